@@ -39,6 +39,8 @@ NOTHING = EmptyState(
     "chooses a field whose values are compared, or two filters",
     "choose",
 )
+"""Shown before anything was compared."""
+
 FILTERS = ""
 """The choice of two filters, among fields."""
 
@@ -100,6 +102,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
         self.in_background(service.fields, self._choose, group="fields")
 
     def _choose(self, fields: Sequence[str]) -> None:
+        """Asks for a field or two filters."""
         choices = [
             (FILTERS, "two filters, or a filter and all others"),
             *((field, f"by {one_line(field, 60)}") for field in fields),
@@ -114,10 +117,13 @@ class ComparisonScreen(WorkbenchScreen[None]):
         self.app.push_screen(ChoiceDialog("Compare", choices), chosen)
 
     def _with_first(self, first: Filter) -> None:
+        """Asks for the second filter."""
         title = "The second side: a filter, or nothing for all others"
         self._ask_filter(title, lambda second: self._compare((first, second)))
 
     def _ask_filter(self, title: str, then: Callable[[Filter], None]) -> None:
+        """Asks for a filter until one can be understood or the person leaves."""
+
         def answered(text: str | None) -> None:
             if text is None:
                 return
@@ -136,6 +142,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
             self._compare(self._asked)
 
     def _compare(self, request: str | tuple[Filter, Filter]) -> None:
+        """Compares by a field, or by two filters, in the background."""
         service = self.services.comparison
 
         def work() -> Comparison | Breakdown:
@@ -151,11 +158,13 @@ class ComparisonScreen(WorkbenchScreen[None]):
         self.in_background(work, show, group="compare", failed=self._failed)
 
     def _failed(self, error: WorkbenchError) -> None:
+        """Shows an error above what was compared before."""
         self.show_empty(NOTHING)
         self.set_class(self._found is None, "-empty")
         self.show_error(error)
 
     def _show(self, result: Comparison | Breakdown) -> None:
+        """Shows a result."""
         self.set_class(False, "-empty")
         if isinstance(result, Comparison):
             sides = (
@@ -195,6 +204,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
 
 
 def _of_difference(difference: Difference, comparison: Comparison) -> Row:
+    """Returns a difference as a line of the table."""
     side = comparison.sides[difference.examples_in].filter
     behind = side
     if side is not None and difference.goal is not None:
@@ -209,6 +219,7 @@ def _of_difference(difference: Difference, comparison: Comparison) -> Row:
 
 
 def _of_part(part: Part) -> Row:
+    """Returns the conversations with one value of a field as a line of the table."""
     keys = ("name", "count", "scored", "complete", "corrected", "change", "p")
     values = dict(zip(keys, completion_cells(part), strict=True))
     _, _, *entropies = entropy_cells(part)
@@ -219,6 +230,8 @@ def _of_part(part: Part) -> Row:
 
 
 def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = True) -> Column[Row]:
+    """Returns a column of texts; `keep` says how long it stays in a narrow terminal."""
+
     def cell(row: Row) -> Sequence[Piece]:
         return [(row.values[key], "tone--bright" if row.bright else "")]
 
@@ -233,6 +246,8 @@ _COMPARED = [
     _column("p", "p", 6),
     _column("needed", "needs", 7, keep=3),
 ]
+"""Columns of the differences between two parts."""
+
 _BY_FIELD = [
     _column("name", "value", 10, right=False),
     _column("count", "conv.", 8),
@@ -242,8 +257,11 @@ _BY_FIELD = [
     _column("change", "change (95%)", 24, keep=7),
     _column("p", "p", 6),
 ]
+"""Columns of the completion by the values of a field."""
+
 _ENTROPY = [
     _column("entropy", "entropy", 7, keep=6),
     _column("entropy_change", "change in bits (95%)", 24, keep=2),
     _column("entropy_p", "p", 6, keep=2),
 ]
+"""Further columns where there are response trees."""

@@ -12,15 +12,14 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.base.conversation import Verdict
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.number_format import signed
-from engine.base.outcomes import Verdict
-from engine.base.report_table import Plot, ReportRow, ReportTable
+from engine.base.report_table import CurveAxes, ReportRow, ReportTable, tab_separated
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.records import Missing, ValidationProgress, ValidationReport
-from engine.results.table_rendering import tab_separated
 from screens.shell.exporting import ask_file, copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
@@ -32,20 +31,25 @@ from screens.widgets.row_table import ItemTable, RowTable
 
 POLL_SECONDS = 0.2
 """Seconds between two updates of the progress that is shown."""
-WHOLE = Scale(0.0, 1.0)
+UNIT_SCALE = Scale(0.0, 1.0)
+"""The horizontal axis of both plots."""
+
 OTHER_LINES = 10
 """Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
-LEAST_LINES = 5
-"""Fewest lines of the table, however low the terminal is."""
-LONGEST = 400
-"""Most characters that are shown of a sentence."""
-LONGEST_NAME = 60
+MIN_TABLE_LINES = 5
+"""Fewest lines of the table."""
+MAX_SENTENCE_CHARS = 400
+"""Most characters of a conclusion or note."""
+MAX_NAME_CHARS = 60
+"""Most characters of the name of a row or table."""
+
 METRICS = {
     "goals": "goals: groups against gold goals",
     "completeness": "completeness",
     "verdicts": "completeness",
     "trees": "uncertainty",
 }
+"""How the summary names each metric."""
 
 
 class ValidationScreen(WorkbenchScreen[None]):
@@ -121,6 +125,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         self._show_progress()
 
     def _show_progress(self) -> None:
+        """Shows at what the validation is, while it runs."""
         if self._progress is None:
             return
         doing = one_line(self._progress.step, 100) or "reading the project"
@@ -130,6 +135,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         self.query_one(where, Static).update(text)
 
     def _failed(self, error: WorkbenchError) -> None:
+        """Shows why there is no report, and how to go on."""
         self._progress = None
         if self._report is not None:
             self._show_summary()
@@ -142,6 +148,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             self.show_error(error)
 
     def _show(self, report: ValidationReport) -> None:
+        """Shows a report."""
         self._progress, self._report, self._outdated = None, report, False
         self.set_class(not report.tables, "-empty")
         if not report.tables:
@@ -154,6 +161,7 @@ class ValidationScreen(WorkbenchScreen[None]):
 
     @property
     def _table_here(self) -> ReportTable | None:
+        """The table that is shown; None on the page of what is missing."""
         report = self._report
         if report is None or self._page >= len(report.tables):
             return None
@@ -166,6 +174,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             self._turn_to((self._page + by) % pages(report))
 
     def _turn_to(self, page: int) -> None:
+        """Shows a page."""
         self._page = page
         table = self._table_here
         self._show_summary()
@@ -186,7 +195,7 @@ class ValidationScreen(WorkbenchScreen[None]):
     def _fit(self) -> None:
         """Gives the table as many lines as it has rows, and leaves room for curves and conclusions."""
         if self._table_here is not None:
-            room = max(LEAST_LINES, (self.size.height - OTHER_LINES) // 2)
+            room = max(MIN_TABLE_LINES, (self.size.height - OTHER_LINES) // 2)
             self.table.styles.height = min(len(self._table_here.rows) + 1, room)
 
     def on_resize(self) -> None:
@@ -194,6 +203,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         self._fit()
 
     def _show_summary(self) -> None:
+        """Shows what the page is about, and whether the project changed since."""
         if self._report is None or not self._report.tables:
             return
         text = summary(self._report, self._page)
@@ -233,6 +243,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         return None if self._table_here is None else self.table.here
 
     def _show_row(self) -> None:
+        """Shows conclusions and curves of the row under the cursor."""
         table, row = self._table_here, self.row_here
         if table is None or row is None:
             return
@@ -245,11 +256,12 @@ class ValidationScreen(WorkbenchScreen[None]):
     def _draw(
         self,
         where: LinePlot,
-        plot: Plot,
+        plot: CurveAxes,
         row: ReportRow,
         curve: Sequence[tuple[float, float]],
         other: Sequence[tuple[float, float]],
     ) -> None:
+        """Draws the curve of a row beside that of another one and that of guessing."""
         where.show(
             [
                 (f" {one_line(plot.title, 40)} ", "tone--bright"),
@@ -260,10 +272,10 @@ class ValidationScreen(WorkbenchScreen[None]):
                 Line(tuple(other), "tone--muted"),
                 Line(tuple(curve), "tone--accent"),
             ],
-            WHOLE,
+            UNIT_SCALE,
             1.0,
             empty="no curve",
-            across=one_line(plot.across, 40),
+            across=one_line(plot.x_title, 40),
         )
 
     # Copy and export
@@ -307,7 +319,7 @@ def summary(report: ValidationReport, page: int) -> Content:
     return Content.assemble(
         (f"◂ {place} ▸ ", "$tone-accent"),
         (METRICS[table.metric or ""], "bold"),
-        "" if table.metric == "goals" else f" against {one_line(table.title, LONGEST_NAME)}",
+        "" if table.metric == "goals" else f" against {one_line(table.title, MAX_NAME_CHARS)}",
         (f" · {one_line('; '.join(table.notes[:2]), 300)}", "$tone-muted"),
     )
 
@@ -327,16 +339,18 @@ def conclusions_content(
     """
     lines: list[Content] = []
     if row is not None:
-        means = f": {one_line(row.means, 200)}" if row.means else ""
-        lines.append(Content.assemble((name_of(row), "bold $tone-bright"), (means, "$tone-muted")))
+        description = f": {one_line(row.description, 200)}" if row.description else ""
+        lines.append(
+            Content.assemble((name_of(row), "bold $tone-bright"), (description, "$tone-muted"))
+        )
         if compared is not None and row.curves:
             lines.append(
                 Content.styled(f"drawn faintly: {name_of(compared)}, and chance", "$tone-muted")
             )
-        lines += [Content(one_line(sentence, LONGEST)) for sentence in row.conclusions]
+        lines += [Content(one_line(sentence, MAX_SENTENCE_CHARS)) for sentence in row.conclusions]
     if table.conclusions:
         lines.append(Content.styled("all rows", "bold"))
-        lines += [Content(one_line(sentence, LONGEST)) for sentence in table.conclusions]
+        lines += [Content(one_line(sentence, MAX_SENTENCE_CHARS)) for sentence in table.conclusions]
     by_chance = [
         f"{column.title} {signed(column.chance)}"
         for column in table.columns
@@ -344,22 +358,28 @@ def conclusions_content(
     ]
     if by_chance:
         lines.append(Content.styled(f"by chance: {', '.join(by_chance)}", "$tone-muted"))
-    lines += [Content.styled(one_line(note, LONGEST), "$tone-muted") for note in table.notes]
+    lines += [
+        Content.styled(one_line(note, MAX_SENTENCE_CHARS), "$tone-muted") for note in table.notes
+    ]
     return Content("\n").join(lines)
 
 
 def name_of(row: ReportRow) -> str:
     """Returns the name of a row, display-safe."""
-    return one_line(row.name, LONGEST_NAME)
+    return one_line(row.name, MAX_NAME_CHARS)
 
 
 def missing_content(missing: Sequence[Missing]) -> Content:
     """Returns what is missing for more tables, and the commands that produce it."""
     lines = []
     for gap in missing:
-        lines.append(Content.assemble((gap.metric, "bold"), f"  {one_line(gap.what, LONGEST)}"))
+        lines.append(
+            Content.assemble((gap.metric, "bold"), f"  {one_line(gap.what, MAX_SENTENCE_CHARS)}")
+        )
         if gap.how:
-            lines.append(Content.styled(f"  {one_line(gap.how, LONGEST)}", "$tone-accent"))
+            lines.append(
+                Content.styled(f"  {one_line(gap.how, MAX_SENTENCE_CHARS)}", "$tone-accent")
+            )
     return Content("\n").join(lines)
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from engine.base import network_guard
 from engine.model.catalog import embedded_model
-from engine.opener.filter_fields import declare_fields
+from engine.opener.open_project import hand_in_field_queries
 
 os.environ.setdefault(
     "OMP_WAIT_POLICY", "passive"
 )  # as in the model process, and before llama.cpp is loaded
 
-declare_fields()
+hand_in_field_queries()
 
 LONGEST = (
     "terminal/test_screens.py",

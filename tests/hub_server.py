@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.engine.model.http.toy_peer import QuietServer
+from tests.engine.model.endpoints.toy_peer import QuietServer
 
 COMMIT = "c0ffee" + "0" * 34
 TOKEN = "hf_canary_0123456789"

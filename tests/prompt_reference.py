@@ -6,8 +6,15 @@ import re
 import sys
 from pathlib import Path
 
-from engine.model.prompt_files import places, prompt_kinds, prompt_names, prompt_text, prompt_texts
-from engine.model.service.run_setup import names, shipped
+from engine.model.prompt_files import (
+    all_prompt_names,
+    places,
+    prompt_kinds,
+    prompt_names,
+    prompt_text,
+    prompt_texts,
+    shipped_prompt,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"
 
@@ -129,7 +136,7 @@ def page() -> str:
         parts += [f"## {kind[:1].upper()}{kind[1:]}", KINDS[kind]]
         for short in sorted(prompt_texts(kind)):
             name = f"{kind}/{short}"
-            text = shipped(name)
+            text = shipped_prompt(name)
             filled = ", ".join(f"`{place}`" for place in sorted(places(text)))
             purpose = f"{_purpose(name)} Filled: {filled}." if filled else _purpose(name)
             parts += _section(name, purpose.strip(), "text", text)
@@ -138,7 +145,7 @@ def page() -> str:
 
 def unexplained() -> list[str]:
     """Prompts without a purpose, and purposes of prompts that are not there."""
-    known = set(names())
+    known = set(all_prompt_names())
     return [
         *(name for name in sorted(known) if not _purpose(name) and not _OF_EACH_TASK.match(name)),
         *(name for name in PURPOSES if name not in known),

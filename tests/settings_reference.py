@@ -17,8 +17,8 @@ from typing import Any, get_args
 
 from engine.completeness.records import DecisionRule
 from engine.goals.tables import measurements
-from engine.model.http.endpoint_book import EndpointEntry
-from engine.model.recommended import Recommended
+from engine.model.endpoints.endpoint_book import EndpointEntry
+from engine.model.records import Recommended
 from screens.shell.keymap import PRESETS
 from workbench.launcher import Chosen
 

@@ -18,7 +18,6 @@ import screens
 import workbench
 from engine.base.errors import FilterError
 from engine.conversations.filters import parse_filter
-from engine.opener.filter_fields import declare_fields
 
 
 def exceptions() -> Iterator[type[BaseException]]:
@@ -67,7 +66,7 @@ def test_every_error_can_be_pickled() -> None:
 def test_a_pool_raises_it() -> None:
     """A filter that cannot be understood is an error in the process that handed it to a pool."""
     with (
-        ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=declare_fields) as pool,
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
         pytest.raises(FilterError) as raised,
     ):
         pool.submit(parse_filter, "turns>").result(60)

@@ -57,7 +57,7 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.formats.inputs",
         "engine.project.project",
         "engine.simulate.demo.samples",
-        "engine.conversations.stages.importing",
+        "engine.conversations.stages",
     ],
 )
 def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> None:
@@ -81,7 +81,7 @@ def test_the_program_never_loads_llama_cpp(module: str) -> None:
 
 def test_the_pure_rooms_know_neither_the_database_nor_the_native_library() -> None:
     """Scoring and generation are computed on any model, so they import neither."""
-    pulled = pulled_in("engine.completeness.block", "engine.model.generation")
+    pulled = pulled_in("engine.completeness.scoring", "engine.model.generation")
     assert not pulled & {"sqlite3", "sqlite_utils", "llama_cpp", "textual"}
 
 
@@ -127,4 +127,4 @@ def test_commands_that_only_read_import_what_they_print(tmp_path: Path) -> None:
 
 def test_the_doctor_runs_without_the_screens() -> None:
     """A broken Textual does not keep the doctor from saying so."""
-    assert not pulled_in("workbench.doctor") & {"textual", "rich", "llama_cpp"}
+    assert not pulled_in("engine.opener.doctor") & {"textual", "rich", "llama_cpp"}

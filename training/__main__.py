@@ -99,7 +99,7 @@ def _report(run: RunDirectory, events: EventLog, message: str, hint: str) -> Non
 
 
 def _message_of(error: Exception, run: RunDirectory) -> tuple[str, str]:
-    """The message of an error, and what to do."""
+    """Returns the message of an error, and what to do."""
     if isinstance(error, WorkbenchError):
         return error.message, error.hint
     text = str(error).strip() or type(error).__name__

@@ -42,7 +42,7 @@ class HubTokenizer:
         return self.text([token]).encode("utf-8", "replace")
 
     def text(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, without control tokens."""
+        """Returns the text of tokens, without control tokens."""
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
         return text
 
@@ -136,7 +136,7 @@ def _existing(base: str) -> Path:
 
 
 def _source(path: Path) -> tuple[Path, dict[str, Any]]:
-    """The folder of a base, and the options for `transformers` to load it."""
+    """Returns the folder of a base, and the options for `transformers` to load it."""
     options: dict[str, Any] = {"local_files_only": True}
     return (path.parent, options | {"gguf_file": path.name}) if path.is_file() else (path, options)
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainingArguments
 
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.training.events import EventLog
 from training.base import HubTokenizer
 from training.examples import Datasets, Log, token_windows
@@ -150,7 +150,7 @@ class EventWriter(TrainerCallback):
 
 
 def peak_memory() -> int:
-    """Peak memory so far in bytes: of the GPU where there is one, else of the process."""
+    """Returns the peak memory so far in bytes: of the GPU where there is one, else of the process."""
     if torch.cuda.is_available():
         return int(torch.cuda.max_memory_allocated())
     # In bytes on macOS, in KiB on Linux.
@@ -198,7 +198,7 @@ def write_samples(
 
 
 def _cut_after(log: Log, boundary: int) -> Log:
-    """The log up to a boundary, given by its index, and one piece more where the log goes on."""
+    """Returns the log up to a boundary, given by its index, and one piece more where the log goes on."""
     boundaries = log.item.boundaries[: boundary + 1]
     texts = log.item.texts
     if len(boundaries) < len(log.item.boundaries):

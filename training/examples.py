@@ -14,9 +14,9 @@ from typing import Any
 
 from engine.base.conversation import is_answer
 from engine.base.errors import DataError
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.model.interface import Tokenizer
-from engine.model.log_windows import SMALLEST_ROOM, Window, pieces_within, plan_windows
+from engine.model.log_windows import MIN_LOG_TOKENS, Window, pieces_within, plan_windows
 from engine.model.prompt_files import frame, opening_tokens
 from engine.training.config import RETIRED_RECIPE, WORDS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
@@ -182,7 +182,7 @@ def make_examples(
         DataError: There are no logs, `limit` is too small for any log, an example has no target, or the end tag is not
             exactly once among its targets (for `no-end-tag`: not absent).
     """
-    if limit < SMALLEST_ROOM:
+    if limit < MIN_LOG_TOKENS:
         raise DataError(f"{limit} tokens are too few for a log.", "Raise max_tokens.")
     if not logs:
         raise DataError("There are no conversations to train on.")

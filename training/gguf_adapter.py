@@ -98,7 +98,7 @@ _PLAIN_INITS = (True, False, "gaussian", "orthogonal", "eva")
 
 
 def architecture_of(config: BaseConfig) -> Architecture:
-    """The architecture of a base. Checked before training, so that no run ends without a usable adapter.
+    """Returns the architecture of a base. Checked before training, so that no run ends without a usable adapter.
 
     Raises:
         ModelError: Adapters for it cannot be converted.
@@ -113,7 +113,7 @@ def architecture_of(config: BaseConfig) -> Architecture:
 
 
 def fingerprint_of(model: Any) -> str:
-    """The fingerprint of a `transformers` model, with or without adapter; equal to that of its GGUF files.
+    """Returns the fingerprint of a `transformers` model, with or without adapter; equal to that of its GGUF files.
 
     Raises:
         ModelError: Its architecture is not one that adapters can be converted for.
@@ -182,7 +182,7 @@ def convert(
 
 
 def _alpha(settings: Mapping[str, Any]) -> float:
-    """The alpha with which the scale of llama.cpp, alpha / rank, equals that of PEFT."""
+    """Returns the alpha with which the scale of llama.cpp, alpha / rank, equals that of PEFT."""
     more = sorted(name for name, value in settings.items() if name not in _PLAIN and value)
     init = settings.get("init_lora_weights", True)
     if settings["peft_type"] != "LORA" or more or init not in _PLAIN_INITS:
@@ -318,7 +318,7 @@ class ParityResult:
         return not self.failing
 
     def as_event(self) -> dict[str, Any]:
-        """The fields of the event `parity`."""
+        """Returns the fields of the event `parity`."""
         return {**asdict(self), "passed": self.passed}
 
 
@@ -361,13 +361,13 @@ def check_parity(run: RunDirectory, config: TrainConfig) -> ParityResult:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """The logs of a data file, each up to its last boundary."""
+    """Returns the logs of a data file, each up to its last boundary."""
     for log in read_logs(path):
         yield "".join(log.item.texts[: log.item.boundaries[-1] + 1])
 
 
 def _last_tokens(split: Sequence[list[int]]) -> Iterator[list[int]]:
-    """The last tokens of each log, `TOKENS` in all."""
+    """Returns the last tokens of each log, `TOKENS` in all."""
     room = TOKENS
     for tokens in split:
         cut = tokens[-min(LOG_TOKENS, room) :]
@@ -409,15 +409,15 @@ def _compare(
 
 
 def _next_log_p(reading: TokenDistribution) -> float:
-    """The log-probability of the next token; after the last token, that of the end token."""
+    """Returns the log-probability of the next token; after the last token, that of the end token."""
     return reading.also[0] if reading.next_log_p is None else reading.next_log_p
 
 
 def _probabilities(
     model: Any, log: Sequence[int], compared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Values]:
-    """The most probable token after each token of a log, shape (tokens,), and the probabilities of `compared`, shape
-    (tokens, 3)."""
+    """Returns the most probable token after each token of a log, shape (tokens,), and the probabilities of `compared`,
+    shape (tokens, 3)."""
     import torch
 
     with torch.no_grad():

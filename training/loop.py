@@ -111,7 +111,7 @@ class AdapterTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """Weighted mean of -log p over the labels of the whole step.
+        """Returns the weighted mean of -log p over the labels of the whole step.
 
         Logits are computed only at positions with a label: the projection to the vocabulary is the largest part of a
         step of a small model.
@@ -209,7 +209,7 @@ def _projecting_only(model: Any, places: torch.Tensor) -> Iterator[None]:
 
 
 def budget_for(config: TrainConfig, examples: Sequence[Example]) -> int:
-    """Most tokens of a microbatch in a run over these examples."""
+    """Returns the most tokens of a microbatch in a run over these examples."""
     longest = max(len(example.tokens) for example in examples)
     return token_budget(config.rows, config.batch, longest)
 
@@ -223,7 +223,7 @@ class _Arguments(TrainingArguments):
 
 
 def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
-    """The arguments of `transformers` for a run.
+    """Returns the arguments of `transformers` for a run.
 
     Args:
         folder: Where checkpoints go.

@@ -97,7 +97,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
 
 
 def _optimizer(config: TrainConfig) -> str:
-    """The name of AdamW in `transformers`; who starts the run has checked that its library is there."""
+    """Returns the name of AdamW in `transformers`; who starts the run has checked that its library is there."""
     if not torch.cuda.is_available():
         return "adamw_torch"
     return "adamw_bnb_8bit" if config.eight_bit else "adamw_torch_fused"
@@ -184,7 +184,7 @@ def _finish(
 
 
 def _cut(run: RunDirectory) -> int | None:
-    """How many training conversations were cut (`--contaminate`); None where the manifest does not say."""
+    """Returns how many training conversations were cut (`--contaminate`); None where the manifest does not say."""
     try:
         counts = json.loads(run.manifest.read_text("utf-8"))["counts"]
         return int(counts["cut"])

@@ -51,7 +51,7 @@ class Validation:
 def curve(
     model: Any, tokenizer: HubTokenizer, log: Log, limit: int, end_tag: str = ""
 ) -> list[Point]:
-    """One point for each boundary of a log, in the windows in which scoring reads it.
+    """Returns one point for each boundary of a log, in the windows in which scoring reads it.
 
     Args:
         limit: Longest window in tokens.
@@ -101,7 +101,7 @@ def _points(
 
 
 def _rest_of_tag(model: Any, window: TokenWindow, tag: Sequence[int]) -> Any:
-    """Natural log-probability of the tag's tokens after its first, at each boundary, shape (boundaries,).
+    """Returns the natural log-probability of the tag's tokens after its first, at each boundary, shape (boundaries,).
 
     One pass: after the log stands a copy of the tag for each boundary, in the places that follow it, which sees the log
     up to the boundary and itself alone.
@@ -172,7 +172,7 @@ CHANCE = 0.5
 
 
 def best_validation(validations: Sequence[Validation]) -> int:
-    """Index of the best of the validations so far, given first to last; there must be at least one.
+    """Returns the index of the best of the validations so far, given first to last; there must be at least one.
 
     The best is the one with the highest F1 among those whose AUROC lies within one standard error of the highest
     AUROC; of equally good ones the last, since an early one may have learned nothing yet. Only the best so far is
@@ -183,12 +183,13 @@ def best_validation(validations: Sequence[Validation]) -> int:
 
 
 def validations_without_gain(validations: Sequence[Validation]) -> int:
-    """Number of the last validations in a row that were not better than the best before them; 0 of one or none."""
+    """Returns the number of the last validations in a row that were not better than the best before them; 0 of one or
+    none."""
     return len(validations) - 1 - _best_and_last_gain(validations)[1] if validations else 0
 
 
 def _best_and_last_gain(validations: Sequence[Validation]) -> tuple[int, int]:
-    """Index of the best validation, and of the last one that was better than all before it."""
+    """Returns the index of the best validation, and of the last one that was better than all before it."""
     best = last_gain = 0
     for index in range(1, len(validations)):
         highest = max(map(_auroc, validations[: index + 1]))
@@ -201,7 +202,7 @@ def _best_and_last_gain(validations: Sequence[Validation]) -> tuple[int, int]:
 
 
 def _rank(validation: Validation, highest: float) -> tuple[bool, float, float]:
-    """A sort key: whether it is near the highest AUROC, then F1 and AUROC; AUROC alone where it is not near."""
+    """Returns a sort key: whether it is near the highest AUROC, then F1 and AUROC; AUROC alone where it is not near."""
     auroc = _auroc(validation)
     pairs = validation.pairs
     # The error of the lower one: an AUROC of 1 has an error of 0.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.command import Provider
-from textual.filter import LineFilter
 from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import Input
@@ -22,9 +21,9 @@ from engine.base.events import FileChanged, JobEnded, Listener, ModelRestarted
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from screens.shell.app_interface import Routes, Shell
-from screens.shell.base_app import CONTROL_GUARD, BaseApp, draw_when_continued
+from screens.shell.base_app import BaseApp
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, TextDialog
-from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
+from screens.shell.themes import THEMES, theme_name
 from screens.shell.title_line import MODES, TitleLine, offline_notice
 from screens.shell.tour import TOUR, keys_of
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -61,8 +60,14 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     PLACE = "app"
     BINDINGS: ClassVar[list[BindingType]] = [
         *[
-            Binding(key, f"switch_mode('{name}')", title, show=False, tooltip=f"Go to {title}")
-            for name, key, title in MODES
+            Binding(
+                mode.key,
+                f"switch_mode('{mode.name}')",
+                mode.title,
+                show=False,
+                tooltip=f"Go to {mode.title}",
+            )
+            for mode in MODES
         ],
         Binding("ctrl+p,colon", "command_palette", "Palette", show=False, tooltip="All commands"),
         Binding("semicolon", "jump", "Jump", show=False, tooltip="Go to a pane by its letter"),
@@ -109,9 +114,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         shell: Shell | None = None,
         tour: bool = False,
     ) -> None:
-        super().__init__()
-        self.animation_level = "none"
-        self.shell = shell or Shell()
+        super().__init__(shell or Shell())
         self.next_project: str | None = None
         self.set_reactive(WorkbenchApp.tour_at, 0 if tour else None)
         self._services = services
@@ -129,29 +132,14 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             members=opener.members,
             similar=opener.similar,
         )
-        for name, _, _ in MODES:
-            self.add_mode(name, getattr(opener, name))
-        register_themes(self)
-        self.theme = THEMES[self.shell.theme].name
-        self.set_keymap(self.shell.keymap)
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Returns the tones, for themes that do not define them."""
-        return DARK_TONES if self.current_theme.dark else LIGHT_TONES
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's own filters, and the guard against control bytes."""
-        return [*super().get_line_filters(), CONTROL_GUARD]
+        for mode in MODES:
+            self.add_mode(mode.name, getattr(opener, mode.name))
 
     async def on_mount(self) -> None:
-        """Subscribes to engine events, shows the first mode, and notifies of problems in the keymap and preferences
-        files.
-        """
+        """Subscribes to engine events and shows the first mode."""
         self._unsubscribe = self._subscribe(self._feed.receive)
-        draw_when_continued(self)
         await self.switch_mode("overview")
-        for problem in self.shell.problems:
-            self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
+        self.begin_session()
 
     async def on_event(self, event: events.Event) -> None:
         """Handles a key as always, and takes the tour a step on if it was the key that the tour waits for."""

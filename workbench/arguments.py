@@ -59,8 +59,22 @@ class ArgumentGroup:
 
 
 def argument(*names: str, **settings: Any) -> Argument:
-    """Returns a word or an option, as `ArgumentParser.add_argument` takes it."""
+    """Returns a word or an option, as `ArgumentParser.add_argument` takes it; its help says the default."""
+    default = settings.get("default")
+    if isinstance(default, int | float | str) and default not in ("", argparse.SUPPRESS):
+        settings["help"] += f" (default: {default})"
     return Argument(names, settings)
+
+
+def number(name: str, help: str, default: int | None = None, *, metavar: str = "N") -> Argument:
+    """Returns an option for a whole number above 0."""
+    return argument(name, type=positive, default=default, metavar=metavar, help=help)
+
+
+def several(name: str, help: str, metavar: str) -> Argument:
+    """Returns an option that may be repeated; its value is the list of what is given, empty without it."""
+    help += "; may be repeated"
+    return Argument((name,), {"action": "append", "default": [], "metavar": metavar, "help": help})
 
 
 def switch(name: str, help: str, **settings: Any) -> Argument:
@@ -177,11 +191,6 @@ def read_filter(text: str) -> Filter:
     Raises:
         FilterError: It cannot be understood; the message shows the text with a caret under the place.
     """
-    if text.strip():
-        # a command may read the filter before it opens the project, which makes the fields known
-        from engine.opener.filter_fields import declare_fields
-
-        declare_fields()
     try:
         return parse_filter(text)
     except FilterError as error:
@@ -258,26 +267,22 @@ REDACT = switch(
     "replace e-mail addresses, phone numbers, payment cards, IBANs and IP addresses by names like [email 1]",
 )
 
-MOST_UNPACKED = argument(
-    "--most-unpacked",
-    type=gibibytes,
-    metavar="GIB",
-    help="GiB to which a file may unpack, whatever its size; memory and processor time for it grow too"
-    " (default: .25, and 1,000 times its size)",
-)
+DRY_RUN = switch("--dry-run", "say what would happen and store nothing")
+
+
+def annotator(help: str) -> Argument:
+    """Returns the option for the name of a person."""
+    return argument("--annotator", default="", metavar="NAME", help=help)
+
+
+ANNOTATOR = annotator("name of the person who judges")
 
 LABELING = (
     argument(
         "--model",
         help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
     ),
-    argument("--context", type=positive, metavar="N", help="longest request in tokens"),
-    argument(
-        "--parallel", type=positive, default=32, metavar="N", help="requests at once (default: 32)"
-    ),
+    number("--context", "longest request in tokens"),
+    number("--parallel", "requests at once", 32),
 )
 """The options of commands that ask a model about each conversation; `SimulationOptions` has their values."""
-
-ANNOTATOR = argument(
-    "--annotator", default="", metavar="NAME", help="name of the person who judges"
-)

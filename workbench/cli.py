@@ -91,9 +91,6 @@ class Parser(argparse.ArgumentParser):
         )
         for each in getattr(module, function).__dict__.get("arguments", ()):
             each.add_to(self)
-        options = getattr(module, f"{function}_options", None)
-        if options is not None:
-            options(self)
         for action in self._actions:
             if action.dest == "project" and not action.help:
                 action.help = "the project file"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 EXIT_DONE = 0
 """The command did all that it was asked for."""
@@ -28,6 +31,7 @@ class CommandResult:
         code: The exit code of the process, one of the `EXIT_` constants.
         notes: Sentences for standard error, printed after the result.
         hints: Sentences for standard error that say what else a person may do. They are left out under `--json`.
+        drawing: What rich draws in place of the lines, such as a table; None prints the lines.
     """
 
     lines: Sequence[str]
@@ -35,3 +39,4 @@ class CommandResult:
     code: int = EXIT_DONE
     notes: Sequence[str] = ()
     hints: Sequence[str] = ()
+    drawing: RenderableType | None = None

@@ -47,6 +47,8 @@ def print_result(result: CommandResult, as_json: bool) -> None:
     """Prints a result, as text or as JSON, and what is to be said beside it on standard error."""
     if as_json:
         print_json(result.json)
+    elif result.drawing is not None:
+        Console(highlight=False).print(result.drawing)
     elif result.lines:
         print_text("\n".join(result.lines))
     for sentence in (*(() if as_json else result.hints), *result.notes):

@@ -6,11 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.base.interval import Interval
 from engine.base.number_format import figure_range
-from engine.base.report_table import Cell, CellKind, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import (
+    Cell,
+    CellKind,
+    ReportColumn,
+    ReportRow,
+    ReportTable,
+    format_cell,
+)
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.results.table_rendering import format_cell
 
 UNKNOWN_FIGURE = "-"
 """Printed for a figure that is unknown."""
@@ -46,7 +52,7 @@ def table_lines(
         if index == 0:
             texts = [one_line(name, max_name_length) for name in texts]
         text_columns.append(_aligned([column.text_title or column.title, *texts], column))
-        if column.has_intervals and column.text_ends:
+        if column.has_intervals and column.ends_in_text:
             text_columns.append(_aligned(["95%", *map(_interval_text, cells)], column))
     notes = ["", *(row.note for row in rows)]  # The line of titles has no note.
     return [

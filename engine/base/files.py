@@ -242,7 +242,7 @@ Identity = tuple[int, int]
 """Device and inode of a file, which stay the same when it is renamed."""
 
 in_use: set[Identity] = set()
-"""The project files that this process has open. Only `engine.project.file.lock` changes it."""
+"""The project files that this process has open. Only `engine.project.file_lock` changes it."""
 
 
 def is_in_use(path: str) -> bool:

@@ -1,13 +1,20 @@
-"""Tables of results, which are rendered as text, as JSON and on screens."""
+"""Tables of results, the text of their cells, and their rows as JSON and as lines with tabs.
+
+The command line prints tables (`workbench.text_tables`), screens draw them (`screens.widgets.report_columns`), and
+documents contain them (`engine.results.document`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.base.interval import Interval
-from engine.base.statistics.records import Curve
+from engine.base.number_format import figure
+from engine.base.statistics.intervals import Curve, Interval
+
+UNKNOWN = "–"
+"""Shown in place of a value that is unknown."""
 
 CellKind = Literal["text", "count", "number", "mean", "share", "percent", "interval", "difference"]
 """The format of a cell: text, `1,204`, `31.0`, `3.2857`, `.63`, `63%`, and `.63` or `+.12` with its 95% interval."""
@@ -27,28 +34,28 @@ class ReportColumn:
     """One column of a table.
 
     Attributes:
-        title: What stands above it.
-        kind: The format of its cells.
-        key: Its name in JSON.
-        means: Describes its cells, in one sentence.
+        title: Stands above the column.
+        kind: The format of the cells.
+        key: Name of the column in JSON.
+        description: Describes the cells of the column, in one sentence.
         chance: The value that guessing gives; None if unknown.
-        on_screen: Whether screens show it; text and JSON always do.
-        text_title: Its title in tables that are rendered as text; empty for `title`.
-        text_ends: Whether tables in text show the ends of its intervals; screens and JSON always do.
+        on_screen: Whether screens show the column; text and JSON always do.
+        text_title: Title in tables that are rendered as text; empty for `title`.
+        ends_in_text: Whether tables in text show the ends of intervals; screens and JSON always do.
     """
 
     title: str
     kind: CellKind
     key: str = ""
-    means: str = ""
+    description: str = ""
     chance: float | None = None
     on_screen: bool = True
     text_title: str = ""
-    text_ends: bool = True
+    ends_in_text: bool = True
 
     @property
     def has_intervals(self) -> bool:
-        """Whether its cells are figures with an interval."""
+        """Whether the cells are figures with an interval."""
         return self.kind in ("interval", "difference")
 
 
@@ -59,10 +66,11 @@ class ReportRow:
     Attributes:
         cells: One for each column; the first of them is the name of the row.
         kind: What the row is in a comparison.
-        means: Describes the row, in a few words.
-        note: A remark that is needed to read it, a few words.
+        description: Describes the row, in a few words.
+        note: A remark that is needed to read the row, a few words.
         conclusions: Conclusions about this row, a sentence each.
-        p: p-value of the hypothesis that the row is no better than chance, corrected for all rows; None if not tested.
+        p_value: p value of the hypothesis that the row is no better than chance, corrected for all rows; None if it
+            was not tested.
         curves: The curves of the row, one for each plot of the table.
         plays: Ids of the simulated conversations (plays) that are counted in the row.
         details: Further values for JSON, by name.
@@ -70,10 +78,10 @@ class ReportRow:
 
     cells: tuple[Cell, ...]
     kind: RowKind = "method"
-    means: str = ""
+    description: str = ""
     note: str = ""
     conclusions: tuple[str, ...] = ()
-    p: float | None = None
+    p_value: float | None = None
     curves: tuple[Curve, ...] = ()
     plays: tuple[int, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -85,17 +93,17 @@ class ReportRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
-    """A plot of the curves of a table; both axes run from 0 to 1.
+class CurveAxes:
+    """The axes in which the curves of a table are plotted; both run from 0 to 1.
 
     Attributes:
         title: Title of the plot, or of its vertical axis.
-        across: Title of the horizontal axis.
+        x_title: Title of the horizontal axis.
         chance: The curve that guessing gives.
     """
 
     title: str
-    across: str
+    x_title: str
     chance: Curve
 
 
@@ -107,10 +115,10 @@ class ReportTable:
         title: The subject of the table, or what the rows are compared with, e.g. `reward 0`.
         columns: The columns. The first one names the rows; rows are compared by the first column of intervals.
         rows: The rows, in the order in which they are shown.
-        notes: Remarks that are needed to read it, a sentence each.
+        notes: Remarks that are needed to read the table, a sentence each.
         conclusions: Conclusions about all rows, a sentence each.
         metric: What the table validates; None in a table of simulations.
-        plots: The plots of the curves of the rows.
+        plots: The axes in which the curves of the rows are plotted.
     """
 
     title: str
@@ -119,4 +127,112 @@ class ReportTable:
     notes: tuple[str, ...] = ()
     conclusions: tuple[str, ...] = ()
     metric: Metric | None = None
-    plots: tuple[Plot, ...] = ()
+    plots: tuple[CurveAxes, ...] = ()
+
+
+def format_cell(kind: CellKind, cell: Cell) -> str:
+    """Returns a cell as text, without the ends of its interval; a dash for None."""
+    if cell is None:
+        return UNKNOWN
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, Interval):
+        return format_cell(kind, cell.value)
+    return {
+        "count": lambda: f"{cell:,}",
+        "number": lambda: f"{cell:.1f}",
+        "mean": lambda: f"{cell:.4f}",
+        "percent": lambda: f"{100 * cell:.0f}%",
+        "difference": lambda: f"{'+' if cell >= 0 else ''}{figure(cell)}",
+    }.get(kind, lambda: figure(cell))()
+
+
+def row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
+    """Returns a row by the keys of its columns, intervals in `ci` as [low, high], and its details."""
+    cells = dict(zip((column.key for column in table.columns), row.cells, strict=True))
+    return {
+        **{key: cell.value if isinstance(cell, Interval) else cell for key, cell in cells.items()},
+        **row.details,
+        "ci": {
+            key: [cell.low, cell.high] for key, cell in cells.items() if isinstance(cell, Interval)
+        },
+    }
+
+
+def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
+    """Returns the columns that screens show, with tabs, and p where it was tested; conclusions and notes below.
+
+    A figure is followed by both ends of its interval where it has one.
+
+    Args:
+        rows: The rows of the table, in the order in which they are written.
+    """
+    indices = [index for index, column in enumerate(table.columns) if column.on_screen]
+    lines = [[title for index in indices for title in _titles(table.columns[index])]]
+    lines += [
+        [text for index in indices for text in _texts(table.columns[index], row.cells[index])]
+        for row in rows
+    ]
+    if table.metric is not None:
+        p_values = ["p", *("" if row.p_value is None else f"{row.p_value:.4f}" for row in rows)]
+        lines = [[*line, p] for line, p in zip(lines, p_values, strict=True)]
+    conclusions = (*table.conclusions, *(sentence for row in rows for sentence in row.conclusions))
+    return "\n".join(
+        ["\t".join(line) for line in lines] + [*table.notes, *dict.fromkeys(conclusions)]
+    )
+
+
+def _titles(column: ReportColumn) -> list[str]:
+    """Returns the title of a column, and of the columns for both ends of its intervals if it has any."""
+    title = column.title
+    return [title, f"{title} low", f"{title} high"] if column.has_intervals else [title]
+
+
+def _texts(column: ReportColumn, cell: Cell) -> list[str]:
+    """Returns the text of a cell, and of both ends of its interval if it has one."""
+    if isinstance(cell, Interval):
+        return [f"{end:.4f}" for end in (cell.value, cell.low, cell.high)]
+    return [" ".join(format_cell(column.kind, cell).split())]
+
+
+def text_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    figures: Collection[int] = (),
+) -> ReportTable:
+    """Returns a table of texts, such as a document has; the columns at the indices `figures` are aligned right."""
+    return ReportTable(
+        title,
+        tuple(
+            ReportColumn(name, "number" if index in figures else "text")
+            for index, name in enumerate(columns)
+        ),
+        tuple(map(ReportRow, rows)),
+    )
+
+
+def table_block(
+    title: str, table: ReportTable, columns: Sequence[ReportColumn], *, ends: bool = False
+) -> ReportTable:
+    """Returns some columns of a table as a table of texts, for a document.
+
+    Args:
+        columns: Columns of the table.
+        ends: Whether both ends of an interval follow its figure.
+    """
+    indices = [table.columns.index(column) for column in columns]
+
+    def text(index: int, row: ReportRow) -> str:
+        kind, cell = table.columns[index].kind, row.cells[index]
+        value = format_cell(kind, cell)
+        if not (ends and isinstance(cell, Interval)):
+            return value
+        return f"{value} ({format_cell(kind, cell.low)} to {format_cell(kind, cell.high)})"
+
+    return text_table(
+        title,
+        [column.title for column in columns],
+        [tuple(text(index, row) for index in indices) for row in table.rows],
+        [index for index, column in enumerate(columns) if column.kind != "text"],
+    )

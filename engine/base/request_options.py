@@ -24,6 +24,7 @@ class Option:
         default: The default in words, where the value itself does not say it.
         flag: The flag of the command line, without dashes; the name of the field where empty.
         metavar: Stands for the value in the usage line; the name of the field where empty.
+        label: What a dialog and an error call the field; its name with spaces where empty.
         choices: The texts that a value is one of; empty where it is free.
         several: How the command line takes several values: as a `repeated` flag, or as `words` after one flag.
         constant: The value that a flag without a text stands for, where the field is no switch.
@@ -36,6 +37,7 @@ class Option:
     default: str = ""
     flag: str = ""
     metavar: str = ""
+    label: str = ""
     choices: Sequence[str] = ()
     several: Literal["", "repeated", "words"] = ""
     constant: Any = None
@@ -75,6 +77,7 @@ def whole_number(
     least: int = 1,
     flag: str = "",
     metavar: str = "N",
+    label: str = "",
 ) -> Any:
     """A field of a dataclass for a whole number; None is allowed where it is the default.
 
@@ -87,6 +90,7 @@ def whole_number(
         default=words,
         flag=flag,
         metavar=metavar,
+        label=label,
         convert=int,
         allowed=lambda value: value == default or (value is not None and value >= least),
         must=f"a whole number from {least} on",
@@ -192,11 +196,11 @@ def one_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def label(name: str) -> str:
-    """What a field is called in a dialog and in errors; the flag has dashes for the spaces."""
-    return name.replace("_", " ")
+def label_of(name: str, option: Option) -> str:
+    """Returns what a field is called in a dialog and in errors."""
+    return option.label or name.replace("_", " ")
 
 
 def refused(name: str, text: str, option: Option) -> UsageError:
-    """The error for a text or value that cannot be used."""
-    return UsageError(f"{label(name)} is {text!r}; it must be {option.must}.")
+    """Returns the error for a text or value that cannot be used."""
+    return UsageError(f"{label_of(name, option)} is {text!r}; it must be {option.must}.")

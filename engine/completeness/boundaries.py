@@ -1,7 +1,12 @@
-"""Where a conversation can end, and what is read there."""
+"""Where a conversation can end, what is asked there, and what the answer is.
+
+A boundary is a step of a log after which the conversation could end. The question there has two answers: the
+conversation ends, or it continues.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -63,19 +68,21 @@ def _boundaries_of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
 
 
 @dataclass(slots=True)
-class BoundaryLogProbs:
-    """Natural log-probabilities of the end tag and of the continuation at one mark, which is a number of log tokens.
+class BoundaryReading:
+    """What a model says at one boundary of a log.
 
     Attributes:
+        log_end, log_continue: Natural log-probabilities of the end and of the continuation. They are sums over the
+            tokens of each, which grow while these are read.
+        generated: Whether the end is what the model writes there, each of its tokens being the most probable one after
+            those before it; None where it is not known.
         state: The last hidden state there, shape (dimensions,); None where it was not asked for.
-        generated: Whether the end tag is what the model writes there, each of its tokens being the most probable one
-            after those before it; None where it is not known.
     """
 
     log_end: float = 0.0
     log_continue: float = 0.0
-    state: HiddenState | None = None
     generated: bool | None = None
+    state: HiddenState | None = None
 
     def add(self, answer: Answer, log_p: float) -> None:
         """Adds the log-probability of one more token of an answer."""
@@ -83,3 +90,47 @@ class BoundaryLogProbs:
             self.log_end += log_p
         else:
             self.log_continue += log_p
+
+    @property
+    def p_end(self) -> float:
+        """Probability of the end, in [0, 1]."""
+        return math.exp(self.log_end)
+
+    @property
+    def p_continue(self) -> float:
+        """Probability of the continuation, in [0, 1]."""
+        return math.exp(self.log_continue)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTokens:
+    """The question at a boundary, in tokens.
+
+    Attributes:
+        suffix: Tokens that are decoded after the log, before either answer; may be empty.
+        end: The end tag, at least one token; its probability is the product over its tokens.
+        continuation: The beginning of the other answer, at least one token.
+        head: Number of tokens before every log; they are decoded once for all.
+        states: Whether the hidden state at each boundary is read too; needs a question that is `inline`.
+    """
+
+    suffix: tuple[int, ...]
+    end: tuple[int, ...]
+    continuation: tuple[int, ...]
+    head: int = 0
+    states: bool = False
+
+    @property
+    def inline(self) -> bool:
+        """Whether one pass over the log answers the question without forks."""
+        return not self.suffix and len(self.end) == 1
+
+    @property
+    def forked_tokens(self) -> int:
+        """Number of tokens that are decoded on the forks of one boundary.
+
+        The last token of each answer is not decoded: its probability is read from the row before it.
+        """
+        if self.inline:
+            return 0
+        return len(self.suffix) + len(self.end) + len(self.continuation) - 2

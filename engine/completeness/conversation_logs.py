@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.base.conversation import LogPiece, render_log
-from engine.completeness.block import LogItem, log_item
+from engine.completeness.scoring import LogItem, log_item
 from engine.conversations.tables import conversations
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.memory_plan import busy
-from engine.model.model_work import ModelWork
 from engine.model.process.requests import Measure
+from engine.model.stages import ModelWork
 from engine.project.project import Project
 
 LONGER_RUN = 200
@@ -21,7 +21,7 @@ LONGER_RUN = 200
 NOISE_LOGS = 8
 """Conversations on which the noise of a model is measured."""
 
-Measured = Callable[[RunnableModel, float, float], None]
+Measured = Callable[[LoadableModel, float, float], None]
 """Called with a model, its speed (tokens per second) and its batch noise, after these had to be measured."""
 
 
@@ -35,17 +35,17 @@ class Log:
 
 
 def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
-    """The logs of these conversations, in their order."""
+    """Returns the logs of these conversations, in their order."""
     with project.reading() as conn:
-        found = conversations.conversations_for(conn, ids)
-    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in found]
+        rows = conversations.conversations_for(conn, ids)
+    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in rows]
     return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
 
 
 def measured_noise(
     project: Project, work: ModelWork, ids: Sequence[int], measured: Measured | None
 ) -> float | None:
-    """The batch noise of a loaded model; it is measured on the first of these conversations if it never was.
+    """Returns the batch noise of a loaded model; it is measured on the first of these conversations if it never was.
 
     The speed is measured with it, and again by each longer run while the machine is idle: where it is no longer what it
     was when the format of the weights was chosen, the next run chooses again (`Catalog.drift`).

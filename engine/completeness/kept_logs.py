@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.completeness.boundaries import BoundaryLogProbs
+from engine.completeness.boundaries import BoundaryReading
 from engine.model.interface import Cells
 
 MAX_KEPT_BYTES = 512 << 20
@@ -35,7 +35,7 @@ class KeptLog:
     """
 
     tokens: Tokens
-    readings: Mapping[int, BoundaryLogProbs]
+    readings: Mapping[int, BoundaryReading]
     cells: Cells
 
 
@@ -51,7 +51,7 @@ class KnownPrefix:
 
     log: KeptLog | None = None
     tokens: int = 0
-    readings: Mapping[int, BoundaryLogProbs] = field(default_factory=dict)
+    readings: Mapping[int, BoundaryReading] = field(default_factory=dict)
 
 
 class KeptLogs:
@@ -97,7 +97,7 @@ class KeptLogs:
     def keep(
         self,
         tokens: Sequence[int],
-        readings: Mapping[int, BoundaryLogProbs],
+        readings: Mapping[int, BoundaryReading],
         cells: Cells,
         start: KnownPrefix,
     ) -> None:

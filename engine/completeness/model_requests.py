@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.completeness.block import ItemScore, LogItem, Question, score_block
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.remaining_tasks import RemainingRequest
-from engine.completeness.scoring import BoundaryScorer
+from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers, ModelSession
 
 
 class Score(Request[list[ItemScore]], frozen=True):
-    """Scores one block of conversations; see `engine.completeness.block.score_block`. The count of progress is tokens
+    """Scores one block of conversations; see `engine.completeness.scoring.score_block`. The count of progress is tokens
     read.
 
     Attributes:

@@ -1,15 +1,36 @@
-"""Plans the order in which segments are decoded and the prefixes that they share.
+"""Packs segments into decodes: which of them share a prefix, and what is read after each token.
 
-A segment is the tokens of one log, or of one window of a log; a shared prefix is decoded once for all of its group.
-
-The plan depends only on the segments and their order, never on what was decoded before: a block of
+The plan of groups depends only on the segments and their order, never on what was decoded before: a block of
 conversations scored again after a crash is packed in the same way and gives the same bits.
+
+Words of this file:
+
+- Cell: the place of one token in the model's cache. A batch is the tokens of one decode.
+- Sequence: a list of cells under a number. A fork is a second sequence that shares the first cells of another one.
+- Segment: the tokens of one log, or of one window of a log. A mark is the number of tokens before one boundary.
+- Group: segments that share a prefix, which is decoded once and forked for each of them.
+- Member: a segment of a group while it is decoded. A span is those of its tokens that one decode takes.
+- Row: the logits after one position. A pick is one log-probability to take from a row, and the reading it is added to.
+- Reading: the log-probabilities of both answers at one mark, a `BoundaryReading`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from engine.base.errors import ContextTooSmall, ModelError
+from engine.completeness.boundaries import Answer, BoundaryReading, QuestionTokens
+from engine.completeness.kept_logs import KeptLogs, KnownPrefix
+from engine.completeness.remaining_tasks import InlineWriter
+from engine.model.interface import Logits, Span, TokenModel, log_probs
+
+PREFIX_SEQUENCE = 0
+"""Number of the sequence that holds the prefix which a group shares."""
+
+Progress = Callable[[int], None]
+"""Takes the number of tokens of each decode when it is done."""
 
 SHARED_CHUNK = 256
 """Shared prefixes are whole multiples of this many tokens (of one batch, where that is less) and are decoded in
@@ -81,3 +102,290 @@ def _common_tokens(a: Segment, b: Segment, limit: int, chunk: int) -> int:
     while shared < limit and a.tokens[shared : shared + chunk] == b.tokens[shared : shared + chunk]:
         shared += chunk
     return shared
+
+
+class _Pick(NamedTuple):
+    """One log-probability to take from a row.
+
+    Attributes:
+        reading: What it is added to.
+        answer: The answer that the token belongs to.
+        token: Id of the token whose log-probability is taken.
+    """
+
+    reading: BoundaryReading
+    answer: Answer
+    token: int
+
+
+@dataclass(slots=True)
+class Member:
+    """A segment while it is decoded.
+
+    Attributes:
+        index: Index of the segment.
+        tokens: Its tokens and, after a last mark at their end, those of the continuation but the last.
+        readings: One for each of `marks`.
+        start: What a kept log already has of it.
+        picks: Position of a token -> what is read from the row after it.
+    """
+
+    index: int
+    tokens: list[int]
+    marks: tuple[int, ...]
+    readings: list[BoundaryReading]
+    start: KnownPrefix
+    picks: dict[int, list[_Pick]] = field(default_factory=dict)
+
+    def add_pick(self, position: int, pick: _Pick) -> None:
+        """Adds what is read from the row after this position."""
+        self.picks.setdefault(position, []).append(pick)
+
+    def positions_to_read(self, start: int, stop: int) -> list[int]:
+        """Returns the positions in `range(start, stop)` whose rows are read, rising."""
+        return [position for position in range(start, stop) if position in self.picks]
+
+
+def begin_member(
+    index: int, segment: Segment, question: QuestionTokens, kept_logs: KeptLogs | None
+) -> Member:
+    """Returns a segment as a member, with what is to be read at each of its positions.
+
+    The readings at marks that a kept log knows are taken from there. With a suffix nothing is picked here, since both
+    answers are read on forks; without one their first tokens are read in the pass. An inline question also reads the
+    continuation's further tokens there, which the log itself has to hold after each mark.
+
+    Raises:
+        ModelError: The log does not go on with the continuation after a mark, and the question is inline.
+    """
+    tokens, continuation = list(segment.tokens), question.continuation
+    header = continuation[:-1]
+    if question.inline and segment.marks[-1] == len(tokens):
+        # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
+        tokens.extend(header)
+    start = kept_logs.start(tokens, segment.marks) if kept_logs else KnownPrefix()
+    readings = [
+        start.readings.get(mark) or BoundaryReading(generated=True) for mark in segment.marks
+    ]
+    member = Member(index, tokens, segment.marks, readings, start)
+    for mark, reading in zip(segment.marks, member.readings, strict=True):
+        if question.suffix or mark in start.readings:
+            continue
+        member.add_pick(mark - 1, _Pick(reading, "end", question.end[0]))
+        member.add_pick(mark - 1, _Pick(reading, "continuation", continuation[0]))
+        if not question.inline:
+            continue
+        if tuple(tokens[mark : mark + len(header)]) != header:
+            raise ModelError(f"The log does not continue with a step header after token {mark}.")
+        for offset, token in enumerate(continuation[1:]):
+            member.add_pick(mark + offset, _Pick(reading, "continuation", token))
+    return member
+
+
+class Packer:
+    """Fills decode batches with the tokens of many members, one after another."""
+
+    def __init__(
+        self,
+        model: TokenModel,
+        question: QuestionTokens,
+        shared: int,
+        progress: Progress | None,
+        writer: InlineWriter | None,
+        kept_logs: KeptLogs | None,
+    ) -> None:
+        self._model, self._question, self._shared = model, question, shared
+        self._progress, self._writer, self._kept_logs = progress, writer, kept_logs
+        self._capacity = model.capacity
+        self._retained_cells = 0
+        # The lower half of the sequences holds members, the upper half their forks, so that neither starves the other.
+        half = self._capacity.sequences // 2
+        self._free_sequences = list(range(half - 1, PREFIX_SEQUENCE, -1))
+        self._fork_sequences = list(range(half, self._capacity.sequences))
+        self._spans: list[Span] = []
+        self._batch_tokens = self._batch_rows = 0
+        self._picks_by_row: list[list[_Pick]] = []
+        self._finished: list[tuple[Member, int]] = []
+
+    def add(self, member: Member) -> None:
+        """Adds all tokens of a member, decoding each batch as it fills.
+
+        Raises:
+            ContextTooSmall: The member and the question exceed the context.
+        """
+        capacity = self._capacity
+        if len(member.tokens) + self._question.forked_tokens > capacity.context:
+            raise ContextTooSmall(
+                f"A log of {len(member.tokens):,} tokens exceeds the context of {capacity.context:,}."
+            )
+        if self._writer and not self._has_room_to_retain(self._writer, member):
+            self.close()
+        if not self._free_sequences or (
+            self._kept_logs is not None and not self._has_room_to_save(member)
+        ):
+            self.flush()
+        sequence = self._free_sequences.pop()
+        if self._shared:
+            self._model.fork(PREFIX_SEQUENCE, sequence, self._shared)
+        position = self._shared
+        if member.start.log is not None:
+            self._model.restore(sequence, member.start.log.cells)
+            self._model.drop(sequence, member.start.tokens)
+            position = member.start.tokens
+        while position < len(member.tokens):
+            if self._batch_tokens >= capacity.batch or self._batch_rows >= capacity.rows:
+                self.flush()
+            stop = self._end_of_span(member, position)
+            to_read = member.positions_to_read(position, stop)
+            offsets = tuple(read - position for read in to_read)
+            self._spans.append(Span(member.tokens[position:stop], position, (sequence,), offsets))
+            self._picks_by_row.extend(member.picks[read] for read in to_read)
+            self._batch_tokens += stop - position
+            self._batch_rows += len(to_read)
+            position = stop
+        self._finished.append((member, sequence))
+
+    def _end_of_span(self, member: Member, start: int) -> int:
+        """Returns the position before which the next span of a member ends: where the batch has no room for more of its
+        tokens, or for more rows."""
+        stop = min(len(member.tokens), start + self._capacity.batch - self._batch_tokens)
+        rows_left = self._capacity.rows - self._batch_rows
+        to_read = member.positions_to_read(start, stop)
+        return to_read[rows_left] if len(to_read) > rows_left else stop
+
+    def flush(self) -> None:
+        """Decodes what was added, asks the question on forks of finished members, and drops or retains them."""
+        if self._spans:
+            self._decode(self._spans, self._picks_by_row)
+        if not self._question.inline:
+            self._ask_on_forks()
+        writer = self._writer
+        for member, sequence in self._finished:
+            last = member.readings[-1]
+            if self._kept_logs is not None:
+                readings = dict(zip(member.marks, member.readings, strict=True))
+                cells = self._model.save(sequence)
+                self._kept_logs.keep(member.tokens, readings, cells, member.start)
+            if writer and writer.retain(member.index, last, member.tokens, sequence):
+                self._retained_cells += self._cells_if_retained(writer, member)
+            else:
+                self._model.drop(sequence)
+                self._free_sequences.append(sequence)
+        self._spans, self._picks_by_row, self._finished = [], [], []
+        self._batch_tokens = self._batch_rows = 0
+        if writer and writer.is_full:
+            self._continue_retained(writer)
+
+    def close(self) -> None:
+        """Decodes what was added and continues the sequences that were retained."""
+        self.flush()
+        if self._writer:
+            self._continue_retained(self._writer)
+
+    def _continue_retained(self, writer: InlineWriter) -> None:
+        self._free_sequences.extend(writer.continue_sequences(self._progress))
+        self._retained_cells = 0
+
+    def _has_room_to_retain(self, writer: InlineWriter, member: Member) -> bool:
+        """Returns whether a batch of cells would be left if this member and all finished ones were retained."""
+        members = [*(finished for finished, _ in self._finished), member]
+        cells = sum(self._cells_if_retained(writer, each) for each in members)
+        used = self._shared + self._retained_cells + cells
+        return used + self._capacity.batch <= self._capacity.cells
+
+    def _has_room_to_save(self, member: Member) -> bool:
+        """Returns whether all cells of a member that was kept fit beside those that wait for the next decode."""
+        before = 0 if member.start.log is None else len(member.start.log.tokens)
+        waiting = sum(len(finished.tokens) for finished, _ in self._finished)
+        return waiting + max(before, len(member.tokens)) <= self._capacity.cells
+
+    def _cells_if_retained(self, writer: InlineWriter, member: Member) -> int:
+        """Returns the number of cells, without the shared ones, that a member needs if it is retained."""
+        length = len(member.tokens)
+        return length - self._shared + writer.cells_to_continue(member.index, length)
+
+    def _decode(self, spans: Sequence[Span], picks_by_row: Sequence[list[_Pick]]) -> None:
+        """Decodes one batch and adds what its rows say to the readings; `picks_by_row` has an entry for each row."""
+        rows = self._model.decode(spans)
+        for row, picks in zip(rows, picks_by_row, strict=True):
+            _read_row(row, picks)
+        if self._question.states:
+            for state, picks in zip(self._model.hidden_states(), picks_by_row, strict=True):
+                for pick in picks:
+                    if pick.answer == "end":
+                        pick.reading.state = state
+        if self._progress:
+            self._progress(sum(len(span.tokens) for span in spans))
+
+    def _ask_on_forks(self) -> None:
+        """Asks the question at every mark of the finished members, on two forks each: one for the suffix and the end,
+        one for the continuation."""
+        spans: list[Span] = []
+        picks_by_row: list[list[_Pick]] = []
+        forks: list[int] = []
+        question = self._question
+        for member, sequence in self._finished:
+            for mark, reading in zip(member.marks, member.readings, strict=True):
+                tokens = sum(len(span.tokens) for span in spans) + question.forked_tokens
+                rows = len(picks_by_row) + len(question.end) + len(question.continuation)
+                full = tokens > self._capacity.batch or rows > self._capacity.rows
+                if full or len(forks) + 2 > len(self._fork_sequences):
+                    self._decode_forks(spans, picks_by_row, forks)
+                    spans, picks_by_row, forks = [], [], []
+                end_fork, continuation_fork = self._fork_sequences[len(forks) : len(forks) + 2]
+                forks += [end_fork, continuation_fork]
+                self._model.fork(sequence, end_fork, mark)
+                self._model.fork(sequence, continuation_fork, mark)
+                self._add_fork_spans(
+                    mark, reading, end_fork, continuation_fork, spans, picks_by_row
+                )
+        self._decode_forks(spans, picks_by_row, forks)
+
+    def _add_fork_spans(
+        self, mark: int, reading: BoundaryReading, end_fork: int, continuation_fork: int,
+        spans: list[Span], picks_by_row: list[list[_Pick]],
+    ) -> None:  # fmt: skip
+        """Adds the spans of one boundary's forks and the picks of their rows.
+
+        The suffix is decoded once for both forks, and the row after it gives the first token of each answer; the other
+        tokens are read on the fork of their answer, each from the row before it.
+        """
+        question = self._question
+        position = mark + len(question.suffix)
+        if question.suffix:
+            both = (end_fork, continuation_fork)
+            spans.append(Span(question.suffix, mark, both, (len(question.suffix) - 1,)))
+            first_end = _Pick(reading, "end", question.end[0])
+            picks_by_row.append(
+                [first_end, _Pick(reading, "continuation", question.continuation[0])]
+            )
+        answers: tuple[tuple[tuple[int, ...], Answer, int], ...] = (
+            (question.end, "end", end_fork),
+            (question.continuation, "continuation", continuation_fork),
+        )
+        for tokens, answer, fork in answers:
+            if len(tokens) > 1:
+                spans.append(Span(tokens[:-1], position, (fork,), tuple(range(len(tokens) - 1))))
+                picks_by_row.extend([_Pick(reading, answer, token)] for token in tokens[1:])
+
+    def _decode_forks(
+        self, spans: list[Span], picks_by_row: list[list[_Pick]], forks: list[int]
+    ) -> None:
+        """Decodes the spans of forks, if there are any, and drops the forks."""
+        if spans:
+            self._decode(spans, picks_by_row)
+        for sequence in forks:
+            self._model.drop(sequence)
+
+
+def _read_row(row: Logits, picks: list[_Pick]) -> None:
+    """Adds the log-probabilities that a row gives its picks' tokens to their readings.
+
+    The end is no longer what the model writes at a boundary once one of its tokens is not the most probable one.
+    """
+    values = log_probs(row, [pick.token for pick in picks])
+    best = int(row.argmax())
+    for pick, value in zip(picks, values, strict=True):
+        pick.reading.add(pick.answer, float(value))
+        if pick.answer == "end" and pick.token != best:
+            pick.reading.generated = False

@@ -1,4 +1,4 @@
-"""Completeness scores and the rule that makes states of them; requests in conversations; options of a scoring run.
+"""Completeness scores, the sets that they are in, and the rule that makes states of them.
 
 A boundary is a place where a conversation could end. `p_end` is the probability of the end there, and
 `p_end_normalised` is its share of the sum with the probability that the conversation goes on. A conversation's score is
@@ -8,24 +8,10 @@ the normalised one at its last boundary.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from engine.base.errors import UsageError
-from engine.base.interval import Interval, Share, wilson
-from engine.base.outcomes import State
-from engine.base.request_options import (
-    ADAPTER,
-    MODEL,
-    Option,
-    check,
-    choice,
-    declared,
-    switch,
-    whole_number,
-)
-from engine.conversations.filters import FILTER, Filter
-from engine.model.service.records import ModelRequest
+from engine.base.conversation import LogPiece, State
+from engine.base.statistics.intervals import Interval, Share, wilson
 
 RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
@@ -167,22 +153,46 @@ class ScoreSet:
     provisional: bool = False
 
 
+def normalised(p_end: float, p_continue: float) -> float | None:
+    """Returns `p_end / (p_end + p_continue)`; None where both are zero, as there is no honest number then."""
+    total = p_end + p_continue
+    return p_end / total if total > 0 else None
+
+
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """`p_end` at one boundary.
+    """The probabilities at one boundary of a conversation.
 
     Attributes:
         message: Index of the message after which the conversation could end.
         step, turn: Numbers of its step and its turn in the log.
-        p_end: Probability of the end tag there.
-        p_end_normalised: `p_end / (p_end + P(continuation))`.
+        p_end, p_continue: Probabilities of the end and of the continuation there.
+        generated: Whether the end is what the model writes there; None where it is not known, and in stored curves,
+            which have it at the end only (`ScoreRow.generated`).
     """
 
     message: int
     step: int
     turn: int
     p_end: float
-    p_end_normalised: float
+    p_continue: float
+    generated: bool | None = None
+
+    @classmethod
+    def at_piece(
+        cls, piece: LogPiece, p_end: float, p_continue: float, generated: bool | None = None
+    ) -> CurvePoint:
+        """Returns the point of the boundary after a piece of a log."""
+        return cls(piece.message, piece.step, piece.turn, p_end, p_continue, generated)
+
+    @property
+    def p_end_normalised(self) -> float:
+        """The normalised score, in [0, 1].
+
+        Raises:
+            ZeroDivisionError: Both probabilities are zero; the curves that are shown have no such point.
+        """
+        return self.p_end / (self.p_end + self.p_continue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +225,19 @@ class ScoreRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RemainingRow:
-    """The remaining tasks that a model named; if its reply was not usable, `text` is empty and `reason` says why."""
+class RemainingTasks:
+    """The remaining tasks that a model named in a conversation.
+
+    Attributes:
+        text: The tasks, one a line; empty if the reply was not usable.
+        reason: Why `text` is empty; None otherwise.
+        config_hash: Key of the model and prompt that wrote them; empty in what is not stored yet.
+    """
 
     conversation_id: int
-    config_hash: str
     text: str
-    reason: str | None
+    reason: str | None = None
+    config_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,152 +251,3 @@ class Histogram:
 
     bins: tuple[int, ...]
     unscored: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationRequest:
-    """One of the things that the user asks for in a conversation, with the messages about it.
-
-    Attributes:
-        number: Number of the request in its conversation, from 1.
-        first, last: Indices of its first and its last message. The first request has what stands before it too, such
-            as a system message.
-        turn: Number of the turn that its opening begins.
-        user_messages: Number of the user's messages.
-        opening: The message of the user that begins it.
-        goal: Label of its goal in the clustering that is shown; that of the conversation where this is its only
-            request. None where it is like no goal or was not assigned.
-        p: Normalised score at the last boundary in it; None where nothing is scored.
-        state: State of the request by that score.
-    """
-
-    number: int
-    first: int
-    last: int
-    turn: int
-    user_messages: int
-    opening: str
-    p: float | None
-    state: State
-    goal: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UndoneRequestMark:
-    """What a person had said of a message and took back.
-
-    Attributes:
-        message: Index of the message.
-        begins: Whether they had said that it begins a request.
-    """
-
-    conversation_id: int
-    message: int
-    begins: bool
-
-
-STEP_STOP = "\n\nTURN"
-"""The beginning of the header of the next step in a log, where an answer ends."""
-
-
-def _parse_part(text: str) -> tuple[int, int]:
-    """Returns the two numbers of N/OF, such as 2/4, the second of four parts.
-
-    Raises:
-        ValueError: The text is not of this form, or N is not one of the parts.
-    """
-    number, slash, of = text.partition("/")
-    if not slash or not 1 <= int(number) <= int(of):
-        raise ValueError(text)
-    return int(number), int(of)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringRequest:
-    """A run that scores conversations.
-
-    Attributes:
-        mode: None takes `probe`, or what is best where there are too few conversations for it.
-        model: Name or path; None is the one that the project uses for scoring.
-        adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
-        end_tag: Text tag of a tuned model; None is the one that its adapter was trained with, else its end-of-text
-            token.
-        context: Longest log in tokens; None takes the model's own, at most 8,192.
-        filter: The conversations to score.
-        held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
-        limit: Number of those conversations to score, the first ones; None scores all.
-        part: See `engine.conversations.selection.Selection`. Nothing is fitted and no remaining tasks are written
-            then: that is for the project that the parts are merged into.
-        tune: Tune the model first if it never was on this machine.
-        remaining: Write the remaining tasks of the conversations below the threshold.
-        seconds: In mode `probe`, read a random part of the logs for about so long, for provisional scores; None reads
-            all.
-        ends: In mode `probe`, read each log only at its last boundary and at one earlier one.
-        paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
-            `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
-
-    Raises:
-        UsageError: A value cannot be used, or an adapter is given with a mode that does not use it.
-    """
-
-    model: str | None = declared(None, MODEL)
-    adapter: str | Path | None = declared(None, ADAPTER)
-    mode: Mode | None = choice(
-        None,
-        "how to score",
-        get_args(Mode),
-        words="probe where it is possible, else tuned with an adapter, else base",
-    )
-    end_tag: str | None = declared(
-        None,
-        Option(
-            "text tag that a tuned model ends with",
-            default="that of its adapter, else its end token",
-        ),
-    )
-    context: int | None = whole_number(
-        None, "longest log in tokens; longer ones are read in windows", metavar=""
-    )
-    filter: Filter = declared(Filter(), FILTER)
-    held_out_by: str | None = declared(
-        None, Option("only what this training run was not trained on", metavar="RUN")
-    )
-    limit: int | None = whole_number(
-        None,
-        "score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
-        metavar="",
-    )
-    part: tuple[int, int] | None = declared(
-        None,
-        Option(
-            "read only the N-th of OF equal parts, for several machines that each have a copy of the project:"
-            " `workbench merge` joins the copies, and `run complete` on the merged one does the rest",
-            metavar="N/OF",
-            convert=_parse_part,
-            must="like 2/4, the second of four parts",
-        ),
-    )
-    paper: bool = switch(
-        "as in Soroka et al.: what the model writes after a log decides, and is what remains;"
-        " mode tuned with an adapter, else base"
-    )
-    # The text of a switch that is on by default describes the flag that turns it off.
-    tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
-    remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")
-    seconds: float | None = None
-    ends: bool = False
-
-    def __post_init__(self) -> None:
-        check(self)
-        if self.adapter and self.mode not in ("tuned", "probe", None):
-            raise UsageError(
-                "An adapter is for the modes `tuned` and `probe`.",
-                "Leave out --mode, or --adapter.",
-            )
-
-    @property
-    def model_request(self) -> ModelRequest:
-        """The model that the run loads."""
-        return ModelRequest(
-            "scoring", self.model, self.adapter, tuned=self.mode == "tuned", context=self.context
-        )

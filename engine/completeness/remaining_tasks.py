@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.base.conversation import STEP_OPENING
-from engine.completeness.boundaries import BoundaryLogProbs
+from engine.completeness.boundaries import BoundaryReading
 from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task, write
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
@@ -28,7 +28,7 @@ class RemainingRequest:
 
 @dataclass(slots=True)
 class InlineWriter:
-    """Retains the sequences of logs below the threshold and continues them; a `scoring.SequenceRetainer`.
+    """Retains the sequences of logs below the threshold, which would be dropped once decoded, and continues them.
 
     Attributes:
         model: The scorer's model.
@@ -58,9 +58,7 @@ class InlineWriter:
         prompt = self._prompts.get(segment)
         return 0 if prompt is None else len(prompt) - decoded + self.request.prompt.max_tokens
 
-    def retain(
-        self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int
-    ) -> bool:
+    def retain(self, segment: int, last: BoundaryReading, tokens: list[int], sequence: int) -> bool:
         """Retains a sequence that holds exactly these tokens if its score is below the threshold; returns whether it
         did."""
         prompt = self._prompts.get(segment)

@@ -1,22 +1,62 @@
-"""Requests of conversations: where further ones begin by the curve of scores, and each with its completeness."""
+"""Requests in conversations: where further ones begin by the curve of scores, and each with its completeness.
+
+A conversation has one request, or several where its user asks for another thing after the first. A boundary is a
+message after which the conversation could end; the curve has a normalised score at each.
+"""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from engine.base.conversation import Message, turn_numbers
-from engine.completeness.records import ConversationRequest, CurvePoint, DecisionRule
-from engine.completeness.tables import requests, score_sets, scores
-from engine.conversations.tables.conversations import messages_of
-from engine.project.sql import id_pages
+from engine.base.conversation import Message, State, turn_numbers
+from engine.completeness.records import CurvePoint, DecisionRule
 
 MIN_SCORE_FALL = 0.2
 """Smallest fall of the normalised score over a turn that begins a request."""
 
-_CONVERSATIONS_PER_PAGE = 200
-"""Number of conversations that are read at once."""
+
+@dataclass(frozen=True, slots=True)
+class ConversationRequest:
+    """One of the things that the user asks for in a conversation, with the messages about it.
+
+    Attributes:
+        number: Number of the request in its conversation, from 1.
+        first, last: Indices of its first and its last message. The first request has what stands before it too, such
+            as a system message.
+        turn: Number of the turn that its opening begins.
+        user_messages: Number of the user's messages.
+        opening: The message of the user that begins it.
+        goal: Label of its goal in the clustering that is shown; that of the conversation where this is its only
+            request. None where it is like no goal or was not assigned.
+        p: Normalised score at the last boundary in it; None where nothing is scored.
+        state: State of the request by that score.
+    """
+
+    number: int
+    first: int
+    last: int
+    turn: int
+    user_messages: int
+    opening: str
+    p: float | None
+    state: State
+    goal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRequestMark:
+    """What a person had said of a message and took back.
+
+    Attributes:
+        message: Index of the message.
+        begins: Whether they had said that it begins a request.
+    """
+
+    conversation_id: int
+    message: int
+    begins: bool
 
 
 def starts_by_curve(
@@ -39,24 +79,6 @@ def starts_by_curve(
             request_starts.append(start)
         before = after
     return request_starts
-
-
-def requests_of(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None
-) -> Iterator[tuple[int, list[ConversationRequest]]]:
-    """Yields each conversation with its requests, without their goals; one that was never looked at has one.
-
-    Conversations without a message of a user are left out.
-    """
-    rule = score_sets.rule(conn)
-    for page in id_pages(conn, wanted, _CONVERSATIONS_PER_PAGE):
-        starts, score_of = requests.starts(conn, page), scores.current(conn, page)
-        for key in page:
-            score = score_of.get(key)
-            curve = () if score is None else score.curve
-            parts = split_into_requests(messages_of(conn, key), starts.get(key, ()), curve, rule)
-            if parts:
-                yield key, parts
 
 
 def split_into_requests(
@@ -83,14 +105,14 @@ def split_into_requests(
         p = inside[-1].p_end_normalised if inside else None
         parts.append(
             ConversationRequest(
-                number,
-                first,
-                end - 1,
-                turns[own_messages[0]],
-                len(own_messages),
-                messages[own_messages[0]].content,
-                p,
-                rule.state(p),
+                number=number,
+                first=first,
+                last=end - 1,
+                turn=turns[own_messages[0]],
+                user_messages=len(own_messages),
+                opening=messages[own_messages[0]].content,
+                p=p,
+                state=rule.state(p),
             )
         )
     return parts

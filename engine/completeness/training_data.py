@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.base.conversation import render_log
-from engine.completeness.block import LogItem, log_item
+from engine.completeness.scoring import LogItem, log_item
 from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import names
 from engine.project.sql import id_pages
@@ -82,9 +82,9 @@ def text_digest(texts: Sequence[str]) -> bytes:
 
 
 def drawn(seed: int, what: str, digest: bytes) -> float:
-    """A number in [0, 1) for one conversation; draws with different names `what` are independent."""
-    found = hashlib.sha256(f"{seed}:{what}:".encode() + digest).digest()
-    return int.from_bytes(found[:6], "big") / (1 << 48)
+    """Returns a number in [0, 1) for one conversation; draws with different names `what` are independent."""
+    digest_bytes = hashlib.sha256(f"{seed}:{what}:".encode() + digest).digest()
+    return int.from_bytes(digest_bytes[:6], "big") / (1 << 48)
 
 
 def split(
@@ -101,39 +101,41 @@ def split(
         limit: Most conversations to train on; None: all that are not held out.
     """
     train: list[Usable] = []
-    kept: list[Usable] = []
-    seen: set[bytes] = set()
+    held_out_list: list[Usable] = []
+    digests: set[bytes] = set()
     twins = 0
-    for one in usable:
-        if drawn(seed, "side", one.digest) < held_out:
-            kept.append(one)
-        elif one.digest in seen:
+    for conversation in usable:
+        if drawn(seed, "side", conversation.digest) < held_out:
+            held_out_list.append(conversation)
+        elif conversation.digest in digests:
             twins += 1
         else:
-            seen.add(one.digest)
-            train.append(one)
+            digests.add(conversation.digest)
+            train.append(conversation)
     chosen = _first(train, seed, limit)
-    selection = _selection(kept, seed)
-    selected_by = {one.digest for one in selection}
+    selection = _selection(held_out_list, seed)
+    selected_by = {conversation.digest for conversation in selection}
     return Split(
         train=tuple(chosen),
         selection=tuple(selection),
-        test=tuple(one for one in kept if one.digest not in selected_by),
-        held_out=tuple(kept),
+        test=tuple(
+            conversation for conversation in held_out_list if conversation.digest not in selected_by
+        ),
+        held_out=tuple(held_out_list),
         twins=twins,
         beyond=len(train) - len(chosen),
     )
 
 
 def to_cut(train: Sequence[Usable], seed: int, share: float) -> set[int]:
-    """Keys of conversations to cut, `share` of `train`; fewer where too few can be cut."""
-    can = [one for one in train if one.boundaries >= LEAST_FOR_TEST]
-    can.sort(key=lambda one: drawn(seed, "contaminate", one.digest))
-    return {one.key for one in can[: round(share * len(train))]}
+    """Returns the keys of conversations to cut, `share` of `train`; fewer where too few can be cut."""
+    cuttable = [conversation for conversation in train if conversation.boundaries >= LEAST_FOR_TEST]
+    cuttable.sort(key=lambda conversation: drawn(seed, "contaminate", conversation.digest))
+    return {conversation.key for conversation in cuttable[: round(share * len(train))]}
 
 
 def cut(item: LogItem, seed: int) -> LogItem:
-    """The log up to a boundary drawn among all but the last, as if the user had left there.
+    """Returns the log up to a boundary drawn among all but the last, as if the user had left there.
 
     Training takes unlabelled conversations to be complete; cutting some measures what it costs when they are not.
     """
@@ -144,44 +146,54 @@ def cut(item: LogItem, seed: int) -> LogItem:
 
 
 def _selection(held_out: Sequence[Usable], seed: int) -> list[Usable]:
-    """The conversations that select the checkpoint: those of the lowest draws, in the order given.
+    """Returns the conversations that select the checkpoint: those of the lowest draws, in the order given.
 
     Of two or more that can be cut one selects at least, and one is left to test.
     """
-    cuttable = {one.digest: one for one in held_out if one.boundaries >= LEAST_FOR_TEST}
+    cuttable = {
+        conversation.digest: conversation
+        for conversation in held_out
+        if conversation.boundaries >= LEAST_FOR_TEST
+    }
     draws = {digest: drawn(seed, "selection", digest) for digest in cuttable}
     count = sum(draw < SELECTION_SHARE for draw in draws.values())
     count = min(max(count, 1), len(cuttable) - 1, MOST_FOR_SELECTION)
     lowest = set(sorted(cuttable, key=draws.__getitem__)[: max(count, 0)])
-    return [one for digest, one in cuttable.items() if digest in lowest]
+    return [conversation for digest, conversation in cuttable.items() if digest in lowest]
 
 
 def _names(part: Sequence[Usable], others: Sequence[Usable]) -> list[str]:
-    taken = {one.name for one in others}
-    return list(dict.fromkeys(one.name for one in part if one.name not in taken))
+    other_names = {conversation.name for conversation in others}
+    return list(
+        dict.fromkeys(
+            conversation.name for conversation in part if conversation.name not in other_names
+        )
+    )
 
 
-def _first(many: list[Usable], seed: int, limit: int | None) -> list[Usable]:
-    if limit is None or len(many) <= limit:
-        return many
-    order = sorted(many, key=lambda one: drawn(seed, "order", one.digest))
-    chosen = {one.key for one in order[:limit]}
-    return [one for one in many if one.key in chosen]
+def _first(conversations: list[Usable], seed: int, limit: int | None) -> list[Usable]:
+    if limit is None or len(conversations) <= limit:
+        return conversations
+    order = sorted(
+        conversations, key=lambda conversation: drawn(seed, "order", conversation.digest)
+    )
+    chosen = {conversation.key for conversation in order[:limit]}
+    return [conversation for conversation in conversations if conversation.key in chosen]
 
 
 AT_ONCE = 200
 """Conversations in memory at once."""
 
 
-def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usable]]:
+def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[Usable]]:
     """Yields those of these conversations that can be trained on (that have a boundary), in lists that may be empty."""
-    for page in id_pages(conn, wanted, AT_ONCE):
+    for page in id_pages(conn, ids, AT_ONCE):
         external_ids = names(conn, page)
-        found = []
+        usable_page = []
         for key, messages in conversations.conversations_for(conn, page):
             item = log_item(render_log(messages))
             if item.boundaries:
-                found.append(
+                usable_page.append(
                     Usable(
                         key,
                         external_ids[key],
@@ -190,11 +202,11 @@ def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usa
                         sum(map(len, item.texts)),
                     )
                 )
-        yield found
+        yield usable_page
 
 
-def items(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[tuple[int, LogItem]]:
+def items(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple[int, LogItem]]:
     """Yields (id, log) of these conversations, in order of id."""
-    for page in id_pages(conn, sorted(wanted), AT_ONCE):
+    for page in id_pages(conn, sorted(ids), AT_ONCE):
         for key, messages in conversations.conversations_for(conn, page):
             yield key, log_item(render_log(messages))

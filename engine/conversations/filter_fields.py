@@ -1,18 +1,21 @@
-"""Defines what a field of the filter language is, such as `turns` in the filter `turns>5`.
+"""Declares the fields of the filter language, such as `turns` in the filter `turns>5`.
 
-A *term* is one condition of a filter: a field, a sign and values (`engine.conversations.filters.Term`). Each subject
-declares its fields beside its tables; `engine.opener.filter_fields` registers all of them here when a project is first
-opened. docs/filters.md lists the same fields for users.
+A *term* is one condition of a filter: a field, a sign and values (`engine.conversations.filters.Term`). What a field is
+called and which values it takes is declared here, so that a filter can be read without a project. How terms on it are
+answered (`FieldQuery`) is with the subject that has the tables. docs/filters.md lists the same fields for users.
 """
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from engine.base.conversation import State, Verdict
+from engine.conversations.text_checks import KINDS
 from engine.project.idset import IdSet
 
 if TYPE_CHECKING:
@@ -60,21 +63,16 @@ occur in those conversations, at most as many as the limit."""
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A property of conversations by which a filter can select them.
+    """A property of conversations by which a filter can select them, as far as reading and writing a filter needs it.
 
     Attributes:
         name: What is written before the sign, in lower case: `turns`.
         kind: What its values are.
-        choices: The only values that it can have; empty where any value will do.
         help: Explains the field, in completion and documentation.
+        choices: The only values that it can have; empty where any value will do.
         example: Terms that show how it is used; empty where the usual example of its kind does.
         optional: Whether a conversation may have no value, so that `any` and `none` can be asked for.
         minimum: The smallest number that it can be.
-        condition: Finds the conversations that a term matches. None for a field that is short for a term on another
-            field, as `has:tag` is for `tag:any` and `since:2026` for `date>=2026`.
-        order: Orders conversations by the field; None where lists cannot be ordered by it.
-        values: Counts its values for completion; None where they are not counted.
-        is_selective: Whether its terms match few conversations, so that they are answered before the other terms.
     """
 
     name: str
@@ -84,22 +82,174 @@ class Field:
     example: str = ""
     optional: bool = False
     minimum: float = 0
-    condition: MatchTerm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldQuery:
+    """Answers terms on one field from the project file. Each subject has those of its fields beside its tables.
+
+    Attributes:
+        matches: Finds the conversations that a term matches.
+        order: Orders conversations by the field; None where lists cannot be ordered by it.
+        count_values: Counts the values of the field for completion; None where they are not counted.
+        is_selective: Whether its terms match few conversations, so that they are answered before the other terms.
+    """
+
+    matches: MatchTerm
     order: OrderConversations | None = None
-    values: CountValues | None = None
+    count_values: CountValues | None = None
     is_selective: bool = False
 
 
-FIELDS: dict[str, Field] = {}
-"""The fields that filters can name, by name, in the order in which completion offers them. It is empty until
-`register_fields` is called."""
+_FIELDS = (
+    Field("state", "choice", "what the score says", tuple(State)),
+    Field("verdict", "choice", "your verdict", (*Verdict, ANY_VALUE, NO_VALUE), optional=True),
+    Field(
+        "disagreement",
+        "choice",
+        "your verdict and the score differ, this and another set of scores, or two people",
+        ("verdict", "scores", "people"),
+    ),
+    Field(
+        "annotator",
+        "text",
+        "person who judged it, by name; any is any name",
+        example="annotator:ann or annotator:any",
+        optional=True,
+    ),
+    Field(
+        "goal",
+        "text",
+        "label of its goal, or a part of it; any, none or novel",
+        example='goal:"book a restaurant" or goal:novel',
+        optional=True,
+    ),
+    Field(
+        "also",
+        "text",
+        "a second goal that it may have",
+        example='also:"book a hotel" or also:any',
+        optional=True,
+    ),
+    Field(
+        "share", "number", "share of its second goal, 0 to 1", example="share>.3 or share:.2...4"
+    ),
+    Field(
+        "remaining",
+        "text",
+        "what the model says is left to do (part of it)",
+        example="remaining:refund or remaining:any",
+        optional=True,
+    ),
+    Field("p", "number", "normalized probability of the end, 0 to 1", example="p<.3"),
+    Field(
+        "success",
+        "number",
+        "probability of success, fitted to your verdicts, 0 to 1",
+        example="success<.3",
+    ),
+    Field("turns", "number", "number of turns"),
+    Field("messages", "number", "number of messages"),
+    Field(
+        "requests",
+        "number",
+        "number of requests that were found or marked in it, else 1",
+        example="requests>1",
+    ),
+    Field("length", "number", "characters of all messages"),
+    Field("leaves", "number", "leaves of its response tree, the most of several"),
+    Field(
+        "max_logprob",
+        "number",
+        "log-probability of the best answer of its tree, the lowest of several",
+        example="max_logprob<-3",
+        minimum=-math.inf,
+    ),
+    Field("entropy", "number", "entropy of its response tree in bits, the most of several"),
+    Field("tool", "text", "name of a tool that was called; name* is a beginning", optional=True),
+    Field(
+        "model",
+        "text",
+        "model that answered; name* is a beginning",
+        example="model:gpt-4o or model:gpt-4*",
+        optional=True,
+    ),
+    Field(
+        "language",
+        "text",
+        "language of its text, as a code",
+        example="language:de or language:none",
+        optional=True,
+    ),
+    Field(
+        "personal",
+        "choice",
+        "kind of personal data in its text",
+        (*KINDS, ANY_VALUE, NO_VALUE),
+        optional=True,
+    ),
+    Field(
+        "copies",
+        "text",
+        "whether there are near copies of it, or the number of their set",
+        example="copies:any or copies:17",
+        optional=True,
+    ),
+    Field(
+        "watched",
+        "choice",
+        "there before the first watch, came or grew since, or has not ended",
+        ("past", "new", "running"),
+    ),
+    Field(
+        "ended",
+        "number",
+        "its place among those that a watch saw end, from 1",
+        example="ended:41..60",
+    ),
+    Field("source", "text", "file it came from (part of the name)"),
+    Field("name", "text", "id in its file (part of it)"),
+    Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),
+    Field("since", "date", "from this day, month or year on"),
+    Field("until", "date", "up to the end of this day, month or year"),
+    Field(
+        "tag",
+        "text",
+        "your tag, or any or none; rude? is what its probe predicts",
+        example="tag:rude, tag:rude? or tag:none",
+        optional=True,
+    ),
+    Field("note", "choice", "whether you left a note", (ANY_VALUE, NO_VALUE), optional=True),
+    Field(
+        "meta",
+        "anything",
+        "a field of the metadata: meta.channel",
+        example="meta.channel:web, meta.cost>0.5 or meta.channel:none",
+        optional=True,
+    ),
+    Field(
+        "truth",
+        "anything",
+        "a field of the truth: truth.reward",
+        example="truth.reward<1, truth.goal:cancel*",
+        optional=True,
+    ),
+    Field(
+        "has",
+        "text",
+        "whether there is any: has:remaining, has:meta.channel",
+        example="has:remaining, has:note or has:meta.channel",
+    ),
+    Field(
+        "draw",
+        "number",
+        "drawn for each, 0 to 1: draw<.1 is a tenth at random",
+        example="draw<.1, draw:0.1..0.2",
+    ),
+)
 
-
-def register_fields(fields: Iterable[Field]) -> None:
-    """Makes these fields the ones that filters can name, in place of those registered before."""
-    FIELDS.clear()
-    FIELDS.update((field.name, field) for field in fields)
-
+FIELDS: Mapping[str, Field] = {field.name: field for field in _FIELDS}
+"""The fields that filters can name, by name, in the order in which completion offers them."""
 
 SortKey = Literal[
     "id",

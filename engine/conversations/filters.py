@@ -28,10 +28,7 @@ from engine.conversations.filter_fields import (
     ANY_VALUE,
     FIELDS,
     FIELDS_WITH_KEYS,
-    NO_VALUE,
-    NOVEL,
     WORD_FIELD,
-    CountedValues,
     Field,
     SortKey,
 )
@@ -43,14 +40,11 @@ _FIELD_AND_SIGN = re.compile(r"(?P<field>[A-Za-z_]+)(?P<op>:|>=|<=|>|<|=)")
 
 _SIGN = re.compile(r":|>=|<=|>|<|=")
 
-_FIELD_WITH_KEY = re.compile(rf"({'|'.join(FIELDS_WITH_KEYS)})\.", re.IGNORECASE)
+FIELD_WITH_KEY = re.compile(rf"({'|'.join(FIELDS_WITH_KEYS)})\.", re.IGNORECASE)
 """The beginning of a term on a field with a key, as in `meta.channel:web`."""
 
 _DATE_ALIASES: Mapping[str, Op] = {"since": ">=", "until": "<="}
 """Fields that stand for a comparison of `date`, with its sign."""
-
-_P_ALIAS = "p_end"
-"""Another name by which a filter can call the field `p`."""
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?$")
 
@@ -88,9 +82,9 @@ class Term:
         if self.field == WORD_FIELD:
             return sign + (f'"{self.values[0]}"' if self.whole else self.values[0])
         values = (
-            "..".join(self.values) if self.span else ",".join(_quote_value(v) for v in self.values)
+            "..".join(self.values) if self.span else ",".join(quote_value(v) for v in self.values)
         )
-        return f"{sign}{_quote_key(self.field)}{self.op}{values}"
+        return f"{sign}{quote_key(self.field)}{self.op}{values}"
 
     @property
     def key(self) -> str:
@@ -157,6 +151,21 @@ def parse_filter(text: str) -> Filter:
     return Filter(tuple(_parse_term(word) for word in _split_words(text)))
 
 
+def parse_leniently(text: str) -> Filter:
+    """Returns the filter of those terms of a text that can be parsed."""
+    try:
+        words = _split_words(text)
+    except FilterError:
+        return Filter()
+    terms = []
+    for word in words:
+        try:
+            terms.append(_parse_term(word))
+        except FilterError:
+            continue
+    return Filter(tuple(terms))
+
+
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A part of a filter between spaces, which is to become a term.
@@ -218,14 +227,14 @@ def _parse_term(word: _Word) -> Term:
                 f'Like -tag:spam. To search for the text itself, quote it: "-{text}".',
                 start - 1,
             )
-    head = _split_field_and_sign(text, quoted)
+    head = split_field_and_sign(text, quoted)
     if head is None:
         if not text.replace("\0", " ").strip():
             raise FilterError(
                 "Nothing is between the quotation marks.", "Write a word there.", start
             )
         return Term(WORD_FIELD, ":", (text,), negated, whole=any(quoted))
-    field, name = _find_field(head.field, text, start)
+    field, name = find_field(head.field, text, start)
     values_start = start + head.end
     values = _split_values(text[head.end :], quoted[head.end :])
     if not values or not all(values):
@@ -291,14 +300,14 @@ class _FieldAndSign(NamedTuple):
     end: int
 
 
-def _split_field_and_sign(text: str, quoted: Sequence[bool]) -> _FieldAndSign | None:
+def split_field_and_sign(text: str, quoted: Sequence[bool]) -> _FieldAndSign | None:
     """Returns the field and the sign at the beginning of a term; None where the term is words to search for.
 
     Args:
         text: The term without quotation marks and without the sign of negation.
         quoted: Whether each character of it was quoted.
     """
-    with_key = _FIELD_WITH_KEY.match(text)
+    with_key = FIELD_WITH_KEY.match(text)
     if with_key is not None and not any(quoted[: with_key.end()]):
         for sign in _SIGN.finditer(text, with_key.end()):
             if not any(quoted[sign.start() : sign.end()]):
@@ -310,7 +319,7 @@ def _split_field_and_sign(text: str, quoted: Sequence[bool]) -> _FieldAndSign | 
     return _FieldAndSign(match["field"], match["op"], match.end())
 
 
-def _find_field(written: str, text: str, start: int) -> tuple[Field, str]:
+def find_field(written: str, text: str, start: int) -> tuple[Field, str]:
     """Returns the field with a name, and the name in the form of `Term.field`.
 
     Args:
@@ -323,7 +332,7 @@ def _find_field(written: str, text: str, start: int) -> tuple[Field, str]:
     """
     name, dot, key = written.partition(".")
     name = name.lower()
-    field = FIELDS.get("p" if name == _P_ALIAS else name)
+    field = FIELDS.get(name)
     if field is None:
         similar_names = get_close_matches(name, FIELDS, 3)
         raise FilterError(
@@ -347,7 +356,7 @@ def _parse_has(name: str, start: int, negated: bool) -> Term:
     Raises:
         FilterError: There is no such field, or every conversation has a value of it.
     """
-    field, name = _find_field(name, name, start)
+    field, name = find_field(name, name, start)
     if not field.optional:
         raise FilterError(f"Every conversation has “{name}”, or it is no field to ask for.",
                           _usage_hint(FIELDS["has"]), start)  # fmt: skip
@@ -411,7 +420,7 @@ def _usage_hint(field: Field) -> str:
     return example[field.kind] + "."
 
 
-def _quote_value(value: str) -> str:
+def quote_value(value: str) -> str:
     """Returns a value as it is written in a filter, in quotation marks where it needs them."""
     plain = (
         _NEEDS_NO_QUOTES.match(value)
@@ -421,7 +430,7 @@ def _quote_value(value: str) -> str:
     return value if (plain and ".." not in value) or is_number(value) else _in_quotes(value)
 
 
-def _quote_key(name: str) -> str:
+def quote_key(name: str) -> str:
     """Returns the name of a field as it is written in a filter, with its key in quotation marks where it needs them."""
     before, dot, key = name.partition(".")
     if not dot:
@@ -431,158 +440,6 @@ def _quote_key(name: str) -> str:
 
 def _in_quotes(text: str) -> str:
     return f'"{text}"'
-
-
-KnownValues = Mapping[str, CountedValues]
-"""Values that occur in the project, by field, each with the number of conversations that have it; None if it was not
-counted. Under `meta` and `truth` are their keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A proposal to complete the term at the cursor.
-
-    Attributes:
-        start: Position from which the text up to the cursor is replaced.
-        text: What replaces it.
-        help: Explains the field.
-        is_partial: Whether the term is still incomplete after the replacement.
-        count: Number of conversations with this value; None where it is not known.
-    """
-
-    start: int
-    text: str
-    help: str
-    is_partial: bool = False
-    count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TermAtCursor:
-    """The term that is being written.
-
-    Attributes:
-        field: Its field as in `Term.field`, or `meta` or `truth` while the key is written; None while it is a word.
-        start: Position of the text that a completion replaces.
-        typed: That text up to the cursor, without quotation marks.
-        rest: The other terms of the filter, without those that cannot be parsed.
-    """
-
-    field: str | None
-    start: int
-    typed: str
-    rest: Filter
-
-
-def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
-    """Returns the term that is being written at the cursor.
-
-    Returns None inside of quoted words, and where there is no such field.
-    """
-    start, inside = 0, False
-    for position, char in enumerate(text[:cursor]):
-        if char == '"':
-            inside = not inside
-        elif char.isspace() and not inside:
-            start = position + 1
-    end = next((i for i in range(cursor, len(text)) if text[i].isspace()), len(text))
-    rest = _parse_leniently(f"{text[:start]} {'' if inside else text[end:]}")
-    if text[start:cursor].startswith("-"):
-        start += 1
-    positions = [i for i in range(start, cursor) if text[i] != '"']  # of the characters of `typed`
-    typed = "".join(text[position] for position in positions)
-    quoted = [text[start:position].count('"') % 2 == 1 for position in positions]
-    head = _split_field_and_sign(typed, quoted)
-    if head is None:
-        if '"' in text[start:cursor]:
-            return None
-        with_key = _FIELD_WITH_KEY.match(typed)
-        return TermAtCursor(with_key[1].lower() if with_key else None, start, typed, rest)
-    try:
-        _, name = _find_field(head.field, typed, start)
-    except FilterError:
-        return None
-    value_start = head.end
-    for index in range(head.end, len(typed)):
-        if typed[index] == "," and not quoted[index]:
-            value_start = index + 1
-    position_of_value = positions[value_start - 1] + 1
-    return TermAtCursor(name, position_of_value, typed[value_start:], rest)
-
-
-def _parse_leniently(text: str) -> Filter:
-    """Returns the filter of those terms of a text that can be parsed."""
-    try:
-        words = _split_words(text)
-    except FilterError:
-        return Filter()
-    terms = []
-    for word in words:
-        try:
-            terms.append(_parse_term(word))
-        except FilterError:
-            continue
-    return Filter(tuple(terms))
-
-
-def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
-    """Returns the completions at the cursor: names of fields, or values of the field that is being written.
-
-    Args:
-        text: The filter as far as it is written.
-        cursor: Position of the cursor in it.
-        known: Values that occur in the project.
-    """
-    term = term_at_cursor(text, cursor)
-    if term is None:
-        return []
-    start, typed = term.start, term.typed.lower()
-    if term.field is None:
-        names = [
-            Completion(start, _completion_text(field), field.help, is_partial=True)
-            for field in FIELDS.values()
-        ]
-        return [c for c in names if c.text.startswith(typed) and c.text != typed]
-    name = term.field
-    field = FIELDS[name.partition(".")[0]]
-    if name in FIELDS_WITH_KEYS:
-        keys = [(f"{name}.{key}", count) for key, count in known.get(name, ())]
-        return [
-            Completion(start, f"{_quote_key(key)}:", field.help, is_partial=True, count=count)
-            for key, count in keys
-            if key.lower().startswith(typed)
-        ]
-    counts = dict(known.get(name, ()))
-    values = [*field.choices, *(value for value in counts if value not in field.choices)]
-    if name == "tag":
-        values += [f"{tag}?" for tag in counts]
-    if name == "goal":
-        values.append(NOVEL)
-    if name == "has":
-        values = [
-            other.name
-            for other in FIELDS.values()
-            if other.optional and other.name not in FIELDS_WITH_KEYS
-        ]
-    if field.optional and not field.choices:
-        values += [ANY_VALUE, NO_VALUE]
-    return [
-        Completion(start, _quote_value(value), field.help, count=counts.get(value))
-        for value in dict.fromkeys(values)
-        if _has_word_beginning(value.lower(), typed) and value.lower() != typed
-    ]
-
-
-def _completion_text(field: Field) -> str:
-    """Returns what completes the name of a field: the name, with the sign after it where only one is usual."""
-    if field.name in FIELDS_WITH_KEYS:
-        return f"{field.name}."
-    return field.name if field.kind == "number" else f"{field.name}:"
-
-
-def _has_word_beginning(value: str, typed: str) -> bool:
-    """Returns whether a word of the value begins with what was typed."""
-    return value.startswith(typed) or f" {typed}" in value
 
 
 FILTER = Option(

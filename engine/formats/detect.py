@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -70,7 +71,7 @@ def reader_of_one(value: Any, own: Reader) -> Reader | None:
 
 
 def _wrapped(value: Any) -> tuple[Reader, str] | None:
-    """A reader of the records that are most of a value, and the reason."""
+    """Returns a reader of the records that are most of a value, and the reason."""
     least = _LEAST_WRAPPED * len(json_text(value))
     for path, inner in _lists_in(value):
         if not inner or len(json_text(inner)) < least:
@@ -232,10 +233,13 @@ class Records:
             self._source.close()
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
-        sample, head = self._sampled(suffix, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
+        head = b""
+        if self._source is not None and not self._lines:
+            self._framing, head = _framing_of(self._source, suffix)
+        sample = self._first_records()
         if self._framing == "slices" and not _splits(sample, format_name):
             self._framing = "values"
-            sample = self._looked_at(RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
+            sample = self._first_records()
         values = [frame.value for frame in sample if frame.reason is None]
         if self._framing == "list" and values and _one_conversation(values[0], format_name):
             self._framing, values = "values", [values]
@@ -265,17 +269,12 @@ class Records:
             why += f"; the text is not UTF-8 and was read as {self._source.guessed}"
         return reader, Detection(reader.name, why)
 
-    def _sampled(self, suffix: str, most: int, most_bytes: int) -> tuple[list[Frame], bytes]:
-        """Returns the first records and the first bytes, and goes back to the beginning."""
-        head = b""
-        if self._source is not None and not self._lines:
-            self._framing, head = _framing_of(self._source, suffix)
-        return self._looked_at(most, most_bytes), head
-
-    def _looked_at(self, most: int, most_bytes: int) -> list[Frame]:
+    def _first_records(self) -> list[Frame]:
+        """Returns the first records, as they are framed, and goes back to the beginning."""
         if self._source is not None:
             self._source.keep()
-        sample = _first(_framed(self._content, self._source, self._framing, None), most, most_bytes)
+        frames = _framed(self._content, self._source, self._framing, None)
+        sample = _first(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         if self._source is not None:
             while self._source.held_back and sample and sample[-1].reason:
                 sample.pop()  # its end was not looked at
@@ -284,7 +283,8 @@ class Records:
 
 
 def _splits(sample: list[Frame], format_name: str | None) -> bool:
-    """Whether the records lie in a list of the object whose slices are the sample; else the slices are parts of one."""
+    """Returns whether the records lie in a list of the object whose slices are the sample; else the slices are parts of
+    one."""
     if format_name is not None:
         reader = reader_named(format_name)
     else:
@@ -296,20 +296,17 @@ def _splits(sample: list[Frame], format_name: str | None) -> bool:
 
 
 def sample_of(content: Content, suffix: str) -> list[Frame]:
-    """The first records of a content of any format, as many as a mapping is tried on.
+    """Returns the first records of a content of any format, as many as a mapping is tried on.
 
     Raises:
         OSError: It cannot be opened.
     """
-    source = content.source()
-    framing: Framing = "lines"
-    if source is not None:
-        framing, _ = _framing_of(source, suffix)
-    return _first(_framed(content, source, framing, None), RECORDS_TRIED, BYTES_TRIED)
+    with closing(all_records(content, suffix)) as records:
+        return _first(records, RECORDS_TRIED, BYTES_TRIED)
 
 
-def all_records(content: Content, suffix: str) -> Iterator[Frame]:
-    """All records of a content of any format, as they are framed.
+def all_records(content: Content, suffix: str) -> Generator[Frame]:
+    """Returns all records of a content of any format, as they are framed.
 
     Raises:
         OSError: It cannot be opened.
@@ -438,7 +435,7 @@ def _is_json(row: bytes) -> bool:
 
 
 def _limit(sample: list[Frame]) -> str | None:
-    """The reason of a record that ended the reading or was too large; None without one."""
+    """Returns the reason of a record that ended the reading or was too large; None without one."""
     reasons = (frame.reason for frame in sample if frame.reason)
     return next(
         (reason for reason in reasons if RAISED in reason or reason.startswith(too_large())), None
@@ -446,14 +443,14 @@ def _limit(sample: list[Frame]) -> str | None:
 
 
 def _one_conversation(first: Any, format_name: str | None) -> bool:
-    """Whether a list with this first element is one conversation, a bare list of messages."""
+    """Returns whether a list with this first element is one conversation, a bare list of messages."""
     if format_name is None:
         return looks_like_message(first) and not recognised(first)
     return format_name == "messages" and isinstance(first, dict)
 
 
 def _what_else(record: Any) -> str | None:
-    """What a record is, if it is known and no conversation."""
+    """Returns what a record is, if it is known and no conversation."""
     for conditions, what in _NO_CONVERSATIONS:
         if all(condition.holds(record, record) for condition in conditions):
             return what
@@ -461,7 +458,7 @@ def _what_else(record: Any) -> str | None:
 
 
 def _no_log(sample: list[Frame], head: bytes) -> str | None:
-    """What a file is that has no fields which could be mapped."""
+    """Returns what a file is that has no fields which could be mapped."""
     if not head.strip() and not sample:
         return "it is empty"
     return next(

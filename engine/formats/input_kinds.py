@@ -11,16 +11,17 @@ from engine.formats.detect import Join, Records, reader_of_one
 from engine.formats.file_names import suffix
 from engine.formats.opening.containers import Content, cannot_open
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
-from engine.formats.parse_record import parse_record
-from engine.formats.records import Detection, Parsed, Rejected
+from engine.formats.records import Detection, Input, Parsed, Rejected
+from engine.formats.registry import parse_record
 
 UNKNOWN = "unknown"
 SKIPPED = "skipped"
 
-_MOST_NAMED = 3
+_MAX_NAMES_SHOWN = 3
+"""Number of skipped files that are named; the others are counted."""
 
 
-class ConversationFile:
+class ConversationFile(Input):
     """One input with a known format. A stream can be read once, a file any number of times.
 
     A record of another shape than the input's is read by the reader that knows it, unless the person chose the format.
@@ -40,30 +41,21 @@ class ConversationFile:
     ) -> None:
         """
         Args:
+            chosen: Whether the person chose the format.
+            join: Adds to its records what lies in other files.
+            note: What is added to the reason of the detection.
             before: Number of records before the first.
             again: Whether a record with the id of an earlier one is the same conversation.
         """
+        detection = replace(records.detection, why=records.detection.why + note)
+        others = tuple(path for path in companion_files if path != content.label)
+        super().__init__(content.label, content.size, detection, others)
         self._content = content
         self._before, self._again = before, again
         self._join = join
-        self.companion_files = tuple(path for path in companion_files if path != content.label)
-        self._note = note
         self._chosen = chosen
         self._records = records
         self._name = content.name.encode("utf-8", "replace").decode("utf-8")
-
-    @property
-    def label(self) -> str:
-        return self._content.label
-
-    @property
-    def size(self) -> int | None:
-        return self._content.size
-
-    @property
-    def detection(self) -> Detection:
-        detection = self._records.detection
-        return replace(detection, why=detection.why + self._note)
 
     def position(self) -> int:
         content, position = self._content, self._records.position
@@ -127,31 +119,15 @@ class _Ids:
         return name
 
 
-class UnreadableFile:
+class UnreadableFile(Input):
     """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
 
-    companion_files: Sequence[str] = ()
-
     def __init__(self, content: Content, reason: str) -> None:
+        super().__init__(content.label, content.size, Detection(UNKNOWN, reason))
         self._content = content
-        self._reason = reason
-
-    @property
-    def label(self) -> str:
-        return self._content.label
-
-    @property
-    def size(self) -> int | None:
-        return self._content.size
-
-    @property
-    def detection(self) -> Detection:
-        return Detection(UNKNOWN, self._reason)
-
-    def position(self) -> int:
-        return self.size or 0
 
     def records(self) -> Iterator[Parsed | Rejected]:
+        """Yields the beginning of the bytes as a rejected record."""
         beginning = b""
         try:
             if self._content.stream is not None:
@@ -159,46 +135,29 @@ class UnreadableFile:
                     beginning = stream.read(KEPT_OF_OVERSIZED)
         except OSError:
             pass
-        yield Rejected(None, beginning, self._reason)
+        yield Rejected(None, beginning, self.detection.why)
 
 
-class SkippedFiles:
+class SkippedFiles(Input):
     """An input without records. It names what holds no conversations in a folder or an archive.
 
     Attributes:
-        size: Size of those files that were looked into, in bytes.
+        names: Paths of those files.
     """
 
-    companion_files: Sequence[str] = ()
-
     def __init__(self, label: str, names: list[str], size: int) -> None:
-        self._label = label
-        self._size = size
-        self.names = names
-
-    @property
-    def label(self) -> str:
-        return self._label
-
-    @property
-    def size(self) -> int:
-        return self._size
-
-    @property
-    def detection(self) -> Detection:
-        some = ", ".join(os.path.basename(name) for name in self.names[:_MOST_NAMED])
-        endings = Counter(suffix(name) or "no ending" for name in self.names)
-        more = len(self.names) - _MOST_NAMED
-        files = "1 file holds" if len(self.names) == 1 else f"{len(self.names):,} files hold"
+        """
+        Args:
+            size: Size of those files that were looked into, in bytes.
+        """
+        some = ", ".join(os.path.basename(name) for name in names[:_MAX_NAMES_SHOWN])
+        endings = Counter(suffix(name) or "no ending" for name in names)
+        more = len(names) - _MAX_NAMES_SHOWN
+        files = "1 file holds" if len(names) == 1 else f"{len(names):,} files hold"
         about = f"{files} no conversations: {some}"
         if more > 0:
             about += (
                 f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"
             )
-        return Detection(SKIPPED, about)
-
-    def position(self) -> int:
-        return self._size
-
-    def records(self) -> Iterator[Parsed | Rejected]:
-        return iter(())
+        super().__init__(label, size, Detection(SKIPPED, about))
+        self.names = names

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
-from engine.formats.detect import Records, all_records, sample_of
+from engine.formats.detect import Join, Records, all_records, sample_of
 from engine.formats.file_names import LOG_SUFFIXES, logs_in, stem, suffix
 from engine.formats.input_kinds import ConversationFile, SkippedFiles, UnreadableFile
 from engine.formats.joining import (
@@ -183,7 +183,7 @@ class _Opener:
             for opened in inputs:
                 if isinstance(opened, SkippedFiles):
                     looked_into += opened.names
-                    size += opened.size
+                    size += opened.size or 0
                 else:
                     yield opened
         if looked_into or others:
@@ -208,7 +208,7 @@ class _Opener:
                 refused = self._refused(content, error)
                 if isinstance(refused, SkippedFiles):
                     skipped += refused.names
-                    size += refused.size
+                    size += refused.size or 0
                 else:
                     opened.append(refused)
         return [*opened, SkippedFiles(path, skipped, size)] if skipped else opened
@@ -227,37 +227,30 @@ class _Opener:
         if content.error is not None:
             raise content.error
         records = Records(content, suffix(content.label), self._format, self._all_branches)
-        chosen = self._format is not None
-        if records.reader.companions:
-            companions = self._files_beside(content, file_contents, records.reader)
+        join: Join | None = None
+        files: Sequence[str] = ()
+        note = ""
+        reader = records.reader
+        if reader.companions:
+            companions = self._files_beside(content, file_contents, reader)
             join = partial(with_companions, companions)
-            labels = [file.label for file in companions]
-            return ConversationFile(
-                content, records, chosen=chosen, join=join, companion_files=labels
-            )
-        if records.reader.thread_of is not None:
-            threads = self._threads_with(content, file_contents, records.reader.thread_of)
-            if len(threads.files) > 1:
-                join = partial(threads.joined, content.label)
-                return ConversationFile(
-                    content, records, chosen=chosen, join=join, companion_files=threads.files
-                )
-        if is_answer(records.first) or is_request(records.first):
+            files = [file.label for file in companions]
+        elif (
+            reader.thread_of is not None
+            and len((threads := self._threads_with(content, file_contents, reader.thread_of)).files)
+            > 1
+        ):
+            join, files = partial(threads.joined, content.label), threads.files
+        elif is_answer(records.first) or is_request(records.first):
             batches = self._batches_with(content, file_contents)
-            note = batches.note(records.first)
-            files = batches.files
-            return ConversationFile(
-                content,
-                records,
-                chosen=chosen,
-                join=batches.joined,
-                companion_files=files,
-                note=note,
-            )
-        return ConversationFile(content, records, chosen=chosen)
+            join, files, note = batches.joined, batches.files, batches.note(records.first)
+        chosen = self._format is not None
+        return ConversationFile(
+            content, records, chosen=chosen, join=join, companion_files=files, note=note
+        )
 
     def _is_companion(self, content: Content, file_contents: Sequence[Content]) -> bool:
-        """Whether a file of a folder or an archive is read with another that lies beside it."""
+        """Returns whether a file of a folder or an archive is read with another that lies beside it."""
         folder, name = name_in(content.label)
         if content.kind != "log" or content.error is not None or name not in _companion_names():
             return False
@@ -271,7 +264,7 @@ class _Opener:
         return name in self._companions[folder]
 
     def _beside(self, content: Content, file_contents: Sequence[Content]) -> list[Content]:
-        """The logs in the folder of a content, in the archive or on the disk."""
+        """Returns the logs in the folder of a content, in the archive or on the disk."""
         folder, _ = name_in(content.label)
         if content.once:
             return []
@@ -294,7 +287,7 @@ class _Opener:
     def _files_beside(
         self, content: Content, file_contents: Sequence[Content], reader: Reader
     ) -> list[JoinCandidate]:
-        """The files that are read with a content, by their names."""
+        """Returns the files that are read with a content, by their names."""
         return [
             candidate
             for candidate in _join_candidates(self._beside(content, file_contents))
@@ -312,7 +305,7 @@ class _Opener:
     def _threads_with(
         self, content: Content, file_contents: Sequence[Content], thread_of: Callable[[Any], str]
     ) -> Threads:
-        """The threads of the files that are imported and lie in the folder of a content."""
+        """Returns the threads of the files that are imported and lie in the folder of a content."""
         folder = os.path.dirname(content.label)
         if folder not in self._threads:
             others = (
@@ -326,7 +319,8 @@ class _Opener:
         return self._threads[folder]
 
     def _batches_with(self, content: Content, file_contents: Sequence[Content]) -> Batches:
-        """The requests and answers in the files that are imported, and the requests in the folder of a content."""
+        """Returns the requests and answers in the files that are imported, and the requests in the folder of a
+        content."""
         folder = os.path.dirname(content.label)
         if folder not in self._batches:
             if len(file_contents) > 1:
@@ -344,7 +338,7 @@ class _Opener:
         return self._batches[folder]
 
     def _join_candidate(self, path: str) -> JoinCandidate:
-        """A file that may have a part of the records of another; of an archive nothing is read."""
+        """Returns a file that may have a part of the records of another; of an archive nothing is read."""
 
         def frames() -> Iterator[Frame]:
             if not os.path.isfile(path):
@@ -357,12 +351,12 @@ class _Opener:
 
 
 def _companion_names() -> frozenset[str]:
-    """Names of the files that some format reads with another file."""
+    """Returns the names of the files that some format reads with another file."""
     return frozenset(name for reader in all_readers() for name in reader.companions)
 
 
 def _join_candidates(found: Sequence[Content]) -> list[JoinCandidate]:
-    """What is in an archive, as files that may have parts of each other."""
+    """Returns what is in an archive, as files that may have parts of each other."""
     return [
         JoinCandidate(one.label, partial(all_records, one, suffix(one.label)))
         for one in found
@@ -371,7 +365,7 @@ def _join_candidates(found: Sequence[Content]) -> list[JoinCandidate]:
 
 
 def _in_lines(path: str) -> bool:
-    """Whether a file is JSON Lines by its name."""
+    """Returns whether a file is JSON Lines by its name."""
     return suffix(path) in (".jsonl", ".ndjson")
 
 
@@ -401,8 +395,8 @@ class Tail:
 
 
 def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str | None:
-    """The format of lines of which each is a conversation; None if they fit no format, or if conversations are made of
-    several of its lines or files.
+    """Returns the format of lines of which each is a conversation; None if they fit no format, or if conversations are
+    made of several of its lines or files.
 
     Args:
         lines: The first lines of the input.

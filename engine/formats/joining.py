@@ -100,16 +100,6 @@ class Batches:
             )
         return "; requests with an answer are read with it" if self._answered_ids else ""
 
-    def request_of(self, answer: dict[str, Any]) -> tuple[bytes, dict[str, Any]] | None:
-        """Returns the bytes and the value of the request of an answer; None if no file has it."""
-        request = self._read_requests().get(answer["custom_id"])
-        return None if request is None else (request.raw, load(request.raw, "line"))
-
-    def is_answered(self, request: dict[str, Any]) -> bool:
-        """Returns whether the answer of a request is imported too, from another file."""
-        self._read_requests()
-        return request["custom_id"] in self._answered_ids
-
     def _read_requests(self) -> dict[str, _StoredRequest]:
         """Returns all requests by their ids, and reads the files at the first call.
 
@@ -143,14 +133,15 @@ class Batches:
 
         A request that has an answer is not yielded where it lies itself.
         """
+        requests = self._read_requests()
         for frame in frames:
             if is_request(frame.value):
-                if not self.is_answered(frame.value):
+                if frame.value["custom_id"] not in self._answered_ids:
                     yield frame
-            elif is_answer(frame.value) and (stored := self.request_of(frame.value)) is not None:
-                raw, request = stored
+            elif is_answer(frame.value) and (stored := requests.get(frame.value["custom_id"])):
                 yield frame._replace(
-                    raw=raw.rstrip() + b"\n" + frame.raw, value={**request, **frame.value}
+                    raw=stored.raw.rstrip() + b"\n" + frame.raw,
+                    value={**load(stored.raw, "line"), **frame.value},
                 )
             else:
                 yield frame

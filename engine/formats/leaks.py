@@ -179,13 +179,13 @@ def _divide(
 
 
 def states_outcome(name: str) -> bool:
-    """Whether a field of this name states an outcome."""
+    """Returns whether a field of this name states an outcome."""
     return _plain(name) in TRUTH_FIELDS
 
 
 @lru_cache(maxsize=1_000)
 def _plain(name: str) -> str:
-    """A name of a field as the lists here have it. Kept, for the records of a log have the same fields."""
+    """Returns a name of a field as the lists here have it. Kept, for the records of a log have the same fields."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
@@ -232,7 +232,7 @@ def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
 
 
 def _only_outcomes(body: str) -> bool:
-    """Whether a text is a JSON object of outcomes, at least two: one alone may be a tool's answer."""
+    """Returns whether a text is a JSON object of outcomes, at least two: one alone may be a tool's answer."""
     try:
         value = json.loads(body) if body.lstrip()[:1] == "{" else None
     except (ValueError, RecursionError):
@@ -287,7 +287,7 @@ def _outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _word(value: Any) -> str:
-    """A value in lower case; numbers without needless zeros."""
+    """Returns a value in lower case; numbers without needless zeros."""
     if isinstance(value, bool):
         return "true" if value else "false"
     word = str(value).strip().lower()

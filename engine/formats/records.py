@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 from engine.base.conversation import Conversation
 from engine.formats.opening.framing import Frame
@@ -241,30 +241,35 @@ class SourceReport:
         return cls(**fields)
 
 
-class Input(Protocol):
-    """One opened input; a folder or several paths are several inputs."""
+class Input:
+    """One opened input; a folder or several paths are several inputs. This one has no records.
 
-    @property
-    def label(self) -> str:
-        """Path as the person gave it, or `standard input`."""
+    Attributes:
+        label: Path as the person gave it, or `standard input`.
+        size: Bytes on disk; None when it cannot be known.
+        detection: The detected format.
+        companion_files: Other files from which its conversations have a part, such as the requests of a batch.
+    """
 
-    @property
-    def size(self) -> int | None:
-        """Bytes on disk; None when it cannot be known."""
-
-    @property
-    def detection(self) -> Detection:
-        """The detected format."""
-
-    @property
-    def companion_files(self) -> Sequence[str]:
-        """Other files from which its conversations have a part, such as the requests of a batch."""
+    def __init__(
+        self,
+        label: str,
+        size: int | None,
+        detection: Detection,
+        companion_files: Sequence[str] = (),
+    ) -> None:
+        self.label = label
+        self.size = size
+        self.detection = detection
+        self.companion_files = companion_files
 
     def position(self) -> int:
-        """Bytes of `size` read so far."""
+        """Returns the number of bytes of `size` that were read so far."""
+        return self.size or 0
 
     def records(self) -> Iterator[Parsed | Rejected]:
         """Yields the records in order, as a stream; an unreadable rest is yielded as a `Rejected`."""
+        return iter(())
 
 
 @dataclass(frozen=True, slots=True)

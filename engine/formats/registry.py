@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
-from engine.formats.coded import form_runs
+from engine.formats import form_runs as form_scores
+from engine.formats.accounting import account
 from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW, gemini_cli_lines
 from engine.formats.coded.chat_logs import CHAT_LOGS, MODEL_CALLS
 from engine.formats.coded.claude_code import CLAUDE_CODE
 from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.openhands import OPENHANDS
-from engine.formats.coded.recllmsim import RECLLMSIM
-from engine.formats.coded.sharded_logs import SHARDED_LOGS
+from engine.formats.coded.schema_guided import SGD
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
-from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
 from engine.formats.coded.trace_platforms import TRACES
+from engine.formats.coded.user_studies import RECLLMSIM, SHARDED_LOGS
+from engine.formats.json_values import BadRecord
+from engine.formats.leaks import guard
 from engine.formats.mappings.mapping import load_mapping
 from engine.formats.mappings.toml_reader import reader_of
-from engine.formats.records import Reader
+from engine.formats.messages.times import dated
+from engine.formats.opening.framing import Frame
+from engine.formats.records import Parsed, Reader, Rejected
 
 PLUGINS = "conversation_workbench.formats"
 """Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
@@ -35,7 +42,6 @@ _CODED: tuple[Reader, ...] = (
     SHARDED_LOGS,
     RECLLMSIM,
     SGD,
-    TASKMASTER_CALLS,
     gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
     ROWS,
     CONVERSATION_ROWS,
@@ -55,20 +61,20 @@ _CODED: tuple[Reader, ...] = (
 
 
 def mapping_folder() -> Path:
-    """Folder of the person's own mapping files."""
+    """Returns the folder of the person's own mapping files."""
     return config_dir() / "formats"
 
 
 @cache
 def built_in() -> tuple[Reader, ...]:
-    """The readers of the program; those that ask for more come first."""
+    """Returns the readers of the program; those that ask for more come first."""
     mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
-    readers = [form_runs.with_files(one) if one.name == "form_filling" else one for one in mapped]
+    readers = [form_scores.with_files(one) if one.name == "form_filling" else one for one in mapped]
     return tuple(sorted((*readers, *_CODED), key=lambda reader: -reader.conditions))
 
 
 def all_readers() -> tuple[Reader, ...]:
-    """The readers in the order of preference: the person's own, those of packages, those of the program.
+    """Returns the readers in the order of preference: the person's own, those of packages, those of the program.
 
     A mapping file of the person and a format of a package that cannot be used are passed over; `unusable` names them.
     """
@@ -76,7 +82,7 @@ def all_readers() -> tuple[Reader, ...]:
 
 
 def unusable() -> tuple[FormatError, ...]:
-    """Why mapping files of the person and formats of packages cannot be used."""
+    """Returns why mapping files of the person and formats of packages cannot be used."""
     return (*_own_now()[1], *_from_packages()[1])
 
 
@@ -95,7 +101,7 @@ def reader_named(name: str) -> Reader:
 
 
 def recognised(record: Any) -> bool:
-    """Whether a value is a record of any format."""
+    """Returns whether a value is a record of any format."""
     return any(reader.recognise(record) for reader in all_readers())
 
 
@@ -108,8 +114,8 @@ def _own_now() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
 def _own(
     files: tuple[tuple[Path, int], ...],
 ) -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
-    """The readers of the person's mapping files, those that ask for more first, and why others cannot be used; read
-    again when one was changed."""
+    """Returns the readers of the person's mapping files, those that ask for more first, and why others cannot be used;
+    read again when one was changed."""
     readers: list[Reader] = []
     errors: list[FormatError] = []
     for file, _ in files:
@@ -122,7 +128,7 @@ def _own(
 
 @cache
 def _from_packages() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
-    """The readers of installed packages, and why others cannot be used."""
+    """Returns the readers of installed packages, and why others cannot be used."""
     readers: list[Reader] = []
     errors: list[FormatError] = []
     for point in metadata.entry_points(group=PLUGINS):
@@ -139,3 +145,40 @@ def _from_packages() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
                 )
             )
     return tuple(readers), tuple(errors)
+
+
+def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
+    """Reads a record with the reader of its format.
+
+    Args:
+        fallback_id: The id for a record without one.
+    """
+    outer = frame.outer
+    try:
+        draft = reader.read(frame.value, frame.name or fallback_id, outer and outer.value)
+    except BadRecord as bad:
+        return Rejected(frame.number, frame.raw, bad.reason)
+    count = len(draft.conversation.messages)
+    if count > MAX_MESSAGES:
+        reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
+        return Rejected(frame.number, frame.raw, reason)
+    conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
+    counted = account(frame.value, conversation, draft, reader.left_out, outer)
+    for leak in leaks:
+        counted.hide(leak)
+    conversation, field = dated(conversation)
+    if field:
+        counted.date(field, str(conversation.created_at))
+    return Parsed(frame.number, frame.raw, conversation, leaks, counted)
+
+
+def parse_made(
+    record: Mapping[str, Any] | Sequence[Any], format: str, fallback_id: str
+) -> Parsed | Rejected:
+    """Reads a record that this program made, as if it came from a file of that format.
+
+    Raises:
+        FormatError: There is no such format.
+    """
+    raw = json.dumps(record).encode("ascii")
+    return parse_record(reader_named(format), Frame(None, raw, json.loads(raw)), fallback_id)

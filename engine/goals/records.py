@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import StateCounts
-from engine.questions.records.calibration import Agreement
+from engine.questions.records import Agreement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,7 @@ DECIDE_THRESHOLD = 0.5
 """Merge probability from which `auto` merges."""
 
 Author = Literal["human", "auto", "llm"]
+"""Who made a decision: a person, the rule by merge probability, or the model's answer."""
 
 DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
 """The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings."""
@@ -39,8 +40,10 @@ MergeOrder = Literal["similarity", "probability", "informative"]
 largest expected error reduction (`engine.goals.merges.merge_probability`)."""
 
 MemberOrder = Literal["central", "doubtful", "name"]
+"""Which member of a group comes first: the nearest to the center, the most doubtful (`MemberRow.doubt`), or by name."""
 
 NAMELESS = "a group without a label"
+"""Stands for the label of a group that has none."""
 
 LIKELY = 0.05
 """Merge probability from which a pair is shown to a person before the others."""
@@ -53,16 +56,21 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringRow:
-    """One clustering.
+class Clustering:
+    """One clustering as it was made and stored.
 
     Attributes:
         config_hash: Config hash over texts, vectors and parameters of the clustering.
+        run_id: Id of the run that made it.
+        created_at: ISO 8601 time.
         k: Number of clusters asked for, an overestimate.
-        groups: Number of current groups.
-        outliers: Conversations in no cluster.
+        conversations: Number of conversations with a vector.
+        outliers: Number of those that are in no cluster.
         without: Number of conversations without a goal text; `export` gives the reasons.
-        novel: Number of conversations that were imported later and assigned to no group.
+        vector_config: Config hash of the vectors.
+        goal_config: Config hash of the summaries; None where no summaries were clustered.
+        label_config: Config hash of the labels that are shown.
+        pair_config: Config hash of the answers on pairs that are shown; None before a model was asked.
     """
 
     id: int
@@ -74,9 +82,25 @@ class ClusteringRow:
     k: int
     seed: int
     conversations: int
-    groups: int
     outliers: int
     without: int
+    vector_config: str
+    goal_config: str | None
+    label_config: str | None
+    pair_config: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSummary:
+    """A clustering with the counts that change after it was made.
+
+    Attributes:
+        groups: Number of current groups.
+        novel: Number of conversations that were imported later and assigned to no group.
+    """
+
+    clustering: Clustering
+    groups: int
     novel: int
 
 
@@ -153,7 +177,8 @@ class MemberRow:
 
 
 def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
-    """Whether yes is the more probable answer of the model, averaged over both orders; None if it was not asked."""
+    """Returns whether yes is the more probable answer of the model, averaged over both orders; None if it was not
+    asked."""
     if yes is None or yes_reversed is None:
         return None
     return yes + yes_reversed > 1
@@ -183,6 +208,7 @@ class PairAnswer:
 
 
 NOT_ASKED = PairAnswer()
+"""Stands for the answer on a pair that the model was not asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,27 +363,28 @@ class GoalDecision:
     def text(self) -> str:
         """The decision as one line of text: `merged “pay a bill” and “pay rent” into “pay”`."""
         sides = " and ".join(_quoted(label) for label in self.labels) or NAMELESS
-        made = _quoted(self.names[0][0]) if self.names else NAMELESS
+        new_label = _quoted(self.names[0][0]) if self.names else NAMELESS
         moved = sum(map(len, self.parts))
         return {
-            "merge": f"merged {sides}" + (f" into {made}" if self.names else ""),
+            "merge": f"merged {sides}" + (f" into {new_label}" if self.names else ""),
             "apart": f"kept {sides} apart",
             "never": f"kept {sides} apart for good",
             "split": f"split {sides} into {len(self.names)}",
             "move": f"moved {moved:,} conversation{'' if moved == 1 else 's'} to "
             + (sides if self.sides else "the outliers"),
-            "rename": f"renamed {sides} to {made}",
+            "rename": f"renamed {sides} to {new_label}",
             "pin": f"pinned {sides}",
             "unpin": f"unpinned {sides}",
         }[self.kind]
 
 
 def part_ids(decision_id: int, count: int) -> tuple[str, ...]:
-    """Ids of the groups that a split makes: `d40`, `d40.1`, `d40.2` and so on."""
+    """Returns the ids of the groups that a split makes: `d40`, `d40.1`, `d40.2` and so on."""
     return tuple(f"d{decision_id}.{n}" if n else f"d{decision_id}" for n in range(count))
 
 
 def _quoted(label: str) -> str:
+    """Returns a label in quotation marks, or what stands for none."""
     return f"“{label}”" if label else NAMELESS
 
 
@@ -368,12 +395,14 @@ class SettleCandidate:
     Attributes:
         count: Number of conversations that would move.
         outliers: Those of them in no group now.
+        move: The decision that moves them.
     """
 
     label: str
     size: int
     count: int
     outliers: int
+    move: GoalDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,8 +413,8 @@ class SplitProposal:
         apart: Distance between the centers of its two parts, as a share of the usual distance between groups.
         same: The model's probability that both parts are one goal; None where it was not asked.
         model: Name of that model; "" where none was asked.
-        words: Words that tell the parts apart, of each part; the larger part first.
-        parts: Conversation ids of each part.
+        words: Words that tell the parts apart, of each part; empty where they are not looked for.
+        parts: Conversation ids of each part, the larger part first.
     """
 
     group_id: str
@@ -446,8 +475,9 @@ class GoalOfConversation:
 
 
 SecondGoalJudgement = Literal["confirm", "remove"]
+"""What a person says of a second goal: the conversation has it, or has it not."""
 SecondGoalState = Literal["proposed", "confirmed", "removed"]
-
+"""A second goal as the vectors propose it, or as a person judged it last."""
 
 LEAST_SHARE = 0.15
 """Share from which a second goal counts, as in `engine.goals.clusters.clustering`."""

@@ -62,9 +62,10 @@ class ClusteringRequest:
         words="proposed from the data",
         flag="k1",
         metavar="K",
+        label="clusters",
     )
     largest: int | None = whole_number(None, "split clusters of more than N conversations")
-    seed: int = declared(0, Option("seed of everything random", convert=int, must="a whole number"))
+    seed: int = whole_number(0, "seed of everything random", least=0, metavar="")
     model: str | None = declared(None, MODEL)
     decide: Decide = choice(
         "ask",

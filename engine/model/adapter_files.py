@@ -43,7 +43,7 @@ class Sizes:
 
 
 def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.float32]]) -> str:
-    """The fingerprint of a model.
+    """Returns the fingerprint of a model.
 
     Args:
         architecture: Name of the architecture in GGUF.
@@ -58,7 +58,7 @@ def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.
 
 
 def base_fingerprint(file: GgufFile) -> str | None:
-    """The fingerprint of the weights in a file; None if its norms are quantised.
+    """Returns the fingerprint of the weights in a file; None if its norms are quantised.
 
     Raises:
         ModelFileError: The file is damaged.
@@ -85,7 +85,7 @@ def base_fingerprint(file: GgufFile) -> str | None:
 
 
 def _as_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """BF16 as 16-bit integers, rounded to nearest, ties to even."""
+    """Returns BF16 as 16-bit integers, rounded to nearest, ties to even."""
     bits = np.ascontiguousarray(values, dtype="<f4").view("<u4")
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16
     return np.asarray(rounded, dtype="<u2")
@@ -124,7 +124,7 @@ class AdapterOrigin:
     end_tag: str = ""
 
     def values(self) -> dict[str, str | int]:
-        """The known fields, by their keys in a GGUF file."""
+        """Returns the known fields, by their keys in a GGUF file."""
         texts = {
             BASE_FINGERPRINT: self.base_fingerprint,
             BASE_NAME: self.base_name,
@@ -132,10 +132,10 @@ class AdapterOrigin:
             RECIPE: self.recipe,
             END_TAG: self.end_tag,
         }
-        found: dict[str, str | int] = {key: text for key, text in texts.items() if text}
+        fields: dict[str, str | int] = {key: text for key, text in texts.items() if text}
         if self.end_token is not None:
-            found[END_TOKEN] = self.end_token
-        return found
+            fields[END_TOKEN] = self.end_token
+        return fields
 
     @classmethod
     def of(cls, file: GgufFile) -> AdapterOrigin:
@@ -156,14 +156,15 @@ def is_adapter(file: GgufFile) -> bool:
 
 
 def card_of(adapter: Path) -> Mapping[str, Any]:
-    """The card beside an adapter: `card.json` in a run directory, else the adapter's name with `.json`; {} without."""
+    """Returns the card beside an adapter: `card.json` in a run directory, else the adapter's name with `.json`; {}
+    without."""
     for name in ("card.json", f"{adapter.stem}.json"):
         try:
-            found = json.loads(adapter.with_name(name).read_text("utf-8"))
+            card = json.loads(adapter.with_name(name).read_text("utf-8"))
         except (OSError, ValueError):
             continue
-        if isinstance(found, dict):
-            return found
+        if isinstance(card, dict):
+            return card
     return {}
 
 
@@ -209,10 +210,12 @@ def refuse_without_numbers(adapter: Path) -> None:
 
 
 def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
-    """The reason why an adapter does not fit a base, or None."""
-    theirs, ours = (one.text("general.architecture") for one in (adapter, base))
-    if theirs != ours:
-        return f"it is for the architecture {theirs or 'unknown'}, not {ours}"
+    """Returns the reason why an adapter does not fit a base, or None."""
+    adapter_architecture, base_architecture = (
+        gguf.text("general.architecture") for gguf in (adapter, base)
+    )
+    if adapter_architecture != base_architecture:
+        return f"it is for the architecture {adapter_architecture or 'unknown'}, not {base_architecture}"
     origin = AdapterOrigin.of(adapter)
     if origin.base_fingerprint and origin.base_fingerprint != base_fingerprint(base):
         name = origin.base_name
@@ -220,14 +223,14 @@ def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
     if not adapter.tensors:
         return "it holds no tensors"
     for name in adapter.tensors:
-        reason = _misfit(name, adapter, base)
+        reason = _tensor_mismatch(name, adapter, base)
         if reason:
             return reason
     return None
 
 
-def _misfit(name: str, adapter: GgufFile, base: GgufFile) -> str | None:
-    """The reason why one tensor of an adapter does not fit, or None; B is checked together with its A."""
+def _tensor_mismatch(name: str, adapter: GgufFile, base: GgufFile) -> str | None:
+    """Returns the reason why one tensor of an adapter does not fit, or None; B is checked together with its A."""
     if name.endswith("_norm.weight"):
         return None  # llama.cpp passes over those
     target, dot, part = name.rpartition(".")
@@ -236,30 +239,30 @@ def _misfit(name: str, adapter: GgufFile, base: GgufFile) -> str | None:
     a, b = (adapter.tensors.get(target + suffix) for suffix in (LORA_A, LORA_B))
     if a is None or b is None:
         return f"it has only one of the two matrices for {target!r}"
-    whole = base.tensors.get(target)
-    if whole is None:
+    weights = base.tensors.get(target)
+    if weights is None:
         return f"it changes {target!r}, which the model does not have"
-    if any(len(info.shape) < 2 for info in (a, b, whole)):
+    if any(len(info.shape) < 2 for info in (a, b, weights)):
         return f"its matrices for {target!r} have the wrong shape"
     # The embedding is looked up by rows, so there A and B lie the other way round.
-    made_for = (b.shape[1], a.shape[1]) if target == _EMBEDDING else (a.shape[0], b.shape[1])
-    if made_for != whole.shape[:2] or (target != _EMBEDDING and a.shape[1] != b.shape[0]):
+    adapter_shape = (b.shape[1], a.shape[1]) if target == _EMBEDDING else (a.shape[0], b.shape[1])
+    if adapter_shape != weights.shape[:2] or (target != _EMBEDDING and a.shape[1] != b.shape[0]):
         return (
-            f"its matrices for {target!r} are for {made_for[0]} x {made_for[1]} weights,"
-            f" the model has {whole.shape[0]} x {whole.shape[1]}"
+            f"its matrices for {target!r} are for {adapter_shape[0]} x {adapter_shape[1]} weights,"
+            f" the model has {weights.shape[0]} x {weights.shape[1]}"
         )
     return None
 
 
-LARGEST = 2_000_000_000
+MAX_MERGED_BASE_BYTES = 2_000_000_000
 """Largest base, in bytes, for which a merged copy per adapter is worth the disk space."""
 
 
-MERGED = ("bf16", "f16")
+MERGEABLE_FORMATS = ("bf16", "f16")
 """Formats of tuned weights that an adapter is merged into."""
 
 
-KEPT = 3
+MAX_MERGED_COPIES = 3
 """Number of merged copies kept in a folder: those used last."""
 
 
@@ -267,7 +270,7 @@ Matrix = NDArray[np.float32]
 
 
 def merge(base: Path, adapter: Path, out: Path) -> None:
-    """Writes the merged weights atomically, and removes copies beyond the `KEPT` that were used last.
+    """Writes the merged weights atomically, and removes copies beyond the `MAX_MERGED_COPIES` that were used last.
 
     Args:
         base: A GGUF file in BF16, F16 or F32.
@@ -286,33 +289,35 @@ def merge(base: Path, adapter: Path, out: Path) -> None:
             shutil.copyfile(base, part)
             for name in file.tensors:
                 if name.endswith(LORA_A):
-                    _add(part, weights, name.removesuffix(LORA_A), file)
+                    _add_to_tensor(part, weights, name.removesuffix(LORA_A), file)
     except OSError as error:
         raise ModelFileError(
             f"The merged weights {out.name} cannot be written: {error.strerror}.",
             "Check the free disk space of the cache folder.",
         ) from error
-    for old in sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+    for old in sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)[
+        :-MAX_MERGED_COPIES
+    ]:
         old.unlink(missing_ok=True)
 
 
-def _add(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
+def _add_to_tensor(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
     """Adds `alpha / rank * B @ A` to one matrix of the file at `path`."""
     info = weights.tensors[target]
-    if info.kind not in _STORED:
+    if info.kind not in _ENCODERS:
         raise AdapterError(f"{target} is in a format that no adapter can be added to.")
-    a, b = _matrix(adapter, target + LORA_A), _matrix(adapter, target + LORA_B)
+    a, b = _read_matrix(adapter, target + LORA_A), _read_matrix(adapter, target + LORA_B)
     alpha = float(adapter.values.get("adapter.lora.alpha", 0.0)) or float(len(a))
     before = weights.vector(target)
     assert before is not None
     after = before.reshape(len(b), -1) + (alpha / len(a)) * (b @ a)
     with path.open("rb+") as file:
         file.seek(info.offset)
-        file.write(_STORED[info.kind](after).tobytes())
+        file.write(_ENCODERS[info.kind](after).tobytes())
 
 
-def _matrix(file: GgufFile, name: str) -> Matrix:
-    """A matrix in the row order of GGUF."""
+def _read_matrix(file: GgufFile, name: str) -> Matrix:
+    """Returns a matrix in the row order of GGUF."""
     flat = file.vector(name)
     if flat is None:
         raise AdapterError(f"{name} is in a format that cannot be read.")
@@ -325,7 +330,7 @@ def _rounded(values: Matrix) -> NDArray[np.uint16]:
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
 
 
-_STORED: dict[int, Callable[[Matrix], NDArray[Any]]] = {
+_ENCODERS: dict[int, Callable[[Matrix], NDArray[Any]]] = {
     BF16: _rounded,
     F16: lambda values: values.astype("<f2"),
     F32: lambda values: values.astype("<f4"),

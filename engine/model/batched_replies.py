@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from engine.model.generation import PARALLEL, GenerativeModel, Reply, Task, refuse_too_long, write
+from engine.model.generation import PARALLEL, GenerativeModel, Reply, Task, check_lengths, write
 from engine.model.interface import Capacity, Span, TokenModel
 
-SHORTEST_PREFIX = 32
+MIN_PREFIX_TOKENS = 32
 """Shortest prefix, in tokens, that is worth a sequence of its own."""
 
 
@@ -44,12 +44,12 @@ class _Plan:
     """The tree of common prefixes, as far as it fits into the cache."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], room: int, most: int) -> None:
-        self.found: list[Prefix] = []
-        self.of: list[int | None] = [None] * len(prompts)
-        self._prompts, self._room, self._most = prompts, room, most
-        self._order = sorted(range(len(prompts)), key=lambda at: list(prompts[at]))
-        self._common = [
-            _common(prompts[one], prompts[other])
+        self.prefixes: list[Prefix] = []
+        self.prefix_of_prompt: list[int | None] = [None] * len(prompts)
+        self._prompts, self._free_tokens, self._max_prefixes = prompts, room, most
+        self._order = sorted(range(len(prompts)), key=lambda index: list(prompts[index]))
+        self._common_prefix_length = [
+            _common_prefix_length(prompts[one], prompts[other])
             for one, other in zip(self._order, self._order[1:], strict=False)
         ]
         self._share(0, len(prompts), None, 0)
@@ -58,27 +58,31 @@ class _Plan:
         """Shares the common prefix of the prompts `low` to `high` in sorted order, then those of parts of them."""
         if high - low < 2:
             return
-        common = min(self._common[low : high - 1])
+        common = min(self._common_prefix_length[low : high - 1])
         # Every prompt keeps its last token, whose decoding gives the first distribution.
-        end = min(common, min(len(self._prompts[at]) for at in self._order[low:high]) - 1)
-        fits = end - start <= self._room and len(self.found) < self._most
-        if end - start >= SHORTEST_PREFIX and fits:
+        end = min(common, min(len(self._prompts[index]) for index in self._order[low:high]) - 1)
+        fits = end - start <= self._free_tokens and len(self.prefixes) < self._max_prefixes
+        if end - start >= MIN_PREFIX_TOKENS and fits:
             tokens = self._prompts[self._order[low]][start:end]
-            self.found.append(Prefix(parent, start, tokens))
-            self._room -= len(tokens)
-            parent, start = len(self.found) - 1, end
-            for at in self._order[low:high]:
-                self.of[at] = parent
-        cuts = [at + 1 for at in range(low, high - 1) if self._common[at] == common]
+            self.prefixes.append(Prefix(parent, start, tokens))
+            self._free_tokens -= len(tokens)
+            parent, start = len(self.prefixes) - 1, end
+            for index in self._order[low:high]:
+                self.prefix_of_prompt[index] = parent
+        cuts = [
+            index + 1
+            for index in range(low, high - 1)
+            if self._common_prefix_length[index] == common
+        ]
         if len(cuts) < high - low - 1:
             for first, last in zip([low, *cuts], [*cuts, high], strict=True):
                 self._share(first, last, parent, start)
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Length of the common prefix of two prompts."""
+def _common_prefix_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """Returns the length of the common prefix of two prompts."""
     shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    return next((index for index in range(shorter) if one[index] != other[index]), shorter)
 
 
 def share_prefixes(
@@ -102,32 +106,34 @@ def share_prefixes(
     ):  # prefixes have sequences of their own, and are shorter than what fits one
         room = capacity.cells
     plan = _Plan([task.prompt for task in tasks], room, len(sequences))
-    for prefix, sequence in zip(plan.found, sequences, strict=False):
+    for prefix, sequence in zip(plan.prefixes, sequences, strict=False):
         if prefix.parent is not None:
             model.fork(sequences[prefix.parent], sequence, prefix.start)
-        for at in range(0, len(prefix.tokens), capacity.batch):
-            tokens = prefix.tokens[at : at + capacity.batch]
-            model.decode([Span(tokens, prefix.start + at, (sequence,))])
+        for offset in range(0, len(prefix.tokens), capacity.batch):
+            tokens = prefix.tokens[offset : offset + capacity.batch]
+            model.decode([Span(tokens, prefix.start + offset, (sequence,))])
     shared = [
-        task if of is None else replace(task, source=sequences[of], decoded=plan.found[of].end)
-        for task, of in zip(tasks, plan.of, strict=True)
+        task
+        if index is None
+        else replace(task, source=sequences[index], decoded=plan.prefixes[index].end)
+        for task, index in zip(tasks, plan.prefix_of_prompt, strict=True)
     ]
-    return shared, sum(len(prefix.tokens) for prefix in plan.found)
+    return shared, sum(len(prefix.tokens) for prefix in plan.prefixes)
 
 
-STEP = 256
+CELL_MULTIPLE = 256
 """llama.cpp allocates the cells of a sequence in multiples of this."""
 
 
-SHORTEST = 1024
+MIN_SEQUENCE_CELLS = 1024
 """Fewest cells of a sequence. Changing the layout takes time, so only a few lengths are used."""
 
 
-FEWEST = 4
+MIN_SEPARATE_SEQUENCES = 4
 """Fewest replies, and fewest sequences, for which separate cells are worth a change of the layout."""
 
 
-ENOUGH = 8
+ENOUGH_SEQUENCES = 8
 """Beyond this many sequences, more gain little: then shorter replies join longer ones."""
 
 
@@ -145,17 +151,20 @@ class Layout:
 
 
 def widest(cells: int, length: int) -> int:
-    """How many sequences of `length` tokens fit into so many cells when each has its own."""
-    return cells // (-(-length // STEP) * STEP)
+    """Returns how many sequences of `length` tokens fit into so many cells when each has its own."""
+    return cells // (-(-length // CELL_MULTIPLE) * CELL_MULTIPLE)
 
 
 def apart(shared: Capacity, cells: int, sequences: int) -> Capacity:
-    """The capacity when the cells are divided among so many sequences.
+    """Returns the capacity when the cells are divided among so many sequences.
 
     Args:
         shared: The capacity when they share the cache.
     """
-    own = min(cells // sequences // STEP, -(-shared.context // STEP)) * STEP
+    own = (
+        min(cells // sequences // CELL_MULTIPLE, -(-shared.context // CELL_MULTIPLE))
+        * CELL_MULTIPLE
+    )
     return replace(
         shared,
         context=min(shared.context, own),
@@ -175,30 +184,33 @@ def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
     """
     by_length: dict[int, list[int]] = defaultdict(list)
     for number, need in enumerate(needs):
-        by_length[_rounded(need)].append(number)
-    found: list[Layout] = []
-    sharing: list[int] = []
+        by_length[_sequence_cells(need)].append(number)
+    groups: list[Layout] = []
+    sharing_members: list[int] = []
     while by_length:
         length = max(by_length)
         sequences = min(PARALLEL, room(length))
-        left = sum(map(len, by_length.values()))
-        if left < FEWEST or (sequences >= FEWEST and (sequences >= ENOUGH or left <= sequences)):
+        count_left = sum(map(len, by_length.values()))
+        if count_left < MIN_SEPARATE_SEQUENCES or (
+            sequences >= MIN_SEPARATE_SEQUENCES
+            and (sequences >= ENOUGH_SEQUENCES or count_left <= sequences)
+        ):
             members = [number for numbers in by_length.values() for number in numbers]
             by_length.clear()
         else:
             members = by_length.pop(length)
-        if sequences >= FEWEST and len(members) >= FEWEST:
-            found.append(Layout(sorted(members), sequences))
+        if sequences >= MIN_SEPARATE_SEQUENCES and len(members) >= MIN_SEPARATE_SEQUENCES:
+            groups.append(Layout(sorted(members), sequences))
         else:
-            sharing += members
-    if sharing:
-        found.append(Layout(sorted(sharing), 0))
-    return found
+            sharing_members += members
+    if sharing_members:
+        groups.append(Layout(sorted(sharing_members), 0))
+    return groups
 
 
-def _rounded(need: int) -> int:
-    """The number of cells of a reply's sequence."""
-    length = SHORTEST
+def _sequence_cells(need: int) -> int:
+    """Returns the number of cells of a reply's sequence."""
+    length = MIN_SEQUENCE_CELLS
     while length < need:
         length *= 2
     return length
@@ -217,16 +229,18 @@ def generate(
         ModelError: A prompt does not fit the context.
         Cancelled: The request was cancelled.
     """
-    refuse_too_long(tasks, model.longest)
+    check_lengths(tasks, model.longest)
     if model.capacity.forkable:
-        found = layouts([task.need for task in tasks], model.widest)
+        groups = layouts([task.need for task in tasks], model.widest)
     else:
-        found = [Layout(range(len(tasks)), 0)]
+        groups = [Layout(range(len(tasks)), 0)]
     replies: dict[int, Reply] = {}
-    for layout in found:
-        some = [tasks[number] for number in layout.members]
+    for layout in groups:
+        group_tasks = [tasks[number] for number in layout.members]
         report = progress and partial(_added, progress, len(replies))
-        replies.update(zip(layout.members, _together(model, some, layout, report), strict=True))
+        replies.update(
+            zip(layout.members, _write_together(model, group_tasks, layout, report), strict=True)
+        )
     model.clear()
     return [replies[number] for number in range(len(tasks))]
 
@@ -235,7 +249,7 @@ def _added(progress: Callable[[int], None], before: int, count: int) -> None:
     progress(before + count)
 
 
-def _together(
+def _write_together(
     model: GenerativeModel,
     tasks: Sequence[Task],
     layout: Layout,
@@ -243,10 +257,10 @@ def _together(
 ) -> list[Reply]:
     model.arrange(layout.separate)
     count = model.capacity.sequences
-    most = count // 4 if layout.separate else count - min(PARALLEL, count // 2)
-    prefixes = range(count - 1, count - 1 - most, -1)
-    shared, held = share_prefixes(model, tasks, prefixes)
+    max_prefixes = count // 4 if layout.separate else count - min(PARALLEL, count // 2)
+    prefixes = range(count - 1, count - 1 - max_prefixes, -1)
+    shared, prefix_tokens = share_prefixes(model, tasks, prefixes)
     # Prefixes use the last sequences; each has a higher number than those that extend it.
     first = min((task.source for task in shared if task.source is not None), default=count)
-    free = range(min(PARALLEL, first))
-    return write(model, shared, free, progress, held=held)
+    free_sequences = range(min(PARALLEL, first))
+    return write(model, shared, free_sequences, progress, source_tokens=prefix_tokens)

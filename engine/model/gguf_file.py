@@ -37,7 +37,7 @@ class Unsound(ValueError):
 
 
 def bytes_of(shape: Sequence[int], kind: int) -> int | None:
-    """Bytes of a tensor; None for a format that this program does not know.
+    """Returns the bytes of a tensor; None for a format that this program does not know.
 
     Raises:
         Unsound: A size is 0, or a row is no whole number of blocks.
@@ -89,13 +89,13 @@ F32, F16, BF16 = 0, 1, 30
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _STRING, _ARRAY = 8, 9
 _ALIGNMENT = 32
-_LEAST_PAIR, _LEAST_TENSOR = 8 + 4 + 1, 8 + 4 + 4 + 8
+_MIN_PAIR_BYTES, _MIN_TENSOR_BYTES = 8 + 4 + 1, 8 + 4 + 4 + 8
 """Bytes that a value and a tensor take in the header, at the least."""
-_LONGEST_KEY, _LONGEST_NAME, _MOST_SIZES = 65_535, 63, 4
+_MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
 """The limit of llama.cpp."""
-_MOST_STRINGS = 1 << 24
+_MAX_STRINGS = 1 << 24
 """Most elements of one array; the largest vocabularies have a sixteenth of it."""
-_LONGEST_LIST = 1_024
+_MAX_LIST_LENGTH = 1_024
 """Longest array that is kept; arrays with a value for each layer are shorter."""
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
@@ -135,17 +135,17 @@ class GgufFile:
     size: int = 0
 
     def text(self, key: str) -> str:
-        """The text stored under a key; empty if there is none."""
+        """Returns the text stored under a key; empty if there is none."""
         value = self.values.get(key)
         return value if isinstance(value, str) else ""
 
     def number(self, key: str) -> int | None:
-        """The integer stored under a key; None if there is none or if it is an array."""
+        """Returns the integer stored under a key; None if there is none or if it is an array."""
         value = self.values.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def vector(self, name: str) -> NDArray[np.float32] | None:
-        """A tensor as a flat F32 array; None if it is quantised to fewer than 16 bits.
+        """Returns a tensor as a flat F32 array; None if it is quantised to fewer than 16 bits.
 
         Raises:
             ModelFileError: The file ends before the tensor does.
@@ -175,13 +175,13 @@ def read_gguf(path: Path) -> GgufFile:
         ModelFileError: A file is missing, is no GGUF file, or is damaged.
     """
     file = _read_one(path)
-    found = _SPLIT.search(path.name)
-    if not found or file.values.get("split.count") != int(found[2]):
+    split = _SPLIT.search(path.name)
+    if not split or file.values.get("split.count") != int(split[2]):
         return file
-    stem = path.name[: found.start()]
+    stem = path.name[: split.start()]
     tensors, size = dict(file.tensors), file.size
-    for number in range(int(found[1]) + 1, int(found[2]) + 1):
-        part = _read_one(path.with_name(f"{stem}-{number:05}-of-{found[2]}.gguf"))
+    for number in range(int(split[1]) + 1, int(split[2]) + 1):
+        part = _read_one(path.with_name(f"{stem}-{number:05}-of-{split[2]}.gguf"))
         tensors.update(part.tensors)
         size += part.size
     return GgufFile(path, file.values, tensors, file.lists, size)
@@ -216,15 +216,15 @@ class _Cursor:
     """Reads a GGUF header sequentially; raises `struct.error` past the end and `Unsound` for invalid values."""
 
     def __init__(self, data: mmap.mmap, at: int) -> None:
-        self._data, self._at = data, at
+        self._data, self._position = data, at
 
     def contents(self, path: Path) -> GgufFile:
-        tensors = self._count(_LEAST_TENSOR, "tensors")
-        pairs = self._count(_LEAST_PAIR, "values")
+        tensors = self._count(_MIN_TENSOR_BYTES, "tensors")
+        pairs = self._count(_MIN_PAIR_BYTES, "values")
         values: dict[str, Value] = {}
         lists: dict[str, tuple[int, ...]] = {}
         for _ in range(pairs):
-            key = self._string(_LONGEST_KEY)
+            key = self._string(_MAX_KEY_BYTES)
             if key in values or key in lists:
                 raise Unsound("it has a value twice")
             value = self._value(self._number("I"))
@@ -232,93 +232,93 @@ class _Cursor:
                 lists[key] = value
             elif value is not None:
                 values[key] = value
-        found: dict[str, TensorInfo] = {}
+        infos: dict[str, TensorInfo] = {}
         for _ in range(tensors):
-            name = self._string(_LONGEST_NAME)
-            if name in found:
+            name = self._string(_MAX_NAME_BYTES)
+            if name in infos:
                 raise Unsound("it has a tensor twice")
-            sizes = self._number("I")
-            if sizes > _MOST_SIZES:
-                raise Unsound(f"a tensor in it has {sizes:,} dimensions")
-            shape = tuple(self._number("Q") for _ in range(sizes))
-            found[name] = TensorInfo(shape, self._number("I"), path, self._number("Q"))
+            dimensions = self._number("I")
+            if dimensions > _MAX_DIMENSIONS:
+                raise Unsound(f"a tensor in it has {dimensions:,} dimensions")
+            shape = tuple(self._number("Q") for _ in range(dimensions))
+            infos[name] = TensorInfo(shape, self._number("I"), path, self._number("Q"))
         alignment = values.get("general.alignment", _ALIGNMENT)
         if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
             raise Unsound("its alignment is no power of two")
-        start = -(-self._at // alignment) * alignment
+        start = -(-self._position // alignment) * alignment
         check_layout(
-            [(one.shape, one.kind, one.offset) for one in found.values()],
+            [(info.shape, info.kind, info.offset) for info in infos.values()],
             alignment,
             len(self._data) - start,
         )
         placed = {
-            name: TensorInfo(one.shape, one.kind, path, start + one.offset)
-            for name, one in found.items()
+            name: TensorInfo(info.shape, info.kind, path, start + info.offset)
+            for name, info in infos.items()
         }
         return GgufFile(path, values, placed, lists, len(self._data))
 
-    def _take(self, code: str) -> int | float | bool:
-        (value,) = struct.unpack_from(f"<{code}", self._data, self._at)
-        self._at += struct.calcsize(f"<{code}")
+    def _scalar(self, code: str) -> int | float | bool:
+        (value,) = struct.unpack_from(f"<{code}", self._data, self._position)
+        self._position += struct.calcsize(f"<{code}")
         number: int | float | bool = value
         return number
 
     def _number(self, code: str) -> int:
-        return int(self._take(code))
+        return int(self._scalar(code))
 
     def _count(self, least: int, what: str) -> int:
         count = self._number("Q")
-        if count > (len(self._data) - self._at) // least:
+        if count > (len(self._data) - self._position) // least:
             raise Unsound(f"it claims {count:,} {what}, more than fit into it")
         return count
 
     def _skip(self, size: int) -> None:
-        if size > len(self._data) - self._at:
+        if size > len(self._data) - self._position:
             raise struct.error("past the end")
-        self._at += size
+        self._position += size
 
     def _string(self, longest: int | None = None) -> str:
         size = self._number("Q")
         if longest is not None and size > longest:
             raise Unsound(f"a name in it is {size:,} bytes long")
-        start = self._at
+        start = self._position
         self._skip(size)
-        return self._data[start : self._at].decode("utf-8")
+        return self._data[start : self._position].decode("utf-8")
 
     def _value(self, kind: int) -> Value | tuple[int, ...] | None:
         if kind == _STRING:
             return self._string()
         if kind == _ARRAY:
             return self._array()
-        return self._take(_code_of(kind))
+        return self._scalar(_code_of(kind))
 
     def _array(self) -> tuple[int, ...] | None:
-        """The values of a short array of integers; None for an array that was skipped."""
+        """Returns the values of a short array of integers; None for an array that was skipped."""
         inner, count = self._number("I"), self._number("Q")
         if inner == _STRING:
-            self._pass_strings(count)
+            self._skip_strings(count)
             return None
         code = _code_of(inner)
-        start = self._at
+        start = self._position
         self._skip(count * struct.calcsize(f"<{code}"))
-        if code in "fd?" or count > _LONGEST_LIST:
+        if code in "fd?" or count > _MAX_LIST_LENGTH:
             return None
         return struct.unpack_from(f"<{count}{code}", self._data, start)
 
-    def _pass_strings(self, count: int) -> None:
-        if count > _MOST_STRINGS:
+    def _skip_strings(self, count: int) -> None:
+        if count > _MAX_STRINGS:
             raise Unsound(f"an array in it claims {count:,} words")
         size_at, end = struct.Struct("<Q").unpack_from, len(self._data)
-        data, at = self._data, self._at
+        data, position = self._data, self._position
         for _ in range(count):
-            at += 8 + size_at(data, at)[0]
-            if at > end:
+            position += 8 + size_at(data, position)[0]
+            if position > end:
                 raise struct.error("past the end")
-        self._at = at
+        self._position = position
 
 
 def _code_of(kind: int) -> str:
-    """The reader of values of a type. The format allows arrays of arrays, but no known writer makes them."""
+    """Returns the reader of values of a type. The format allows arrays of arrays, but no known writer makes them."""
     try:
         return _SCALARS[kind]
     except KeyError:

@@ -108,7 +108,7 @@ class Tokenizer(Protocol):
     """Text to tokens and back."""
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Token ids of `text`.
+        """Returns the token ids of `text`.
 
         Args:
             special: Read control tokens such as `<|im_end|>` as tokens; never for untrusted text.
@@ -116,10 +116,10 @@ class Tokenizer(Protocol):
         """
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes a token stands for; empty for control tokens."""
+        """Returns the bytes a token stands for; empty for control tokens."""
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """The model's chat template applied to messages, with the assistant's turn opened."""
+        """Returns the model's chat template applied to messages, with the assistant's turn opened."""
 
     @property
     def end_token(self) -> int:
@@ -156,7 +156,7 @@ class TokenModel(Tokenizer, Protocol):
         """
 
     def hidden_states(self) -> HiddenState:
-        """The last hidden state, after the final norm, behind each row that `decode` returned last.
+        """Returns the last hidden state, after the final norm, behind each row that `decode` returned last.
 
         Returns:
             Shape (wanted rows, dimensions).
@@ -175,7 +175,7 @@ class TokenModel(Tokenizer, Protocol):
         """Forgets all sequences."""
 
     def save(self, sequence: int) -> Cells:
-        """A copy of the cells of a sequence."""
+        """Returns a copy of the cells of a sequence."""
 
     def restore(self, sequence: int, cells: Cells) -> None:
         """Gives an empty sequence the cells of a saved one, which was read with the same weights and adapter.
@@ -186,7 +186,7 @@ class TokenModel(Tokenizer, Protocol):
 
 
 def log_probs(logits: Logits, tokens: Sequence[int]) -> LogProbs:
-    """Natural log-probabilities of `tokens` under one row of logits, shape (len(tokens),)."""
+    """Returns the natural log-probabilities of `tokens` under one row of logits, shape (len(tokens),)."""
     top = logits.max()
     total = np.exp(logits - top).sum(dtype=np.float64)
     return logits[list(tokens)].astype(np.float64) - float(top) - float(np.log(total))

@@ -44,37 +44,38 @@ def plan_windows(
     head = tuple(range(kept))
     room = limit - sum(lengths[:kept])
     windows: list[Window] = []
-    left = list(boundaries)
+    uncovered = list(boundaries)
     start = kept
-    while left:
+    while uncovered:
         end, used = start, 0
         while end < last and used + lengths[end] <= room:
             used += lengths[end]
             end += 1
-        given = tuple(b for b in left if b < end)
-        if given:
-            windows.append(Window(head + tuple(range(start, given[-1] + 1)), given))
-        left = left[len(given) :]
-        if left:
-            start = _start_for(lengths, left, kept, room)
+        covered = tuple(b for b in uncovered if b < end)
+        if covered:
+            windows.append(Window(head + tuple(range(start, covered[-1] + 1)), covered))
+        uncovered = uncovered[len(covered) :]
+        if uncovered:
+            start = _start_for(lengths, uncovered, kept, room)
     return windows
 
 
-def _start_for(lengths: Sequence[int], left: Sequence[int], kept: int, room: int) -> int:
-    """First piece of the next window: half a window before its first boundary, more if all the rest fits."""
-    start, used = left[0], lengths[left[0]]
+def _start_for(lengths: Sequence[int], uncovered: Sequence[int], kept: int, room: int) -> int:
+    """Returns the first piece of the next window: half a window before its first boundary, more if all the rest
+    fits."""
+    start, used = uncovered[0], lengths[uncovered[0]]
     while start > kept and used + lengths[start - 1] <= room // 2:
         start -= 1
         used += lengths[start]
-    rest = sum(lengths[start : left[-1] + 1])
-    while start > kept and rest + lengths[start - 1] <= room:
+    remaining_tokens = sum(lengths[start : uncovered[-1] + 1])
+    while start > kept and remaining_tokens + lengths[start - 1] <= room:
         start -= 1
-        rest += lengths[start]
+        remaining_tokens += lengths[start]
     return start
 
 
 def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
-    """The beginning and the end of `tokens` with `gap` between them, at most `limit` tokens."""
+    """Returns the beginning and the end of `tokens` with `gap` between them, at most `limit` tokens."""
     if len(tokens) <= limit:
         return list(tokens)
     front = (limit - len(gap)) // 2
@@ -82,7 +83,7 @@ def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
     return [*tokens[:front], *gap, *tokens[len(tokens) - back :]]
 
 
-SMALLEST_ROOM = 96
+MIN_LOG_TOKENS = 96
 """Fewest tokens for the log itself; with less, a result would say nothing about it."""
 
 
@@ -93,7 +94,7 @@ GAP = "\n[…]\n"
 def pieces_within(
     tokenizer: Tokenizer, texts: Sequence[str], limit: int
 ) -> tuple[list[list[int]], int]:
-    """Tokens of each piece; when they do not fit `limit` together, pieces over a third of it are clipped.
+    """Returns the tokens of each piece; when they do not fit `limit` together, pieces over a third of it are clipped.
 
     Returns:
         The pieces and how many were clipped.
@@ -110,15 +111,15 @@ def pieces_within(
 def log_tokens(
     tokenizer: Tokenizer, texts: Sequence[str], kept: int, limit: int
 ) -> tuple[list[int], str | None]:
-    """The whole log, or the window that keeps its first `kept` pieces and its last steps.
+    """Returns the whole log, or the window that keeps its first `kept` pieces and its last steps.
 
     Returns:
         Tokens, at most `limit`, and a note when something was left out.
 
     Raises:
-        ModelError: `limit` is less than `SMALLEST_ROOM`.
+        ModelError: `limit` is less than `MIN_LOG_TOKENS`.
     """
-    if limit < SMALLEST_ROOM:
+    if limit < MIN_LOG_TOKENS:
         raise ContextTooSmall(
             "The context of this model has no room for a log beside the prompt and its answer.",
             "Use a larger context or a shorter prompt.",

@@ -22,7 +22,7 @@ from engine.model.generation import PARALLEL
 from engine.model.gguf_file import GgufFile, bytes_of, read_gguf
 from engine.model.interface import LoadOptions
 
-MOST_CONTEXT = 8192
+MAX_DEFAULT_CONTEXT = 8192
 """Default length of the longest sequence, in tokens."""
 
 ALL_F32 = 0
@@ -45,7 +45,7 @@ _LAYER = re.compile(r"^blk\.(\d+)\.")
 _OUTPUTS = ("output.weight", "output_norm.weight")
 
 
-DRIVER_SECONDS = 10
+GPU_QUERY_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class MemoryEstimate:
         cache: Keys and values of all cells.
         compute: What a decode works in, and its distributions.
         context: Longest sequence, in tokens, that the estimate is for.
-        cells: Cells of the cache in its largest layout; see `most_cells`.
+        cells: Cells of the cache in its largest layout; see `max_cells`.
     """
 
     weights: int
@@ -90,44 +90,44 @@ class GpuPlan:
 
 
 def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstimate:
-    """The memory that loading a model with these options needs."""
+    """Returns the memory that loading a model with these options needs."""
     options = options or LoadOptions()
-    context = context_tokens(options, _figure(file, "context_length") or MOST_CONTEXT)
+    context = context_tokens(options, _figure(file, "context_length") or MAX_DEFAULT_CONTEXT)
     cell = sum(_cache_of_layer(file, layer) for layer in range(_layers(file)))
-    cells = most_cells(context, options, cell)
+    cells = max_cells(context, options, cell)
     return MemoryEstimate(
         sum(_sizes(file).values()),
         cell * cells,
-        _compute(file, options, cells_for(context, options)),
+        _compute(file, options, shared_cells(context, options)),
         context,
         cells,
     )
 
 
 def context_tokens(options: LoadOptions, trained: int) -> int:
-    """Longest sequence for these options on a model trained for `trained` tokens."""
-    return min(options.context or min(trained, MOST_CONTEXT), trained)
+    """Returns the longest sequence for these options on a model trained for `trained` tokens."""
+    return min(options.context or min(trained, MAX_DEFAULT_CONTEXT), trained)
 
 
-def cells_for(context: int, options: LoadOptions) -> int:
+def shared_cells(context: int, options: LoadOptions) -> int:
     """Cells of the cache: one full sequence and four batches of forks and neighbours."""
     return context + 4 * options.batch
 
 
-def most_cells(context: int, options: LoadOptions, cell: int) -> int:
-    """As `cells_for`, or the cells of sequences that share none, where these are more.
+def max_cells(context: int, options: LoadOptions, cell: int) -> int:
+    """As `shared_cells`, or the cells of sequences that share none, where these are more.
 
     Args:
         cell: Bytes of a cell.
     """
-    shared = cells_for(context, options)
+    shared = shared_cells(context, options)
     if options.embedding:
         return shared
     return max(shared, min(PARALLEL * context, SEPARATE_BYTES // max(cell, 1)))
 
 
 def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -> GpuPlan:
-    """How many layers a GPU with so many free bytes holds.
+    """Returns how many layers a GPU with so many free bytes holds.
 
     llama.cpp fills it from the output downwards, and keeps the embedding of the tokens in main memory; where the
     output shares that embedding, the GPU gets a copy. A layer brings its part of the cache.
@@ -138,9 +138,9 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     layers = _layers(file)
     weights = [0] * layers
     for name, size in sizes.items():
-        found = _LAYER.match(name)
-        if found and int(found[1]) < layers:
-            weights[int(found[1])] += size
+        layer_name = _LAYER.match(name)
+        if layer_name and int(layer_name[1]) < layers:
+            weights[int(layer_name[1])] += size
     shared = 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
     output = shared + sum(sizes.get(name, 0) for name in _OUTPUTS)
     steps = [output] + [
@@ -156,18 +156,21 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
 
 
 def _compute(file: GgufFile, options: LoadOptions, cells: int) -> int:
-    """The larger of the distributions of a decode and of one layer's work, and the output buffer."""
+    """Returns the larger of the distributions of a decode and of one layer's work, and the output buffer."""
     width = _figure(file, "embedding_length")
     embedding = file.tensors.get("token_embd.weight")
     vocabulary = embedding.shape[-1] if embedding and embedding.shape else 0
-    inner, heads = _widest(file, "feed_forward_length"), _widest(file, "attention.head_count")
+    inner, heads = (
+        _largest_figure(file, "feed_forward_length"),
+        _largest_figure(file, "attention.head_count"),
+    )
     batch, rows = options.batch, min(MAX_ROWS, options.batch)
     if options.embedding:
         distributions, output = 0, 4 * batch * width
     else:
         distributions, output = 4 * rows * (vocabulary + width), 4 * MAX_SEQUENCES * vocabulary
     layer = 4 * batch * (2 * inner + 2 * width)
-    if _exact(file):
+    if _is_f32(file):
         # Without flash attention every head holds its scores over all cells, and the mask is F32.
         layer += 4 * batch * cells * (heads + 1)
     else:
@@ -176,16 +179,16 @@ def _compute(file: GgufFile, options: LoadOptions, cells: int) -> int:
 
 
 def _cache_of_layer(file: GgufFile, layer: int) -> int:
-    """Bytes of keys and values of one token in one layer."""
-    heads = max(1, _at(file, "attention.head_count", layer))
+    """Returns the bytes of keys and values of one token in one layer."""
+    heads = max(1, _layer_figure(file, "attention.head_count", layer))
     width = _figure(file, "embedding_length") // heads
-    shared = _at(file, "attention.head_count_kv", layer, heads)
+    shared = _layer_figure(file, "attention.head_count_kv", layer, heads)
     key = _figure(file, "attention.key_length") or width
     value = _figure(file, "attention.value_length") or width
-    return shared * (key + value) * (4 if _exact(file) else 2)
+    return shared * (key + value) * (4 if _is_f32(file) else 2)
 
 
-def _exact(file: GgufFile) -> bool:
+def _is_f32(file: GgufFile) -> bool:
     return file.number("general.file_type") == ALL_F32
 
 
@@ -195,12 +198,12 @@ def _layers(file: GgufFile) -> int:
 
 
 def _sizes(file: GgufFile) -> dict[str, int]:
-    """Bytes of each tensor; of one in a format that is not known here, as if it had a byte for each number,
+    """Returns the bytes of each tensor; of one in a format that is not known here, as if it had a byte for each number,
     at most the whole file: a damaged header may claim any shape."""
     sizes = {}
     for name, info in file.tensors.items():
-        known = bytes_of(info.shape, info.kind)
-        sizes[name] = min(math.prod(info.shape), file.size) if known is None else known
+        size = bytes_of(info.shape, info.kind)
+        sizes[name] = min(math.prod(info.shape), file.size) if size is None else size
     return sizes
 
 
@@ -212,22 +215,22 @@ def _figure(file: GgufFile, name: str) -> int:
     return max(0, file.number(_key(file, name)) or 0)
 
 
-def _widest(file: GgufFile, name: str) -> int:
-    """A metadata value, or the largest one if each layer has its own."""
+def _largest_figure(file: GgufFile, name: str) -> int:
+    """Returns a metadata value, or the largest one if each layer has its own."""
     return max((*file.lists.get(_key(file, name), ()), _figure(file, name)))
 
 
-def _at(file: GgufFile, name: str, layer: int, default: int = 0) -> int:
-    """The metadata value of one layer."""
-    each = file.lists.get(_key(file, name))
-    if each:
-        return max(0, each[layer]) if layer < len(each) else 0
-    found = file.number(_key(file, name))
-    return default if found is None else max(0, found)
+def _layer_figure(file: GgufFile, name: str, layer: int, default: int = 0) -> int:
+    """Returns the metadata value of one layer."""
+    by_layer = file.lists.get(_key(file, name))
+    if by_layer:
+        return max(0, by_layer[layer]) if layer < len(by_layer) else 0
+    figure = file.number(_key(file, name))
+    return default if figure is None else max(0, figure)
 
 
 def available_memory() -> int | None:
-    """Bytes that the system could give now; None where it does not say."""
+    """Returns the bytes that the system could give now; None where it does not say."""
     try:
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -259,8 +262,43 @@ class Gpu:
 
 def free_gpu() -> Gpu | None:
     """Returns the first GPU with its free memory; None without one."""
-    found = first_gpu("memory.free", DRIVER_SECONDS)
-    return None if found is None else Gpu(*found)
+    gpu = first_gpu("memory.free", GPU_QUERY_SECONDS)
+    return None if gpu is None else Gpu(*gpu)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineMemory:
+    """The memory of this machine.
+
+    Attributes:
+        system: Bytes of memory; None if unknown.
+        gpu: Name of the first GPU; "" without one.
+        gpu_free: Free bytes of its memory.
+    """
+
+    system: int | None
+    gpu: str = ""
+    gpu_free: int = 0
+
+    @property
+    def together(self) -> int | None:
+        """The bytes that a model may take on GPU and system together; None if unknown."""
+        return None if self.system is None else self.system + self.gpu_free
+
+    @property
+    def larger(self) -> int | None:
+        """The bytes of whichever memory is larger, which models are recommended for; None if unknown."""
+        return max(self.gpu_free, self.system or 0) or None
+
+
+def machine_memory() -> MachineMemory:
+    """Returns the memory of this machine; asks the driver of the GPU if there is one."""
+    try:
+        system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        system = None
+    gpu = free_gpu()
+    return MachineMemory(system) if gpu is None else MachineMemory(system, gpu.name, gpu.free)
 
 
 def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
@@ -271,29 +309,31 @@ def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
         seconds: Time limit of the query.
     """
     try:
-        name, _, mebibytes = _query(f"name,{field}", seconds)[0].rpartition(",")
+        name, _, mebibytes = _query_gpus(f"name,{field}", seconds)[0].rpartition(",")
         return name.strip(), int(mebibytes) << 20
     except (ValueError, IndexError):
         return None
 
 
 def count_gpus(seconds: float) -> int:
-    """Number of GPUs that `nvidia-smi` lists and CUDA_VISIBLE_DEVICES does not hide; 0 without the tool.
+    """Returns the number of GPUs that `nvidia-smi` lists and CUDA_VISIBLE_DEVICES does not hide; 0 without the tool.
 
     Args:
         seconds: Time limit of the query.
     """
-    listed = len(_query("name", seconds))
+    count = len(_query_gpus("name", seconds))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        return listed
+        return count
     # CUDA reads the list up to the first number that is none of a device.
-    shown = list(takewhile(lambda one: one.strip() not in ("", "-1"), visible.split(",")))
-    return min(listed, len(shown))
+    visible_ids = list(
+        takewhile(lambda device: device.strip() not in ("", "-1"), visible.split(","))
+    )
+    return min(count, len(visible_ids))
 
 
-def _query(fields: str, seconds: float) -> list[str]:
-    """A line of `nvidia-smi` for each GPU; none without GPU or tool."""
+def _query_gpus(fields: str, seconds: float) -> list[str]:
+    """Returns a line of `nvidia-smi` for each GPU; none without GPU or tool."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
@@ -310,7 +350,7 @@ def _query(fields: str, seconds: float) -> list[str]:
 
 
 def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:
-    """The options with as many layers on the GPU as it has room for now, where all of them were asked for.
+    """Returns the options with as many layers on the GPU as it has room for now, where all of them were asked for.
 
     To be asked when no model is loaded that is going to make room.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -50,23 +50,8 @@ class Prompt:
     max_tokens: int
 
     def as_params(self) -> dict[str, Any]:
-        """Everything that determines what the model reads, for the config hash and the model process."""
-        return {
-            "name": self.name,
-            "chat": self.chat,
-            "before": self.before,
-            "question": self.question,
-            "reply": self.reply,
-            "end": self.end,
-            "continuation": self.continuation,
-            "stop": list(self.stop),
-            "max_tokens": self.max_tokens,
-        }
-
-    @classmethod
-    def from_params(cls, params: dict[str, Any]) -> Prompt:
-        """The inverse of `as_params`."""
-        return cls(**{**params, "stop": tuple(params["stop"])})
+        """Returns everything that determines what the model reads, for the config hash."""
+        return {**asdict(self), "stop": list(self.stop)}
 
 
 def prompt_names() -> list[str]:
@@ -78,7 +63,7 @@ def prompt_names() -> list[str]:
 
 
 def prompt_text(name: str) -> str:
-    """The text of a prompt file that comes with the program.
+    """Returns the text of a prompt file that comes with the program.
 
     Raises:
         UsageError: There is no such prompt.
@@ -145,7 +130,7 @@ def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
 
 
 def started(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
+    """Returns the tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
     tokens = tokenizer.tokenize(text, special=True)
     # Most templates write the start token themselves; one tokenised in front of it would double it.
     if not tokens or tokens[0] not in tokenizer.tokenize("", special=True, start=True):
@@ -154,7 +139,7 @@ def started(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def opening_tokens(tokenizer: Tokenizer) -> list[int]:
-    """The tokens with which every next step begins, whatever its number is."""
+    """Returns the tokens with which every next step begins, whatever its number is."""
     first = tokenizer.tokenize(f"{STEP_OPENING} 2, STEP 3, user chat:\n")
     other = tokenizer.tokenize(f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n")
     bare = tokenizer.tokenize(STEP_OPENING)
@@ -181,6 +166,34 @@ def prompt_texts(kind: str) -> dict[str, str]:
         for file in sorted(folder.iterdir(), key=lambda file: file.name)
         if file.name.endswith(".txt")
     }
+
+
+def all_prompt_names() -> list[str]:
+    """Returns the names of all prompts that come with the program, those of plays, such as `sharded/user`, last."""
+    return [
+        *prompt_names(),
+        *(f"{kind}/{name}" for kind in prompt_kinds() for name in prompt_texts(kind)),
+    ]
+
+
+def shipped_prompt(name: str) -> str:
+    """Returns the text of a prompt as it comes with the program.
+
+    Args:
+        name: One of `all_prompt_names`.
+
+    Raises:
+        UsageError: There is no such prompt.
+    """
+    kind, _, name_in_kind = name.partition("/")
+    if not name_in_kind:
+        return prompt_text(name)
+    text = prompt_texts(kind).get(name_in_kind) if kind in prompt_kinds() else None
+    if text is None:
+        raise NotFound(
+            f"There is no prompt {name!r}.", f"Prompts are: {', '.join(all_prompt_names())}."
+        )
+    return text
 
 
 def places(text: str) -> frozenset[str]:

@@ -1,124 +1,140 @@
-"""Base classes of stages that ask a model, and the stage that tunes one: it finds the fastest faithful format of the
-weights on this machine.
+"""What all stages that ask a model share, and the stage that tunes one.
+
+`ModelWork` loads the model and tries again after its process died, `ModelStage` and `BlockStage` are base classes, and
+`TuningStage` finds the fastest faithful format of the weights on this machine.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from engine.jobs.contract import OnProgress, Progress, ThreadedWork, config_hash
-from engine.model.catalog import Catalog, ModelEntry
-from engine.model.model_work import ModelWork, RunModel
+from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
+from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
+from engine.model.catalog import Catalog, LoadableModel, ModelEntry
+from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Tune
+from engine.model.process.requests import Generate, ModelClient, Tune, WrittenReply
+from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
 
-
-class TuningStage:
-    """Tunes one model and stores the result in the catalogue."""
-
-    name = "tune"
-    lane: Literal["model", "cpu"] = "model"
-    unit = "steps"
-
-    def __init__(
-        self,
-        process: ModelProcess,
-        catalog: Catalog,
-        entry: ModelEntry,
-        text: str,
-        run_models: Sequence[RunModel] = (),
-    ) -> None:
-        """Prepares a run.
-
-        Args:
-            text: Text of some thousand tokens to measure on.
-            run_models: The models of the stages that follow; their file is replaced by the tuned one.
-        """
-        self._catalog, self._entry, self._text = catalog, entry, text
-        self._process, self._run_models = process, run_models
-        self.result: dict[str, Any] | None = None
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        found = f"Finding the fastest format of {self._entry.name} for this machine"
-        drift = self._catalog.drift(self._entry)
-        if drift is None:
-            return f"{found}, once"
-        then, now = drift
-        return f"{found} again: it reads {now:,.0f} tokens/s, and {then:,.0f} when the format was chosen"
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The model to tune."""
-        return {"model": self._entry.name}
-
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """SHA-256 of the file to tune."""
-        return {"model_sha256": self._catalog.sha256(self._entry.path)}
-
-    def run(self, run_id: int) -> Iterator[Progress]:
-        """Measures the candidates in the model process.
-
-        Raises:
-            ModelError: The weights cannot be loaded or written in another format.
-            Cancelled: `interrupt` was called.
-        """
-        steps = 0
-        tuning = ThreadedWork(
-            lambda report: self._process.ask(
-                Tune(self._entry.path, self._catalog.cache, self._text), report
-            )
-        )
-        for _, note in tuning.reports():
-            yield Progress(steps, None, note)
-            steps += 1
-        self.result = tuning.result()
-        self._catalog.record_tuning(self._entry, self.result)
-        for run_model in self._run_models:
-            self._replace_model(run_model)
-        yield Progress(steps, steps)
-
-    def _replace_model(self, run_model: RunModel) -> None:
-        """Replaces the model of the stages that follow by the tuned file."""
-        before = run_model.model
-        tuned = self._catalog.runnable(replace(self._entry, tuning=self.result), before.adapter)
-        options = replace(before.options, threads=tuned.options.threads)
-        run_model.model = replace(tuned, options=options)
-
-    def interrupt(self) -> None:
-        """Cancels the measurement; nothing is stored."""
-        self._process.cancel()
-
-    def summary(self) -> str:
-        """The result in one sentence."""
-        if self.result is None:
-            return "Nothing was kept."
-        result = self.result
-        note = (
-            "" if result["settled"] else " Other formats were as fast: the measurements disagree."
-        )
-        if result["chosen"] == "as is":
-            return f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s.{note}"
-        return (
-            f"{self._entry.name} runs as {result['chosen']} at {result['tokens_per_s']:,.0f} tokens/s,"
-            f" {result['gain']:.1f} times as fast as the file as shipped.{note}"
-        )
-
-
 Key = TypeVar("Key", bound=Hashable)
 
-
 Entry = TypeVar("Entry")
+
+Item = TypeVar("Item")
+
+ATTEMPTS = 3
+"""Number of attempts at a block whose process dies, before its items are tried one by one."""
+
+
+class ModelWork:
+    """What one stage does with the model of its run; `interrupt` may be called from any thread."""
+
+    def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
+        self._process = process
+        self._shared_model = model
+        self._interrupted = threading.Event()
+
+    @cached_property
+    def model(self) -> LoadableModel:
+        """The model that this stage loads: that of the run as it is when this is first read."""
+        return replace(self._shared_model)
+
+    @property
+    def process(self) -> ModelClient:
+        """The client of the model: its process, or endpoints."""
+        return self._process.client_for(self.model)
+
+    def load(self) -> Mapping[str, Any]:
+        """Loads the model unless it is loaded already; see `ModelProcess.load`."""
+        self.check()
+        return self.process.load(
+            self.model.path, self.model.options, self.model.adapter, self.model.merged
+        )
+
+    def spent(self) -> str:
+        """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
+        found = self.process.spent()
+        return f" {found}." if found else ""
+
+    def interrupt(self) -> None:
+        """Makes the request in flight and every later one raise Cancelled."""
+        self._interrupted.set()
+        self._process.cancel()
+
+    def check(self) -> None:
+        """Raises Cancelled after `interrupt`."""
+        if self._interrupted.is_set():
+            raise Cancelled("The work was cancelled.")
+
+    def each(
+        self,
+        items: Sequence[Item],
+        work: Callable[[Sequence[Item]], Sequence[Result]],
+        given_up: Callable[[str], Result],
+    ) -> list[Result]:
+        """Does `work` on a block, and isolates the item on which the process dies or that an endpoint refuses.
+
+        If the process dies, the whole block is tried again first, because the same block gives the same bits. If that
+        keeps failing, its items are tried alone; an item that still fails gets `given_up(reason)`.
+
+        Raises:
+            ModelCrashed, RequestRefused: Every single item failed, so the fault is not in the items.
+        """
+        failed: ModelCrashed | RequestRefused
+        for _ in range(ATTEMPTS):
+            self.check()
+            try:
+                return list(work(items))
+            except ModelCrashed as error:
+                failed = error
+            except RequestRefused as error:
+                failed = error
+                break
+        results: list[Result] = []
+        survived = False
+        for item in items:
+            self.check()
+            try:
+                results.extend(work([item]))
+                survived = True
+            except ModelCrashed as error:
+                failed = error
+                results.append(given_up(f"the model process died on it: {error.message}"))
+            except RequestRefused as error:
+                failed = error
+                results.append(given_up(error.message))
+        if not survived:
+            raise failed
+        return results
+
+    def replies(
+        self, items: Sequence[tuple[Sequence[str], int]], prompt: Prompt, report: OnProgress
+    ) -> list[WrittenReply]:
+        """Returns the model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
+        request = Generate(items, prompt, Sampling(), prompt.max_tokens, prompt.stop)
+        return self.process.ask(request, report)
+
+    def live(
+        self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
+    ) -> Iterator[tuple[int, str]]:
+        """Runs blocking work on a thread and yields its progress reports.
+
+        Args:
+            work: Called with a callback for (count, note).
+            result: Called with the return value of `work` before the iterator ends.
+        """
+        running = ThreadedWork(work)
+        yield from running.reports()
+        result(running.result())
 
 
 class ModelStage(ABC):
@@ -128,7 +144,7 @@ class ModelStage(ABC):
     unit: ClassVar[str] = "conversations"
     lane: ClassVar[Literal["model", "cpu"]] = "model"
 
-    def __init__(self, project: Project, process: ModelProcess, model: RunModel) -> None:
+    def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
         self._project = project
         self._work = ModelWork(process, model)
 
@@ -170,7 +186,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
 
     @abstractmethod
     def _key_of(self, entry: Entry) -> Key:
-        """The item that an entry belongs to."""
+        """Returns the item that an entry belongs to."""
 
     @abstractmethod
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[Entry]) -> None:
@@ -181,8 +197,22 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Counts committed entries for the summary."""
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
-        """The progress of the run when a block with `wanted` items reports `count` items."""
+        """Returns the progress of the run when a block with `wanted` items reports `count` items."""
         return Progress(done + min(count, wanted), total)
+
+    def _load_and_answer(
+        self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
+    ) -> Iterator[Progress]:
+        """Loads the model and then does as `_in_blocks`; does neither where nothing is missing.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+            ModelError: The model cannot be loaded, or cannot answer.
+        """
+        if missing:
+            yield Progress(0, len(missing), "loading the model")
+            self._work.load()
+            yield from self._in_blocks(run_id, blocks, missing)
 
     def _in_blocks(
         self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
@@ -221,3 +251,91 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     ) -> None:
         self._store(conn, run_id, entries)
         runs.count(conn, run_id, done, total)
+
+
+class TuningStage:
+    """Tunes one model and stores the result in the catalogue."""
+
+    name = "tune"
+    lane: Literal["model", "cpu"] = "model"
+    unit = "steps"
+
+    def __init__(
+        self,
+        process: ModelProcess,
+        catalog: Catalog,
+        entry: ModelEntry,
+        text: str,
+        models: Sequence[LoadableModel] = (),
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            text: Text of some thousand tokens to measure on.
+            models: The models of the stages that follow; their file is replaced by the tuned one.
+        """
+        self._catalog, self._entry, self._text = catalog, entry, text
+        self._process, self._models = process, models
+        self.result: dict[str, Any] | None = None
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        found = f"Finding the fastest format of {self._entry.name} for this machine"
+        drift = self._catalog.drift(self._entry)
+        if drift is None:
+            return f"{found}, once"
+        then, now = drift
+        return f"{found} again: it reads {now:,.0f} tokens/s, and {then:,.0f} when the format was chosen"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The model to tune."""
+        return {"model": self._entry.name}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """SHA-256 of the file to tune."""
+        return {"model_sha256": self._catalog.sha256(self._entry.path)}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Measures the candidates in the model process.
+
+        Raises:
+            ModelError: The weights cannot be loaded or written in another format.
+            Cancelled: `interrupt` was called.
+        """
+        steps = 0
+        tuning = ThreadedWork(
+            lambda report: self._process.ask(
+                Tune(self._entry.path, self._catalog.cache, self._text), report
+            )
+        )
+        for _, note in tuning.reports():
+            yield Progress(steps, None, note)
+            steps += 1
+        self.result = tuning.result()
+        self._catalog.record_tuning(self._entry, self.result)
+        tuned_entry = replace(self._entry, tuning=self.result)
+        for model in self._models:
+            model.become(self._catalog.loadable(tuned_entry, model.adapter))
+        yield Progress(steps, steps)
+
+    def interrupt(self) -> None:
+        """Cancels the measurement; nothing is stored."""
+        self._process.cancel()
+
+    def summary(self) -> str:
+        """Returns the result in one sentence."""
+        if self.result is None:
+            return "Nothing was kept."
+        result = self.result
+        note = (
+            "" if result["settled"] else " Other formats were as fast: the measurements disagree."
+        )
+        if result["chosen"] == "as is":
+            return f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s.{note}"
+        return (
+            f"{self._entry.name} runs as {result['chosen']} at {result['tokens_per_s']:,.0f} tokens/s,"
+            f" {result['gain']:.1f} times as fast as the file as shipped.{note}"
+        )

@@ -1,6 +1,7 @@
-"""Cache of the replies of endpoints by request, so that no request is paid for twice.
+"""Stores replies of models, so that nothing is asked or paid for twice.
 
-It is a file in the cache folder and may be deleted at any time.
+Replies of endpoints are in a cache by request, a file in the cache folder that may be deleted at any time. Replies that
+results of a project were made of are in the project, by a hash of the call and the model.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engine.base.files import create_private_file, create_private_folder
+from engine.project.sql import chunks, placeholders
 
 MOST_BYTES = 2_000_000_000
 """Size above which the least recently used replies are deleted when the file is opened."""
@@ -23,7 +26,7 @@ CREATE TABLE IF NOT EXISTS reply (
 
 
 class ReplyCache:
-    """Satisfies `engine.model.http.fleet.Replies`; any thread may use it."""
+    """Satisfies `engine.model.endpoints.fleet.Replies`; any thread may use it."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""
@@ -37,7 +40,7 @@ class ReplyCache:
         self._evict(most_bytes)
 
     def get(self, key: str) -> str | None:
-        """The reply stored under a key, or None."""
+        """Returns the reply stored under a key, or None."""
         with self._guard:
             found = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
             if found is None:
@@ -77,3 +80,28 @@ def _open(path: Path) -> sqlite3.Connection:
         conn.close()
         raise
     return conn
+
+
+Reply = tuple[str, str, str | None]
+"""The text of a reply, how it stopped, and a note or None."""
+
+
+def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
+    """Returns the stored replies by key of the call; calls without a stored reply are absent."""
+    stored: dict[str, Reply] = {}
+    for chunk in chunks([bytes.fromhex(key) for key in keys]):
+        for key, text, stopped, note in conn.execute(
+            f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({placeholders(chunk)})",
+            chunk,
+        ):
+            stored[key.hex()] = text, stopped, note
+    return stored
+
+
+def add_replies(conn: sqlite3.Connection, new_replies: Iterable[tuple[str, Reply]]) -> None:
+    """Stores replies by key; an existing reply is kept."""
+    conn.executemany(
+        "INSERT INTO call_reply (key, text, stopped, note) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (key) DO NOTHING",
+        ((bytes.fromhex(key), *reply) for key, reply in new_replies),
+    )

@@ -26,23 +26,23 @@ from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
 from engine.model.memory_plan import busy
 
-FAITHFUL = 0.97
+MIN_AGREEMENT = 0.97
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
 """Formats beside the file as shipped. F16 is the fastest faithful one on processors without BF16. F32 never was on any
 (`docs/lab/experiments.md`). What llama.cpp has kernels for it repacks while loading, as Q4_0 on AVX2."""
 AGREEMENT_TOKENS = 384
-SCREENED_TOKENS, HOPELESS = 128, 0.9
+SCREENED_TOKENS, MIN_SCREENED_AGREEMENT = 128, 0.9
 """A format whose agreement over the first tokens is lower is not measured further."""
 LONG_TOKENS = 2048
 """Tokens of the second measurement, which shows the cost of attention on a long text."""
 NOISE_TOKENS = 64
 CLEAR_GAIN = 1.1
 THREAD_ROUNDS = 3
-LEAD, MOST_ROUNDS = 2, 7
+DECIDING_LEAD, MAX_ROUNDS = 2, 7
 """Formats are measured by turns until one was the choice of so many rounds more than any other, or so often."""
-HOPE = 1.3
+MAX_SLOWDOWN = 1.3
 """A format is measured further only if it was at most this many times slower than the best in one of the rounds."""
-F32_LIMIT = 0.4
+MAX_F32_SHARE = 0.4
 """The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
 
 
@@ -54,41 +54,41 @@ def speed_of(
     length: int = SPEED_TOKENS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """Prompt tokens a second: the best of some rounds over the same tokens, one row wanted per batch.
+    """Returns the prompt tokens a second: the best of some rounds over the same tokens, one row wanted per batch.
 
     Args:
         length: How many of the tokens are read; a shorter text is read again and again.
         clock: In seconds; `time.process_time` for tokens a second of processor time.
     """
     batch = model.capacity.batch
-    some = list(islice(cycle(tokens), length)) if tokens else []
+    read_tokens = list(islice(cycle(tokens), length)) if tokens else []
     best = 0.0
     for _ in range(rounds):
         model.clear()
         start = clock()
-        for at in range(0, len(some), batch):
-            chunk = some[at : at + batch]
-            model.decode([Span(chunk, at, (0,), (len(chunk) - 1,))])
-        best = max(best, len(some) / (clock() - start))
+        for position in range(0, len(read_tokens), batch):
+            chunk = read_tokens[position : position + batch]
+            model.decode([Span(chunk, position, (0,), (len(chunk) - 1,))])
+        best = max(best, len(read_tokens) / (clock() - start))
     model.clear()
     return best
 
 
 def noise_of(model: TokenModel, tokens: Sequence[int]) -> float:
-    """Largest change of any next-token probability when the same tokens are decoded one by one.
+    """Returns the largest change of any next-token probability when the same tokens are decoded one by one.
 
     Kernels differ by batch size, so two correct scores of the same text can differ by this much.
     """
-    some = list(tokens[:NOISE_TOKENS])
+    sample = list(tokens[:NOISE_TOKENS])
     model.clear()
-    together = _softmax(model.decode([Span(some, 0, (0,), tuple(range(len(some))))]))
+    together = _softmax(model.decode([Span(sample, 0, (0,), tuple(range(len(sample))))]))
     model.clear()
-    worst = 0.0
-    for at, token in enumerate(some):
-        alone = _softmax(model.decode([Span([token], at, (0,), (0,))]))[0]
-        worst = max(worst, float(np.abs(alone - together[at]).max()))
+    largest_change = 0.0
+    for position, token in enumerate(sample):
+        alone = _softmax(model.decode([Span([token], position, (0,), (0,))]))[0]
+        largest_change = max(largest_change, float(np.abs(alone - together[position]).max()))
     model.clear()
-    return worst
+    return largest_change
 
 
 def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -97,13 +97,15 @@ def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _top_tokens(model: TokenModel, tokens: Sequence[int]) -> NDArray[np.int64]:
-    """The most probable next token after each token of a text."""
+    """Returns the most probable next token after each token of a text."""
     step = min(model.capacity.batch, model.capacity.rows)
     model.clear()
     tops = []
-    for at in range(0, len(tokens), step):
-        chunk = tokens[at : at + step]
-        tops.append(model.decode([Span(chunk, at, (0,), tuple(range(len(chunk))))]).argmax(axis=1))
+    for position in range(0, len(tokens), step):
+        chunk = tokens[position : position + step]
+        tops.append(
+            model.decode([Span(chunk, position, (0,), tuple(range(len(chunk))))]).argmax(axis=1)
+        )
     model.clear()
     return np.concatenate(tops)
 
@@ -143,40 +145,48 @@ def tune(
             expand(source, reference)
             model = _load(reference, cancelled)
             tokens = model.tokenize(text)[:AGREEMENT_TOKENS]
-            truth = _top_tokens(model, tokens)
+            f32_tokens = _top_tokens(model, tokens)
             model.close()
-        shipped = 1.0
-        for kind in ("as is", *(CANDIDATES if expandable else ())):
-            report(f"comparing {kind} with F32")
-            if kind != "as is":
-                files[kind] = unfinished / f"{kind}.gguf"
-                quantize(source, files[kind], kind, cores)
+        shipped_agreement = 1.0
+        for weight_format in ("as is", *(CANDIDATES if expandable else ())):
+            report(f"comparing {weight_format} with F32")
+            if weight_format != "as is":
+                files[weight_format] = unfinished / f"{weight_format}.gguf"
+                quantize(source, files[weight_format], weight_format, cores)
             agreement = None
             if expandable:
-                model = _load(files[kind], cancelled)
+                model = _load(files[weight_format], cancelled)
                 tokens = model.tokenize(text)
-                agreement = _agreement(model, tokens, truth, kind != "as is")
+                agreement = _agreement(model, tokens, f32_tokens, weight_format != "as is")
                 model.close()
-                if kind == "as is":
-                    shipped = agreement
-            faithful = agreement is None or kind == "as is" or agreement >= max(shipped, FAITHFUL)
+                if weight_format == "as is":
+                    shipped_agreement = agreement
+            faithful = (
+                agreement is None
+                or weight_format == "as is"
+                or agreement >= max(shipped_agreement, MIN_AGREEMENT)
+            )
             candidates.append(
                 {
-                    "format": kind,
+                    "format": weight_format,
                     "tokens_per_s": None,
                     "agreement": agreement,
-                    "bytes": files[kind].stat().st_size,
+                    "bytes": files[weight_format].stat().st_size,
                     "verdict": "faithful" if faithful else "changes too many answers",
                 }
             )
-        racing = [one for one in candidates if one["verdict"] == "faithful"]
+        racing = [candidate for candidate in candidates if candidate["verdict"] == "faithful"]
 
-        def measure(kind: str) -> float:
-            report(f"measuring {kind}")
-            model = _load(files[kind], cancelled)
+        def measure(weight_format: str) -> float:
+            report(f"measuring {weight_format}")
+            model = _load(files[weight_format], cancelled)
             tokens = model.tokenize(text)
-            (one,) = (one for one in racing if one["format"] == kind)
-            one["tokens_per_s"] = max(one["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1))
+            (candidate,) = (
+                candidate for candidate in racing if candidate["format"] == weight_format
+            )
+            candidate["tokens_per_s"] = max(
+                candidate["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1)
+            )
             # What other programs do changes how long a reading takes, and much less how much work it is.
             clock = time.perf_counter if gpu_offload() else time.process_time
             compared = speed_of(model, tokens, rounds=1, clock=clock)
@@ -184,18 +194,18 @@ def tune(
             return compared
 
         best, settled, gain = by_turns(racing, measure)
-        kept = None
+        tuned_file = None
         if best["format"] != "as is":
-            kept = folder / f"{source.stem}-{best['format']}.gguf"
-            files[best["format"]].replace(kept)
+            tuned_file = folder / f"{source.stem}-{best['format']}.gguf"
+            files[best["format"]].replace(tuned_file)
         report("choosing the number of threads")
-        threads, speed, noise = _best_threads(kept or source, text, cores, is_busy, cancelled)
+        threads, speed, noise = _best_threads(tuned_file or source, text, cores, is_busy, cancelled)
         speed = max(speed, best["tokens_per_s"]) if threads == cores else speed
         return {
             "candidates": candidates,
             "chosen": best["format"],
             "settled": settled,
-            "file": kept.name if kept else None,
+            "file": tuned_file.name if tuned_file else None,
             "threads": threads,
             "tokens_per_s": speed,
             "gain": gain,
@@ -214,28 +224,28 @@ def expand(source: Path, target: Path) -> None:
     if not _expandable(source, target.parent):
         raise OutOfMemory(
             f"{source.name} takes too much memory or disk in F32.",
-            f"It may take {F32_LIMIT:.0%} of each.",
+            f"It may take {MAX_F32_SHARE:.0%} of each.",
         )
     quantize(source, target, "f32", os.cpu_count() or 1)
 
 
 def _agreement(
-    model: TokenModel, tokens: Sequence[int], truth: NDArray[np.int64], screened: bool
+    model: TokenModel, tokens: Sequence[int], f32_tokens: NDArray[np.int64], screen: bool
 ) -> float:
-    """Share of places where the most probable token is that of the F32 expansion."""
-    if screened:
-        first = _top_tokens(model, tokens[:SCREENED_TOKENS])
-        agreement = float((first == truth[: len(first)]).mean())
-        if agreement < HOPELESS:
+    """Returns the share of places where the most probable token is that of the F32 expansion."""
+    if screen:
+        first_tokens = _top_tokens(model, tokens[:SCREENED_TOKENS])
+        agreement = float((first_tokens == f32_tokens[: len(first_tokens)]).mean())
+        if agreement < MIN_SCREENED_AGREEMENT:
             return agreement
-    return float((_top_tokens(model, tokens[: len(truth)]) == truth).mean())
+    return float((_top_tokens(model, tokens[: len(f32_tokens)]) == f32_tokens).mean())
 
 
 def _expandable(source: Path, folder: Path) -> bool:
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
     need = source.stat().st_size * 8
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return need < min(memory, shutil.disk_usage(folder).free) * F32_LIMIT
+    return need < min(memory, shutil.disk_usage(folder).free) * MAX_F32_SHARE
 
 
 def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None) -> LlamaModel:
@@ -247,10 +257,12 @@ def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None)
 def by_turns(
     candidates: Sequence[dict[str, Any]], measure: Callable[[str], float]
 ) -> tuple[dict[str, Any], bool, float]:
-    """The choice among formats that are measured by turns, so that what other programs do meanwhile slows all alike.
+    """Returns the choice among formats that are measured by turns, so that what other programs do meanwhile slows all
+    alike.
 
-    Each round measures every format once, forth and back. The rounds end when one format was chosen `LEAD` times more
-    often than any other. If that does not come within `MOST_ROUNDS`, it is the most faithful of those that were chosen.
+    Each round measures every format once, forth and back. The rounds end when one format was chosen `DECIDING_LEAD`
+    times more often than any other. If that does not come within `MAX_ROUNDS`, it is the most faithful of those that
+    were chosen.
 
     Args:
         candidates: Faithful formats, the file as shipped first, as `tune` returns them.
@@ -267,46 +279,61 @@ def by_turns(
     choices: Counter[str] = Counter()
     racing = list(candidates)
     settled = False
-    while not settled and len(rounds) < MOST_ROUNDS:
+    while not settled and len(rounds) < MAX_ROUNDS:
         order = racing if len(rounds) % 2 == 0 else racing[::-1]
-        speeds = {one["format"]: measure(one["format"]) for one in order}
+        speeds = {candidate["format"]: measure(candidate["format"]) for candidate in order}
         rounds.append(speeds)
-        of_round = [{**one, "tokens_per_s": speeds[one["format"]]} for one in racing]
+        of_round = [
+            {**candidate, "tokens_per_s": speeds[candidate["format"]]} for candidate in racing
+        ]
         choices[choose_format(of_round)["format"]] += 1
-        if len(rounds) == LEAD:
-            racing = [one for one in racing if one is candidates[0] or _hopeful(one, rounds)]
+        if len(rounds) == DECIDING_LEAD:
+            racing = [
+                candidate
+                for candidate in racing
+                if candidate is candidates[0] or _may_win(candidate, rounds)
+            ]
         first, second = [*choices.most_common(2), ("", 0)][:2]
-        settled = first[1] - second[1] >= LEAD
-    chosen_once = [one for one in candidates if one["format"] in choices]
-    chosen = max(chosen_once, key=lambda one: one["agreement"] or 0.0)
+        settled = first[1] - second[1] >= DECIDING_LEAD
+    chosen_once = [candidate for candidate in candidates if candidate["format"] in choices]
+    chosen = max(chosen_once, key=lambda candidate: candidate["agreement"] or 0.0)
     if settled:
-        (chosen,) = (one for one in chosen_once if one["format"] == first[0])
-    kind, shipped = chosen["format"], candidates[0]["format"]
-    gains = [speeds[kind] / speeds[shipped] for speeds in rounds if kind in speeds]
+        (chosen,) = (candidate for candidate in chosen_once if candidate["format"] == first[0])
+    chosen_format, shipped = chosen["format"], candidates[0]["format"]
+    gains = [
+        speeds[chosen_format] / speeds[shipped] for speeds in rounds if chosen_format in speeds
+    ]
     return chosen, settled, statistics.median(gains)
 
 
-def _hopeful(one: dict[str, Any], rounds: Sequence[dict[str, float]]) -> bool:
+def _may_win(candidate: dict[str, Any], rounds: Sequence[dict[str, float]]) -> bool:
     """Whether a format was not far behind the fastest in one of the rounds."""
-    return any(speeds[one["format"]] * HOPE >= max(speeds.values()) for speeds in rounds)
+    return any(
+        speeds[candidate["format"]] * MAX_SLOWDOWN >= max(speeds.values()) for speeds in rounds
+    )
 
 
 def choose_format(candidates: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The fastest faithful candidate, or the most faithful of those that are not clearly slower.
+    """Returns the fastest faithful candidate, or the most faithful of those that are not clearly slower.
 
     Differences below `CLEAR_GAIN` may be chance, so they do not pay for other answers.
 
     Args:
         candidates: As `tune` returns them; those that change too many answers have no speed.
     """
-    faithful = [one for one in candidates if one["tokens_per_s"]]
-    fastest = max(one["tokens_per_s"] for one in faithful)
-    close = [one for one in faithful if one["tokens_per_s"] * CLEAR_GAIN >= fastest]
-    return max(close, key=lambda one: (one["agreement"] or 0.0, one["tokens_per_s"]))
+    faithful = [candidate for candidate in candidates if candidate["tokens_per_s"]]
+    fastest = max(candidate["tokens_per_s"] for candidate in faithful)
+    fast_enough = [
+        candidate for candidate in faithful if candidate["tokens_per_s"] * CLEAR_GAIN >= fastest
+    ]
+    return max(
+        fast_enough,
+        key=lambda candidate: (candidate["agreement"] or 0.0, candidate["tokens_per_s"]),
+    )
 
 
 def choose_threads(speed: Callable[[int], float], cores: int, *, is_busy: bool) -> int:
-    """The number of threads to use: one on every core, or on every second where that is clearly faster.
+    """Returns the number of threads to use: one on every core, or on every second where that is clearly faster.
 
     Cores that share their execution units can be faster when half of them are used. Both numbers are measured in turn,
     so that what another program does meanwhile slows both. Under load fewer threads look better than they are once the
@@ -320,14 +347,14 @@ def choose_threads(speed: Callable[[int], float], cores: int, *, is_busy: bool) 
         return cores
     rounds = [(speed(cores), speed(half)) for _ in range(THREAD_ROUNDS)]
     better = all(fewer > every for every, fewer in rounds)
-    best_every, best_half = (max(one) for one in zip(*rounds, strict=True))
+    best_every, best_half = (max(speeds) for speeds in zip(*rounds, strict=True))
     return half if better and best_half > CLEAR_GAIN * best_every else cores
 
 
 def _best_threads(
     path: Path, text: str, cores: int, is_busy: bool, cancelled: Callable[[], bool]
 ) -> tuple[int, float, float]:
-    """The number of threads, its speed in tokens a second and the noise."""
+    """Returns the number of threads, its speed in tokens a second and the noise."""
     model = _load(path, cancelled)
     tokens = model.tokenize(text)
     noise = noise_of(model, tokens)
@@ -337,9 +364,9 @@ def _best_threads(
         if cancelled():
             raise Cancelled("Tuning was cancelled.")
         model.use_threads(threads)
-        found = speed_of(model, tokens, rounds=1)
-        measured[threads] = max(found, measured.get(threads, 0.0))
-        return found
+        tokens_per_s = speed_of(model, tokens, rounds=1)
+        measured[threads] = max(tokens_per_s, measured.get(threads, 0.0))
+        return tokens_per_s
 
     try:
         threads = choose_threads(speed, cores, is_busy=is_busy)

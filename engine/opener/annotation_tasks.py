@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from engine.base.conversation import Message, with_calls
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Message, Verdict, with_calls
 from engine.base.text import as_json
 from engine.model.prompt_files import prompt_texts
 from engine.opener.conversation_forms import ConversationForm, Exported

@@ -8,10 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import LogPiece, render_log
-from engine.base.outcomes import State, Verdict
-from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
-from engine.completeness.tables import remaining, score_sets, scores
+from engine.base.conversation import LogPiece, State, Verdict, render_log
+from engine.completeness.records import (
+    DecisionRule,
+    Histogram,
+    RemainingTasks,
+    ScoreRow,
+    StateCounts,
+)
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -22,7 +27,7 @@ from engine.conversations.records import (
     QuarantineRow,
 )
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import earlier_states, facets, selecting, shared_text, sources
+from engine.conversations.tables import earlier_states, facets, imports, selecting, shared_text
 from engine.conversations.tables.conversations import (
     by_name,
     dates,
@@ -40,7 +45,6 @@ from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
-from engine.results.comparison import field_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +92,15 @@ class Counts(StateCounts):
     verdicts: int = 0
 
 
-def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:
-    """Rows for these ids in the order asked; ids that do not exist are left out."""
-    found: dict[int, ConversationRow] = {}
+def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
+    """Returns the rows of conversations in the order of their ids; ids that do not exist are left out."""
+    by_id: dict[int, ConversationRow] = {}
     with snapshot(conn):
         rule = score_sets.rule(conn)
         config = score_sets.score_config(conn)
-        tags_by_id = tags_of(conn, wanted)
-        success = example_probes.success_of(conn, wanted)
-        for keys in chunks(wanted):
+        tags_by_id = tags_of(conn, ids)
+        success = example_probes.success_of(conn, ids)
+        for page in chunks(ids):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
                 " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
@@ -105,80 +109,60 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
                 " ORDER BY e.id DESC LIMIT 1)"
                 " FROM conversation AS c JOIN source ON source.id = c.source_id"
                 " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
-                f" WHERE c.id IN ({placeholders(keys)})",
-                (config, *keys),
+                f" WHERE c.id IN ({placeholders(page)})",
+                (config, *page),
             ):
-                found[row[0]] = _conversation_row(
-                    row, rule, tags_by_id.get(row[0], ()), success.get(row[0])
-                )
-    return [found[key] for key in wanted if key in found]
-
-
-def _conversation_row(
-    row: tuple[Any, ...],
-    rule: DecisionRule,
-    tags: tuple[str, ...],
-    success: float | None,
-) -> ConversationRow:
-    return ConversationRow(
-        id=row[0],
-        external_id=row[1],
-        source=row[2],
-        opening=row[3],
-        messages=row[4],
-        turns=row[5],
-        chars=row[6],
-        created_at=row[7],
-        p_end=row[8],
-        p_end_normalised=row[9],
-        state=rule.state(row[9]),
-        reason=row[10],
-        verdict=None if row[11] is None else Verdict(row[11]),
-        tags=tags,
-        success=success,
-        messages_before=row[12],
-    )
+                key, name, source, opening, messages, turns, chars, created_at = row[:8]
+                p_end, p_end_normalised, reason, verdict, messages_before = row[8:]
+                by_id[key] = ConversationRow(
+                    key, name, source, opening, messages, turns, chars, created_at, p_end, p_end_normalised,
+                    rule.state(p_end_normalised), reason, None if verdict is None else Verdict(verdict),
+                    tags_by_id.get(key, ()), success.get(key), messages_before,
+                )  # fmt: skip
+    return [by_id[key] for key in ids if key in by_id]
 
 
 def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
-    """Counts of the project, or of what matches a query.
+    """Returns the counts of the project, or of what matches a query.
 
     `quarantined` counts records of all sources: they are not conversations, so no query applies to them.
     """
     with snapshot(conn):
-        within = matching(conn, (query or ListQuery()).filter)
-        chosen, flags = within.condition("id")
+        matching_ids = matching(conn, (query or ListQuery()).filter)
+        condition, flags = matching_ids.condition("id")
         message_count, turn_count, source_count = conn.execute(
             "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
-            f" FROM conversation WHERE {chosen}",
+            f" FROM conversation WHERE {condition}",
             flags,
         ).fetchone()
         rule, config = score_sets.rule(conn), score_sets.score_config(conn)
         states = {
-            state: _count(conn, within, *in_state(rule, config, state))
+            state: _count(conn, matching_ids, *in_state(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
         }
-        near, values = in_state(rule, config, State.BORDERLINE)
-        near_above = f"{near} AND p_end_normalised >= ?", (*values, rule.threshold)
+        borderline, values = in_state(rule, config, State.BORDERLINE)
+        borderline_above = f"{borderline} AND p_end_normalised >= ?", (*values, rule.threshold)
         return Counts(
-            conversations=len(within),
+            conversations=len(matching_ids),
             messages=message_count,
             turns=turn_count,
             sources=source_count,
             complete=states[State.COMPLETE],
             incomplete=states[State.INCOMPLETE],
             borderline=states[State.BORDERLINE],
-            unscored=len(within) - sum(states.values()),
-            above=states[State.COMPLETE] + _count(conn, within, *near_above),
-            duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
-            leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
-            verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
-            quarantined=sources.quarantined_count(conn),
+            unscored=len(matching_ids) - sum(states.values()),
+            above=states[State.COMPLETE] + _count(conn, matching_ids, *borderline_above),
+            duplicates=_count(conn, matching_ids, "SELECT conversation_id FROM alias"),
+            leaks=_count(conn, matching_ids, "SELECT conversation_id FROM leak"),
+            verdicts=_count(
+                conn, matching_ids, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
+            ),
+            quarantined=imports.count_quarantined(conn),
         )
 
 
 def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> Histogram:
-    """Histogram of the normalised scores in `bins` equal parts, over the project or over what a query matches.
+    """Returns a histogram of the normalised scores in `bins` equal parts, of the project or of what a query matches.
 
     Raises:
         ValueError: `bins` is not positive.
@@ -186,25 +170,28 @@ def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> H
     if bins < 1:
         raise ValueError(f"a histogram of {bins} parts")
     with snapshot(conn):
-        within = matching(conn, (query or ListQuery()).filter)
-        chosen, flags = within.condition("conversation_id")
-        places = dict(
+        matching_ids = matching(conn, (query or ListQuery()).filter)
+        condition, flags = matching_ids.condition("conversation_id")
+        counts_by_bin = dict(
             conn.execute(
                 "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
                 " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-                f" AND {chosen} GROUP BY 1",
+                f" AND {condition} GROUP BY 1",
                 (bins, bins - 1, score_sets.score_config(conn), *flags),
             ).fetchall()
         )
     return Histogram(
-        tuple(places.get(place, 0) for place in range(bins)), len(within) - sum(places.values())
+        tuple(counts_by_bin.get(index, 0) for index in range(bins)),
+        len(matching_ids) - sum(counts_by_bin.values()),
     )
 
 
-def _count(conn: sqlite3.Connection, within: IdSet, ids: str, values: Sequence[Any] = ()) -> int:
-    """Number of rows of a statement whose conversation is in a set; a conversation selected twice counts twice."""
-    chosen, flags = within.condition("conversation_id")
-    sql = f"SELECT count(*) FROM ({ids}) WHERE {chosen}"
+def _count(
+    conn: sqlite3.Connection, matching_ids: IdSet, ids: str, values: Sequence[Any] = ()
+) -> int:
+    """Counts the rows of a statement whose conversation is in a set; a conversation selected twice counts twice."""
+    condition, flags = matching_ids.condition("conversation_id")
+    sql = f"SELECT count(*) FROM ({ids}) WHERE {condition}"
     return int(conn.execute(sql, (*values, *flags)).fetchone()[0])
 
 
@@ -219,91 +206,94 @@ class ConversationService:
         self._project = project
 
     def ids(self, query: ListQuery) -> array[int]:
-        """Ids of the conversations that match, in order."""
+        """Returns the ids of the conversations that match, in order."""
         with self._project.reading() as conn:
             return selecting.ids(conn, query)
 
     def named(self, external_id: str, source: str | None = None) -> list[int]:
-        """Ids of the conversations that were imported with this id, of a source with this label or of any."""
+        """Returns the ids of the conversations imported with this id, of a source with this label or of any."""
         with self._project.reading() as conn:
             return by_name(conn, external_id, source)
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
-        """Rows for these ids in the order asked."""
+        """Returns the rows of conversations in the order of their ids."""
         with self._project.reading() as conn:
             return rows(conn, ids)
 
     def messages(self, conversation_id: int) -> list[MessageRow]:
-        """All messages in order."""
+        """Returns all messages in order."""
         with self._project.reading() as conn:
             return messages(conn, conversation_id)
 
     def log(self, conversation_id: int) -> list[LogPiece]:
-        """The log as a model reads it."""
+        """Returns the log as a model reads it."""
         with self._project.reading() as conn:
             return render_log(messages_of(conn, conversation_id))
 
     def original(self, conversation_id: int) -> bytes:
-        """The record as imported, byte for byte."""
+        """Returns the record as imported, byte for byte."""
         with self._project.reading() as conn:
             return original(conn, conversation_id)
 
     def earlier_states(self, conversation_id: int) -> list[EarlierState]:
-        """What the conversation was before imports replaced its text, the newest first."""
+        """Returns what the conversation was before imports replaced its text, the newest first."""
         with self._project.reading() as conn:
-            return earlier_states.of_conversation(conn, conversation_id)
+            return earlier_states.earlier_states_of(conn, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
-        """What the leak guard kept from the model."""
+        """Returns what the leak guard keeps from the model, because it would tell it the truth."""
         with self._project.reading() as conn:
             return leaks(conn, conversation_id)
 
     def goals(self, conversation_id: int) -> list[GoalOfConversation]:
-        """Its goals in the clustering that is shown, without second ones that a person removed."""
+        """Returns its goals in the clustering that is shown, without second ones that a person removed."""
         with self._project.reading() as conn:
             return goal_groups.of_conversation(conn, conversation_id)
 
     def score(self, conversation_id: int) -> ScoreRow | None:
-        """The current score."""
+        """Returns the score in force; None without one."""
         with self._project.reading() as conn:
             return scores.score(conn, conversation_id)
 
-    def remaining(self, conversation_id: int) -> RemainingRow | None:
-        """The remaining tasks that belong to the current score."""
+    def remaining(self, conversation_id: int) -> RemainingTasks | None:
+        """Returns the remaining tasks that belong to the score in force; None without them."""
         with self._project.reading() as conn:
-            return remaining.current(conn, conversation_id)
+            return scores.current_remaining(conn, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
-        """Counts of the project, or of what matches a query."""
+        """Returns the counts of the project, or of what matches a query."""
         with self._project.reading() as conn:
             return counts(conn, query)
 
     def reports(self) -> list[str]:
-        """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
+        """Returns the account of each source that was read to its end, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
-            return sources.reports(conn)
+            return imports.source_reports(conn)
 
     def checks(self) -> CheckCounts | None:
-        """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
+        """Returns counts of languages, personal data and near duplicates; None before a check."""
         with self._project.reading() as conn:
             return facets.check_counts(conn)
 
     def quarantined(self, limit: int) -> list[QuarantineRow]:
-        """The first records that could not be imported, in the order of import."""
+        """Returns the first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return sources.quarantined(conn, limit=limit)
+            return imports.quarantine_rows(conn, limit=limit)
 
     def by_value(self, field: str) -> Mapping[str, array[int]]:
-        """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
+        """Returns the ids of conversations by their value of a field; those without a value are left out.
 
         Raises:
-            UsageError: There is no such field.
+            UsageError: Conversations cannot be compared by this field.
         """
+        # here: the list waits for no library of numbers
+        from engine.results.comparison import measured
+
         with self._project.reading() as conn:
-            return field_values.conversations_by_value(conn, field)
+            return measured.conversations_by_value(conn, field)
 
     def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
-        """Values of a field of filters with the number of conversations that also match the rest of the filter.
+        """Returns values of a field with the number of conversations that also match the rest of a filter.
 
         The most frequent come first, months in their order. For `meta` and `truth` they are the keys, whose number
         is None if there are too many conversations to count them.
@@ -315,36 +305,36 @@ class ConversationService:
             return selecting.values(conn, field, rest)
 
     def sources(self) -> list[str]:
-        """Labels of the sources, in order of import."""
+        """Returns the labels of the sources, in the order of import."""
         with self._project.reading() as conn:
-            return sources.labels(conn)
+            return imports.source_labels(conn)
 
     def shared_text(self) -> SharedText:
-        """The text that many conversations share, as the last import found it."""
+        """Returns the text that many conversations share, as the last import found it."""
         with self._project.reading() as conn:
             return shared_text.stored(conn)
 
     def rule(self) -> DecisionRule:
-        """The current decision rule."""
+        """Returns the decision rule in force."""
         with self._project.reading() as conn:
             return score_sets.rule(conn)
 
     def tags(self) -> list[tuple[str, int]]:
-        """Tags in force in alphabetical order, each with its number of conversations."""
+        """Returns the tags in force in alphabetical order, each with its number of conversations."""
         with self._project.reading() as conn:
             return tags(conn)
 
     def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
-        """Histogram of the normalised scores of the project, or of what matches a query."""
+        """Returns the module's `histogram` of the project, or of what matches a query."""
         with self._project.reading() as conn:
             return histogram(conn, query, bins)
 
     def dates(self) -> tuple[str, str] | None:
-        """When the first and the last conversation took place; None where no date is known."""
+        """Returns when the first and the last conversation took place; None where no date is known."""
         with self._project.reading() as conn:
             return dates(conn)
 
     def hits(self, conversation_id: int, filter: Filter) -> list[int]:
-        """Indices of the messages in which a word or phrase of the filter occurs, in order."""
+        """Returns the indices of the messages in which a word or phrase of the filter occurs, in order."""
         with self._project.reading() as conn:
             return selecting.hits(conn, conversation_id, filter)

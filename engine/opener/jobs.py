@@ -10,6 +10,7 @@ from engine.completeness.records import Mode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import Filter
+from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project
@@ -29,74 +30,59 @@ class JobService:
         self._project, self._runner, self._scoring = project, runner, scoring
 
     def scoring_mode(self) -> Mode:
-        """The mode of the scores in force; before any, the one that suits the project best."""
+        """Returns the mode of the scores in force; before any, the one that suits the project best."""
         with self._project.reading() as conn:
             config = score_sets.config_in_force(conn)
         if config is not None and config.mode != "outside":
             return config.mode
-        from engine.completeness.records import ScoringRequest
+        from engine.completeness.scoring_request import ScoringRequest
 
         return self._scoring().mode_for(ScoringRequest())
 
     def scores_in_force(self) -> str | None:
-        """Quick. Mode, model and adapter of the scores that are shown; None before any."""
+        """Quick. Returns mode, model and adapter of the scores in force, in words; None before any."""
         with self._project.reading() as conn:
             config = score_sets.config_in_force(conn)
         return None if config is None else name_of(config)
 
-    def estimate_scoring(self, mode: Mode, wanted: Filter | None = None) -> Estimate:
-        """Cost of scoring what of a filter the mode has not scored yet. May count tokens, so it takes its time."""
-        return self._scoring().estimate(self._run_of(mode, wanted))
+    def estimate_scoring(self, mode: Mode, filter: Filter | None = None) -> Estimate:
+        """Returns the cost of scoring what of a filter the mode has not scored yet; may take long, to count tokens."""
+        return self._scoring().estimate(self._run_of(mode, filter))
 
-    def start_scoring(self, mode: Mode, wanted: Filter | None = None) -> int:
+    def start_scoring(self, mode: Mode, filter: Filter | None = None) -> int:
         """Starts scoring what a filter selects, or all, and then remaining tasks in the background; returns the job
         id."""
-        return self._runner.start(self._run_of(mode, wanted).stages)
+        return self._runner.start(self._run_of(mode, filter).stages)
 
-    def _run_of(self, mode: Mode, wanted: Filter | None) -> ScoringRun:
-        from engine.completeness.records import ScoringRequest
+    def _run_of(self, mode: Mode, filter: Filter | None) -> ScoringRun:
+        from engine.completeness.scoring_request import ScoringRequest
 
-        return self._scoring().run(ScoringRequest(mode=mode, filter=wanted or Filter()))
+        return self._scoring().run(ScoringRequest(mode=mode, filter=filter or Filter()))
 
-    def start_import(
-        self,
-        paths: Sequence[str],
-        format: str | None = None,
-        all_branches: bool = False,
-        replace: bool = False,
-        most_unpacked: int | None = None,
-    ) -> int:
+    def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
-        from engine.conversations.service.imports import import_stages
+        from engine.conversations.service import import_stages
 
-        stages = import_stages(
-            self._project,
-            paths,
-            format,
-            all_branches=all_branches,
-            replace=replace,
-            most_unpacked=most_unpacked,
-        )
-        return self._runner.start(stages)
+        return self._runner.start(import_stages(self._project, paths, request))
 
     def cancel(self, job_id: int) -> None:
         """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""
         self._runner.cancel(job_id)
 
     def active(self) -> list[JobProgress]:
-        """Quick. Jobs that run or wait, oldest first."""
+        """Quick. Returns the jobs that run or wait, oldest first."""
         return self._runner.active()
 
     def interrupted(self) -> list[RunRow]:
-        """Quick. Runs that an earlier process left unfinished; run again, they go on where they were."""
+        """Quick. Returns the runs that an earlier process left unfinished; run again, they go on where they were."""
         return self._runner.interrupted()
 
     def history(self) -> list[RunRow]:
-        """Every run, newest first."""
+        """Returns every run, newest first."""
         with self._project.reading() as conn:
             return runs.all_runs(conn)
 
     def run(self, run_id: int) -> RunRow | None:
-        """Quick. One run with everything that determined its result; None if there is none of this id."""
+        """Quick. Returns one run with everything that determined its result; None if there is none of this id."""
         with self._project.reading() as conn:
             return runs.get(conn, run_id)

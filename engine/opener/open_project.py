@@ -11,26 +11,31 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
-from engine.conversations.service.saved import SavedViews
+from engine.completeness.tables import fields as completeness_fields
+from engine.conversations.service import SavedViews
+from engine.conversations.tables import fields as conversation_fields
+from engine.conversations.tables import selecting
+from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
-from engine.opener.filter_fields import declare_fields
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
+from engine.questions.tables import fields as question_fields
+from engine.trees import tables as tree_tables
 
 if TYPE_CHECKING:
     from engine.completeness.service.one_conversation import ConversationScorer
     from engine.completeness.service.runs import ScoringRuns
     from engine.completeness.service.sets import ScoreSets
+    from engine.goals.service.groups import GoalService
+    from engine.goals.service.merge_review import MergeReviewService
     from engine.goals.service.runs import GoalStages
-    from engine.goals.service.service import GoalService
     from engine.goals.views.merge_queue import MergeQueueCache
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
@@ -59,6 +64,12 @@ _GUARD = threading.RLock()
 GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
 )  # fmt: skip
+
+SAMPLE_CHARACTERS = 24_000
+"""Characters of the logs that formats of a model are compared on."""
+
+MAX_SAMPLE_CONVERSATIONS = 64
+"""Most conversations of the project that these logs are taken from."""
 
 TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
@@ -89,6 +100,18 @@ class made_once(functools.cached_property[T]):
             return super().__get__(instance, owner)
 
 
+def hand_in_field_queries() -> None:
+    """Gives the search for conversations what answers terms on the fields of every subject."""
+    for subject in (
+        conversation_fields,
+        completeness_fields,
+        question_fields,
+        goal_groups,
+        tree_tables,
+    ):
+        selecting.FIELD_QUERIES.update(subject.FIELD_QUERIES)
+
+
 class OpenProject:
     """One open project with everything that works on it. Close it, or use it as a context manager.
 
@@ -106,7 +129,7 @@ class OpenProject:
         Raises:
             ProjectError: The file cannot be opened.
         """
-        declare_fields()
+        hand_in_field_queries()
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
         try:
             self.network = NetworkService(self.project)  # at once: an offline project stays offline
@@ -122,15 +145,10 @@ class OpenProject:
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
 
-    def __enter__(self) -> OpenProject:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -168,9 +186,9 @@ class OpenProject:
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
         from engine.model.service.endpoints import Endpoints
-        from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
+        from engine.opener.model_process import endpoint_handlers
 
-        return Endpoints(folders.data_dir(), folders.cache_dir(), ENDPOINT_HANDLERS)
+        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers())
 
     @made_once
     def process(self) -> RoutedProcess:
@@ -185,9 +203,18 @@ class OpenProject:
 
     @made_once
     def run_setup(self) -> RunSetup:
+        """What runs are made with."""
         from engine.model.service.run_setup import RunSetup
+        from engine.training.service import find_adapter
 
-        return RunSetup(self.project, self.process, self.catalog, self.endpoints)
+        return RunSetup(
+            self.project,
+            self.process,
+            self.catalog,
+            self.endpoints,
+            functools.partial(find_adapter, self.project, self.catalog),
+            functools.partial(_sample_logs, self.project),
+        )
 
     @property
     def prompts(self) -> ProjectPrompts:
@@ -203,8 +230,9 @@ class OpenProject:
     def scoring_runs(self) -> ScoringRuns:
         """The stages of scoring runs."""
         from engine.completeness.service.runs import ScoringRuns
+        from engine.training.run_files import held_out_by, run_named
 
-        return ScoringRuns(self.run_setup)
+        return ScoringRuns(self.run_setup, lambda run: held_out_by(run_named(Path(self.path), run)))
 
     @made_once
     def conversation_scorer(self) -> ConversationScorer:
@@ -226,8 +254,7 @@ class OpenProject:
         from engine.goals.views.decision_log import DecisionLog
         from engine.goals.views.merge_queue import MergeQueueCache
 
-        folder = folders.cache_dir() / "neighbours"
-        return MergeQueueCache(self.project, DecisionLog(self.project), folder)
+        return MergeQueueCache(self.project, DecisionLog(self.project))
 
     @made_once
     def training(self) -> TrainingService:
@@ -324,10 +351,19 @@ class OpenProject:
 
     @made_once
     def goals(self) -> GoalService:
-        from engine.goals.service.service import GoalService
+        from engine.goals.service.groups import GoalService
 
         return GoalService(
+            self.project, self.merge_queue_cache, self.change_notifier("goal_decision")
+        )
+
+    @made_once
+    def merge_review(self) -> MergeReviewService:
+        from engine.goals.service.merge_review import MergeReviewService
+
+        return MergeReviewService(
             self.project,
+            self.goals,
             self.goal_stages(),
             self.runner,
             self.change_notifier("goal_decision"),
@@ -420,3 +456,18 @@ class OpenProject:
         from engine.simulate.service.simulations import ProjectSimulations
 
         return ProjectSimulations(self.run_setup)
+
+
+def _sample_logs(project: Project) -> str:
+    """Returns logs of a project, to compare formats of a model on; logs of sample conversations if it has none."""
+    from engine.base.conversation import render_log
+    from engine.conversations.tables import conversations
+    from engine.model.service.run_setup import bundled_logs
+    from engine.project.idset import IdSet
+
+    with project.reading() as conn:
+        ids = IdSet.every(conn).ascending()[:MAX_SAMPLE_CONVERSATIONS]
+        logs = [render_log(messages) for _, messages in conversations.conversations_for(conn, ids)]
+    if not logs:
+        return bundled_logs()
+    return "".join(piece.text for log in logs for piece in log)[:SAMPLE_CHARACTERS]

@@ -11,8 +11,9 @@ import numpy as np
 
 from engine.base import folders
 from engine.base.errors import NotFound, UsageError
-from engine.base.interval import wilson
 from engine.base.number_format import counted, figure
+from engine.base.report_table import text_table
+from engine.base.statistics.intervals import wilson
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
@@ -20,7 +21,7 @@ from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,
@@ -30,6 +31,7 @@ from engine.results.comparison.formatting import (
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Breakdown, Comparison
 from engine.results.document import (
+    Bar,
     Bars,
     Block,
     Columns,
@@ -38,7 +40,6 @@ from engine.results.document import (
     Points,
     Quote,
     Section,
-    Table,
 )
 from engine.results.document_files import WrittenDocument, check_place, write_document
 from engine.results.paper_figures import (
@@ -162,11 +163,11 @@ class _Report:
         ):
             values = store.values(field, self._filter)
             if values:
-                yield Table(
+                yield text_table(
                     title,
                     ("", "conversations"),
                     tuple((value, f"{count:,}") for value, count in values[:12]),
-                    frozenset((1,)),
+                    (1,),
                 )
         personal = [
             f"{_KIND_NAMES.get(value, value)} in {count:,}"
@@ -234,7 +235,7 @@ class _Report:
             count = len(part.ids)
             shares = _share(count, total), _share(above, scored)
             rows.append((label, f"{count:,}", *shares, self._example(part)))
-        yield Table(
+        yield text_table(
             "Goals, the most frequent first",
             (
                 "goal",
@@ -244,7 +245,7 @@ class _Report:
                 "for example",
             ),
             tuple(rows),
-            frozenset((1, 2, 3)),
+            (1, 2, 3),
         )
         unlisted = len(parts) - MOST_GOALS
         without = total - sum(len(part.ids) for _, part in parts)
@@ -256,7 +257,7 @@ class _Report:
         yield Bars(
             "Completion by goal, the lowest first",
             tuple(
-                (label, above / scored, f"{above / scored:.0%} of {scored:,}")
+                Bar(label, above / scored, f"{above / scored:.0%} of {scored:,}")
                 for label, above, scored in self._by_completion[:15]
             ),
         )
@@ -293,7 +294,7 @@ class _Report:
         if not rows:
             yield Paragraph("Nothing is scored, so nothing can be put first.")
             return
-        yield Table(
+        yield text_table(
             "The conversations that are least complete",
             ("conversation", "score", "begins with", "what is left to do"),
             tuple(
@@ -305,7 +306,7 @@ class _Report:
                 )
                 for row in rows
             ),
-            frozenset((1,)),
+            (1,),
         )
 
     def _trees(self) -> Iterator[Block]:
@@ -345,12 +346,12 @@ class _Report:
                         one_line(rows[key].opening, 90),
                     )
                 )
-        yield Table(
+        yield text_table(
             "The conversations in which the model was least sure",
             ("conversation", "entropy in bits", "leaves", "best log-probability", "top tenth of both",
              "state", "goal", "begins with"),
             tuple(cells),
-            frozenset((1, 2, 3)),
+            (1, 2, 3),
         )  # fmt: skip
         if top.leaves is not None:
             yield Paragraph(
@@ -375,7 +376,7 @@ class _Report:
     def _method(self) -> Iterator[Block]:
         """Yields sets of scores, runs with their hashes, and what the report does not say."""
         if self._sets:
-            yield Table(
+            yield text_table(
                 "Sets of scores",
                 ("set", "in force", "scored", "hash"),
                 tuple(
@@ -387,12 +388,12 @@ class _Report:
                     )
                     for score_set in self._sets
                 ),
-                frozenset((2,)),
+                (2,),
             )
         latest: dict[str, RunRow] = {}
         for run in self._services.jobs.history():
             latest.setdefault(run.stage, run)
-        yield Table(
+        yield text_table(
             "The latest run of each stage",
             ("stage", "state", "begun", "version", "hash of parameters, prompts and model"),
             tuple(
@@ -481,11 +482,11 @@ def _comparison(compared: Compared) -> Iterator[Block]:
             score = "" if row.p_end_normalised is None else figure(row.p_end_normalised)
             cells.append((label, row.external_id, score, one_line(row.opening, 100)))
     if cells:
-        yield Table(
+        yield text_table(
             "What differs most: its least complete conversations",
             ("what", "conversation", "score", "begins with"),
             tuple(cells),
-            frozenset((2,)),
+            (2,),
         )
 
 

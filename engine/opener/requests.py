@@ -9,35 +9,40 @@ from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.completeness.records import ConversationRequest, UndoneRequestMark
-from engine.completeness.requests import MIN_SCORE_FALL, requests_of, starts_by_curve
+from engine.completeness.requests import (
+    MIN_SCORE_FALL,
+    ConversationRequest,
+    UndoneRequestMark,
+    starts_by_curve,
+)
 from engine.completeness.tables import requests, scores
+from engine.completeness.tables.requests import requests_of
 from engine.conversations.tables import conversations
 from engine.goals.tables import clusterings, groups
 from engine.project.project import Project
 from engine.project.sql import id_pages
 
-_PAGE = 200
+_CONVERSATIONS_AT_A_TIME = 200
 
 
 def requests_with_goals(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None
+    conn: sqlite3.Connection, ids: Sequence[int] | None
 ) -> Iterator[tuple[int, list[ConversationRequest]]]:
     """Yields each conversation with its requests; the only request of a conversation has the goal of all of it.
 
     Conversations without a message of a user are left out.
     """
     clustering = clusterings.shown(conn)
-    for page in id_pages(conn, wanted, _PAGE):
-        starts, whole = requests.starts(conn, page), groups.first_goals(conn, page)
+    for page in id_pages(conn, ids, _CONVERSATIONS_AT_A_TIME):
+        starts, main_goals = requests.starts(conn, page), groups.first_goals(conn, page)
         goals = {} if clustering is None else requests.goals(conn, clustering, list(starts))
         for key, parts in requests_of(conn, page):
             if len(parts) == 1:
-                yield key, [replace(parts[0], goal=whole.get(key))]
+                yield key, [replace(parts[0], goal=main_goals.get(key))]
             else:
                 yield (
                     key,
-                    [replace(one, goal=goals.get((key, one.first, one.last))) for one in parts],
+                    [replace(part, goal=goals.get((key, part.first, part.last))) for part in parts],
                 )
 
 
@@ -49,87 +54,97 @@ class RequestService:
         self._project, self._changed = project, changed
 
     def of_conversation(self, conversation_id: int) -> list[ConversationRequest]:
-        """Quick. The requests of one conversation, in order; none where no user speaks."""
+        """Quick. Returns the requests of one conversation, in order; none where no user speaks."""
         with self._project.reading() as conn:
-            return next((found for _, found in requests_with_goals(conn, [conversation_id])), [])
+            return next((parts for _, parts in requests_with_goals(conn, [conversation_id])), [])
 
-    def of_conversations(
-        self, wanted: Sequence[int]
-    ) -> list[tuple[int, list[ConversationRequest]]]:
-        """The requests of these conversations, of each in order; those where no user speaks are left out."""
+    def of_conversations(self, ids: Sequence[int]) -> list[tuple[int, list[ConversationRequest]]]:
+        """Returns each conversation with its requests in order; those where no user speaks are left out."""
         with self._project.reading() as conn:
-            return list(requests_with_goals(conn, wanted))
+            return list(requests_with_goals(conn, ids))
 
     def mark(
         self, conversation_id: int, message: int, annotator: str = "", *, begins: bool
     ) -> None:
-        """Stores that a person says that a message begins a request, or that it does not."""
+        """Stores that, as a person says, a message begins a request or does not."""
         self._project.write(
             lambda conn: requests.mark(conn, conversation_id, message, annotator, begins=begins)
         )
         self._changed()
 
     def undo(self, annotator: str = "") -> UndoneRequestMark | None:
-        """Takes back what a person said last, of any conversation; None when there is nothing to undo."""
+        """Takes back what a person said last, of any conversation, and returns it; None if there is nothing to undo."""
         undone = self._project.write(lambda conn: requests.undo(conn, annotator))
         self._changed()
         return undone
 
-    def find_by_curve(self, wanted: Sequence[int], fall: float = MIN_SCORE_FALL) -> int:
-        """Finds requests by the scores in force, without a model, and replaces what was found before; returns how many
-        further ones. Conversations without a score are left as they are.
+    def find_by_curve(self, ids: Sequence[int], fall: float = MIN_SCORE_FALL) -> int:
+        """Finds requests by the scores in force, without a model, and replaces what was found before.
+
+        Conversations without a score are left as they are.
 
         Args:
             fall: See `starts_by_curve`.
+
+        Returns:
+            The number of further requests that were found.
         """
         total = 0
-        for start in range(0, len(wanted), _PAGE):
-            page = wanted[start : start + _PAGE]
-            found = []
+        for start in range(0, len(ids), _CONVERSATIONS_AT_A_TIME):
+            page = ids[start : start + _CONVERSATIONS_AT_A_TIME]
+            starts_by_id = []
             with self._project.reading() as conn:
                 curves = scores.current(conn, page)
                 for key, messages in conversations.conversations_for(conn, page):
                     if key in curves and curves[key].curve:
-                        curve = {one.message: one.p_end_normalised for one in curves[key].curve}
-                        found.append((key, starts_by_curve(messages, curve, fall)))
-            self._project.write(partial(requests.put_found, found=found))
-            total += sum(len(starts) for _, starts in found)
+                        curve = {
+                            point.message: point.p_end_normalised for point in curves[key].curve
+                        }
+                        starts_by_id.append((key, starts_by_curve(messages, curve, fall)))
+            self._project.write(partial(requests.put_found, found=starts_by_id))
+            total += sum(len(starts) for _, starts in starts_by_id)
         self._changed()
         return total
 
     def store_found_by_model(self, starts: Mapping[int, Sequence[int]]) -> int:
-        """Stores where a model says that further requests begin, in place of what was found before; returns how many.
+        """Stores where a model says that further requests begin, in place of what was found before.
 
         Args:
             starts: Indices of the first messages of further requests, by conversation.
+
+        Returns:
+            The number of further requests.
         """
-        found = [(key, list(indices)) for key, indices in starts.items()]
-        self._project.write(lambda conn: requests.put_found(conn, found))
+        starts_by_id = [(key, list(indices)) for key, indices in starts.items()]
+        self._project.write(lambda conn: requests.put_found(conn, starts_by_id))
         self._changed()
         return sum(map(len, starts.values()))
 
 
 def request_conversations(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None
+    conn: sqlite3.Connection, ids: Sequence[int] | None
 ) -> Iterator[tuple[Conversation, str, dict[str, Any]]]:
-    """Yields each request as a conversation without truth, named `ID#NUMBER`, with the label of its source, and what
-    the project knows of it: whose request it is, its completeness and goal."""
-    for page in id_pages(conn, wanted, _PAGE):
-        found = dict(requests_with_goals(conn, page))
-        for key, source, whole in conversations.export_conversations(conn, page):
-            for one in found.get(key, ()):
+    """Yields each request as a conversation without truth, named `ID#NUMBER`.
+
+    With it come the label of its source and what the project knows of it: whose request it is, its completeness and
+    goal.
+    """
+    for page in id_pages(conn, ids, _CONVERSATIONS_AT_A_TIME):
+        requests_by_id = dict(requests_with_goals(conn, page))
+        for key, source, conversation in conversations.export_conversations(conn, page):
+            for request in requests_by_id.get(key, ()):
                 part = replace(
-                    whole,
-                    external_id=f"{whole.external_id}#{one.number}",
-                    messages=whole.messages[one.first : one.last + 1],
+                    conversation,
+                    external_id=f"{conversation.external_id}#{request.number}",
+                    messages=conversation.messages[request.first : request.last + 1],
                     truth=None,
                 )
                 known = {
-                    "conversation": whole.external_id,
-                    "request": one.number,
-                    "requests": len(found[key]),
-                    "goal": one.goal,
-                    "p": one.p,
-                    "state": one.state,
+                    "conversation": conversation.external_id,
+                    "request": request.number,
+                    "requests": len(requests_by_id[key]),
+                    "goal": request.goal,
+                    "p": request.p,
+                    "state": request.state,
                 }
                 yield part, source, known

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.base.line_files import ColumnType, write_parquet
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import requests, score_sets
-from engine.conversations.service.line_files import ColumnType, write_parquet
 from engine.conversations.tables import facets
 from engine.project.sql import id_pages, placeholders, snapshot
 from engine.questions.tables.example_probes import success_of

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from engine.base.text import CJK
 
 INDEX = "message_fts_signs"
+"""Name of the index."""
 
 _CJK = re.compile(f"[{CJK}]")
 _INSERT = f"INSERT INTO {INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)"
@@ -48,16 +49,17 @@ def remove(conn: sqlite3.Connection, texts: Iterable[Text]) -> None:
 
 
 def has_cjk(text: str) -> bool:
-    """Whether the text contains a Chinese or Japanese character."""
+    """Returns whether the text contains a Chinese or Japanese character."""
     return not text.isascii() and _CJK.search(text) is not None
 
 
 def spaced(text: str) -> str:
-    """The text with a space on both sides of each Chinese or Japanese character."""
+    """Returns the text with a space on both sides of each Chinese or Japanese character."""
     return _CJK.sub(r" \g<0> ", text)
 
 
 def _with_cjk(texts: Iterable[Text]) -> Iterator[Text]:
+    """Yields those of the messages that contain such characters, spaced."""
     for key, content, calls in texts:
         if has_cjk(content) or (calls and has_cjk(calls)):
             yield key, spaced(content), spaced(calls) if calls else None

@@ -7,8 +7,8 @@ import sqlite3
 from dataclasses import dataclass
 
 from engine.project import runs
-from engine.project.file.lock import is_running
 from engine.project.project import Project
+from engine.project.write_lock import is_running
 
 _MAX_PROBLEMS = 5
 """Number of problems at which SQLite stops looking for more."""

@@ -1,4 +1,4 @@
-"""Runs of stages, and estimates of their cost."""
+"""Runs of stages, and estimates of their cost, as they pass between rooms."""
 
 from __future__ import annotations
 
@@ -6,11 +6,26 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 RunState = Literal["running", "done", "cancelled", "failed", "interrupted"]
+"""How a run ended, or that it runs; `interrupted` where its process ended before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One execution of one stage with everything that determined its result."""
+    """One execution of one stage with everything that determined its result.
+
+    Attributes:
+        id: Its number, which grows.
+        stage: Name of the kind of work, such as `import`.
+        state: How it ended, or that it runs.
+        config_hash: The key under which its results are stored.
+        params: The parameters that determined the result, as JSON values.
+        fingerprints: What else determined it, such as the model, as JSON values.
+        code_version: Version of the program.
+        started_at, finished_at: Times in UTC, as `utc_now` writes them; `finished_at` is None while it runs.
+        done: What is done, in the unit of the stage.
+        total: What there was to do, in that unit; None if unknown.
+        message: A sentence on the result, or the error; None while it runs.
+    """
 
     id: int
     stage: str

@@ -89,17 +89,8 @@ def interrupted(conn: sqlite3.Connection) -> list[RunRow]:
 
 
 def _row(row: tuple[Any, ...]) -> RunRow:
+    """Returns the record of a row of `_COLUMNS`."""
+    run_id, stage, state, config_hash, params, fingerprints, *rest = row
     return RunRow(
-        id=row[0],
-        stage=row[1],
-        state=row[2],
-        config_hash=row[3],
-        params=json.loads(row[4]),
-        fingerprints=json.loads(row[5]),
-        code_version=row[6],
-        started_at=row[7],
-        finished_at=row[8],
-        done=row[9],
-        total=row[10],
-        message=row[11],
+        run_id, stage, state, config_hash, json.loads(params), json.loads(fingerprints), *rest
     )

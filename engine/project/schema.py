@@ -3,6 +3,9 @@
 A later schema is one more migration with the next number: a function of a connection in `MIGRATIONS`. Each runs in one
 transaction together with its record and with `user_version`. `executescript` is not used, because it commits first.
 Foreign keys are not watched meanwhile, for a table that others refer to may be made anew.
+
+The file may come from a stranger. *Foreign* is what no file of this program has, and what would run his SQL when it is
+read or written: a trigger, another view, a computed column.
 """
 
 from __future__ import annotations
@@ -14,18 +17,25 @@ from contextlib import closing
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from engine.base.errors import NotAProject, ProjectTooNew, ProjectTooOld
 from engine.project.views import VIEWS
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 APPLICATION_ID = 0x57_42_43_48
 """Marks a SQLite file as a project of this program (`WBCH`)."""
 
-FIRST = 20
+FIRST_SCHEMA = 20
 """The number of the schema of version 1.0. Files of earlier numbers were never released."""
 
-LAST_TO_OPEN_EARLIER = "d576de11"
+LAST_COMMIT_FOR_EARLIER_SCHEMAS = "d576de11"
 """The last commit of this program whose `workbench` brings a file of an earlier number up to date."""
+
+NOT_OURS_HINT = "It was not written by this program; choose another file."
+"""What to do about a file that is no project."""
 
 
 def create(conn: sqlite3.Connection) -> None:
@@ -42,20 +52,20 @@ def create(conn: sqlite3.Connection) -> None:
         conn.execute(view)
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {FIRST: create}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {FIRST_SCHEMA: create}
 """What makes the schema of each number out of the one before; the first makes it out of an empty file."""
 
 SCHEMA = max(MIGRATIONS)
 """The schema that this program writes; a file's own number is its `user_version`."""
 
 
-_OF_LIBRARIES = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
+_LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
 """Names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any version
 of them."""
 
 
-_COMPUTES = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
-"""What is in a statement that computes something; those of libraries have none of it."""
+_COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
+"""What is in a statement that computes something, written as `_plain` does; those of libraries have none of it."""
 
 
 class SchemaObject(NamedTuple):
@@ -68,51 +78,94 @@ class SchemaObject(NamedTuple):
 
 @cache
 def objects(schema: int) -> Mapping[str, SchemaObject]:
-    """What a project of a schema number has, by name, without what libraries add."""
+    """Returns what a project of a schema number consists of, by name, without what libraries add."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as conn:
-        for number, function in MIGRATIONS.items():
+        for number, change in MIGRATIONS.items():
             if number <= schema:
-                function(conn)
-        found = {one.name: one for one in objects_of(conn)}
-    return MappingProxyType(found)
+                change(conn)
+        return MappingProxyType({item.name: item for item in objects_of(conn)})
 
 
 def foreign_object(conn: sqlite3.Connection, schema: int) -> SchemaObject | None:
-    """Something in a file that would run SQL of whoever made it; None if there is nothing.
+    """Returns something in a file that would run SQL of whoever made it; None if there is nothing.
 
-    Tables of other names are not looked at, for nothing reads them.
+    Foreign tables of other names than ours are not looked at, because nothing reads them.
     """
-    names = objects(schema)
-    return next(
-        (
-            one
-            for one in objects_of(conn)
-            if is_foreign(one, schema)
-            and (one.kind != "table" or one.name in names or _OF_LIBRARIES.fullmatch(one.name))
-        ),
-        None,
-    )
+    our_names = objects(schema)
+    for item in objects_of(conn):
+        is_read = item.name in our_names or _LIBRARY_OBJECTS.fullmatch(item.name)
+        if is_foreign(item, schema) and (item.kind != "table" or is_read):
+            return item
+    return None
 
 
-def is_foreign(found: SchemaObject, schema: int) -> bool:
-    """Whether no project of a schema number has this, be it another name or another statement, such as a view in the
-    place of a table, or a table with a computed column."""
-    if _OF_LIBRARIES.fullmatch(found.name):
-        is_usual = found.kind in ("table", "index")
-        return not is_usual or _COMPUTES.search(_plain(found.sql)) is not None
-    ours = objects(schema).get(found.name)
-    return ours is None or (ours.kind, _plain(ours.sql)) != (found.kind, _plain(found.sql))
+def is_foreign(item: SchemaObject, schema: int) -> bool:
+    """Returns whether no project of a schema number has this: it has another name, or another statement, such as a view
+    in the place of a table, or a table with a computed column."""
+    sql = _plain(item.sql)
+    if _LIBRARY_OBJECTS.fullmatch(item.name):
+        return item.kind not in ("table", "index") or _COMPUTING_SQL.search(sql) is not None
+    ours = objects(schema).get(item.name)
+    return ours is None or (ours.kind, _plain(ours.sql)) != (item.kind, sql)
 
 
 def objects_of(conn: sqlite3.Connection) -> list[SchemaObject]:
-    """What is in a file, without what SQLite adds by itself."""
+    """Returns what a file consists of, without what SQLite adds by itself."""
     rows = conn.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     return [SchemaObject(*row) for row in rows if not row[1].startswith("sqlite_")]
 
 
 def _plain(sql: str) -> str:
-    """A statement without what versions of SQLite write differently: blanks, quotes, letters of either case."""
+    """Returns a statement without what versions of SQLite write differently: blanks, quotes, letters of either case."""
     return re.sub(r"[\s\"'`]+", "", sql).lower()
+
+
+def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> int:
+    """Returns the schema number of a file, 0 for an empty one.
+
+    Args:
+        name: The file, as the person gave it.
+        allow_empty: Whether a file without tables is taken for a new project.
+
+    Raises:
+        ProjectError: It is no project, runs SQL of its own, or is of a version that this one cannot open.
+    """
+    # the list of migrations is made before the first of them: a kill or a full disk between them leaves only it
+    tables, triggers = conn.execute(
+        "SELECT count(*), count(CASE type WHEN 'trigger' THEN 1 END) FROM sqlite_master"
+        " WHERE tbl_name <> '_sqlite_migrations' OR type = 'trigger'"
+    ).fetchone()
+    application: int = conn.execute("PRAGMA application_id").fetchone()[0]
+    schema: int = conn.execute("PRAGMA user_version").fetchone()[0]
+    if not tables and not schema and application in (0, APPLICATION_ID):
+        if allow_empty:
+            return 0
+        raise NotAProject(f"{name} is empty.", "Import conversations into it first.")
+    if application != APPLICATION_ID:
+        raise NotAProject(f"{name} is a database of another program.", NOT_OURS_HINT)
+    if triggers:
+        raise NotAProject(
+            f"{name} has triggers, which would change what is written; no project of this program has any.",
+            "Do not trust the file; `workbench repair` saves what it holds without them.",
+        )
+    if schema > SCHEMA:
+        raise ProjectTooNew(
+            f"{name} was written by a newer version of this program"
+            f" (schema {schema}, this one knows {SCHEMA}).",
+            "Update the program.",
+        )
+    if schema < FIRST_SCHEMA:
+        raise ProjectTooOld(
+            f"{name} is of a version before 1.0 (schema {schema}), which this one cannot open.",
+            f"Open it once with the program of commit {LAST_COMMIT_FOR_EARLIER_SCHEMAS}, which brings it up to date.",
+        )
+    if (foreign := foreign_object(conn, schema)) is not None:
+        raise NotAProject(
+            f"{name} has a {foreign.kind} `{foreign.name}` that no project of this program has; it would run what"
+            " somebody else wrote.",
+            "Do not trust the file; `workbench repair` saves what it holds without it.",
+        )
+    return schema
 
 
 def migrate(conn: sqlite3.Connection, schema: int) -> None:
@@ -122,18 +175,19 @@ def migrate(conn: sqlite3.Connection, schema: int) -> None:
     from sqlite_utils.migrations import Migrations
 
     migrations = Migrations("workbench")
-    for number, function in MIGRATIONS.items():
+    for number, change in MIGRATIONS.items():
         if number > schema:
-            migrations(name=f"schema_{number}")(_numbered(number, function))
+            migrations(name=f"schema_{number}")(_numbered(number, change))
     migrations.apply(Database(conn, execute_plugins=False))
 
 
 def _numbered(
-    number: int, function: Callable[[sqlite3.Connection], None]
-) -> Callable[[object], None]:
-    def apply(db: object) -> None:
-        conn = db.conn  # type: ignore[attr-defined]
-        function(conn)
-        conn.execute(f"PRAGMA user_version = {number}")
+    number: int, change: Callable[[sqlite3.Connection], None]
+) -> Callable[[Database], None]:
+    """Returns a migration that makes a change and gives the file its number."""
 
-    return apply
+    def migrate_to_number(database: Database) -> None:
+        change(database.conn)
+        database.conn.execute(f"PRAGMA user_version = {number}")
+
+    return migrate_to_number

@@ -1,12 +1,20 @@
-"""Reads and stores the settings of a project: JSON values by name."""
+"""Reads and stores the settings of a project, which are JSON values by name, and its id.
+
+The id is made when the file is first opened for writing. What lies beside the file, such as training runs, names its
+project by it. A file that is renamed, moved or copied keeps it; a new project of the same name has another one.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import uuid
 from typing import Any
 
 from engine.project.sql import to_json
+
+PROJECT_ID = "project_id"
+"""Setting: the id of the project, 32 hexadecimal digits."""
 
 
 def get(conn: sqlite3.Connection, key: str, default: Any = None) -> Any:
@@ -22,3 +30,20 @@ def put(conn: sqlite3.Connection, key: str, value: Any) -> None:
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, to_json(value)),
     )
+
+
+def project_id(conn: sqlite3.Connection) -> str | None:
+    """Returns the id of the project; None for a file of an earlier version that was not written since."""
+    value: str | None = get(conn, PROJECT_ID)
+    return value
+
+
+def ensure_project_id(conn: sqlite3.Connection) -> None:
+    """Gives the project an id if it has none."""
+    if project_id(conn) is None:
+        renew_project_id(conn)
+
+
+def renew_project_id(conn: sqlite3.Connection) -> None:
+    """Gives the project a new id."""
+    put(conn, PROJECT_ID, uuid.uuid4().hex)

@@ -5,7 +5,9 @@ with a condition on the conversation inside, since SQLite pushes none into a uni
 from __future__ import annotations
 
 _CLUSTERING = "(SELECT CAST(value AS INTEGER) FROM setting WHERE key = 'clustering')"
-_SCORES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'score_config')"
+SCORES_IN_FORCE = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'score_config')"
+"""SQL expression for the config hash of the scores that are shown; NULL before any scoring."""
+
 _TREES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'tree_config')"
 _THRESHOLD = (
     "coalesce((SELECT json_extract(value, '$.threshold') FROM setting WHERE key = 'rule'), 0.5)"
@@ -114,7 +116,7 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
             WHERE taught.subject = '' AND taught.in_force = 1 AND t.conversation_id = c.id)
             AS success,
         (SELECT r.text FROM remaining AS r WHERE r.conversation_id = c.id
-            AND r.score_config_hash = {_SCORES} ORDER BY r.run_id DESC LIMIT 1) AS remaining,
+            AND r.score_config_hash = {SCORES_IN_FORCE} ORDER BY r.run_id DESC LIMIT 1) AS remaining,
         (SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
             AND {_NOT_UNDONE} AND {_OF_THIS_TEXT} ORDER BY v.id DESC LIMIT 1) AS verdict,
         (SELECT v.note FROM verdict AS v WHERE v.conversation_id = c.id
@@ -130,7 +132,7 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
             AS answer_logprob,
         c.meta
     FROM conversation AS c JOIN source ON source.id = c.source_id
-    LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = {_SCORES}"""
+    LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = {SCORES_IN_FORCE}"""
 
 VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_goals()}", _CONVERSATION_TABLE)
 """The statements that make the views."""

@@ -18,9 +18,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.interval import Interval, wilson
+from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import DecisionRule, StateCounts
-from engine.questions.records.calibration import (
+from engine.questions.records import (
     MIN_OF_EACH,
     MIN_VERDICTS,
     Accuracy,
@@ -44,7 +44,7 @@ SEED = 20_240_917
 
 
 def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
-    """How often the two answers of each pair are the same, and kappa (Cohen 1960, Educ. Psychol. Meas. 20).
+    """Returns how often the two answers of each pair are the same, and kappa (Cohen 1960, Educ. Psychol. Meas. 20).
 
     kappa = (observed - expected) / (1 - expected), expected from the two margins.
     """
@@ -61,7 +61,7 @@ def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
 
 
 def lacking(complete: int, incomplete: int) -> str:
-    """Why this many verdicts are not enough for a threshold; empty if they are."""
+    """Returns why this many verdicts are not enough for a threshold; empty if they are."""
     if min(complete, incomplete) < MIN_OF_EACH:
         kind, number = min(("complete", complete), ("incomplete", incomplete), key=lambda k: k[1])
         return f"needs {MIN_OF_EACH} verdicts that say {kind}, has {number}"
@@ -130,7 +130,7 @@ def calibrate(
 
 
 def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
-    """The threshold with the largest J = sensitivity + specificity - 1 (Youden 1950, Cancer 3), weighted.
+    """Returns the threshold with the largest J = sensitivity + specificity - 1 (Youden 1950, Cancer 3), weighted.
 
     Between two neighbouring scores J is the same: 0.5 is taken where it lies there, else the middle. Of equal maxima
     the one nearest 0.5 is taken. None when no threshold is better than chance.
@@ -151,7 +151,7 @@ def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
 
 
 def _between(low: float, high: float) -> float:
-    """A threshold t with low < t <= high."""
+    """Returns a threshold t with low < t <= high."""
     if low < 0.5 <= high:
         return 0.5
     middle = (low + high) / 2
@@ -253,7 +253,8 @@ def _accuracy(
 def _optimism(
     p: Floats, truth: Bools, weights: Floats, stratum: npt.NDArray[np.int64]
 ) -> tuple[float, float, float]:
-    """How much better sensitivity, specificity and precision look because the threshold was chosen on these verdicts.
+    """Returns how much better sensitivity, specificity and precision look because the threshold was chosen on these
+    verdicts.
 
     Of bootstrap draws the mean difference between the draw's own best threshold judged on the draw and on all verdicts
     (Harrell, Lee & Mark 1996, Stat. Med. 15). Without it 40 verdicts overstated both by .04 to .10 in simulations.
@@ -296,7 +297,8 @@ def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
 
 
 def state_counts(scores: Floats, rule: DecisionRule) -> StateCounts:
-    """The states of normalised scores, shape (conversations,), as `DecisionRule.state` gives them; NaN is unscored."""
+    """Returns the states of normalised scores, shape (conversations,), as `DecisionRule.state` gives them; NaN is
+    unscored."""
     known = scores[~np.isnan(scores)]
     near = np.abs(known - rule.threshold) < rule.band
     above = known >= rule.threshold
@@ -313,7 +315,7 @@ def state_counts(scores: Floats, rule: DecisionRule) -> StateCounts:
 def completion_rate(
     calibration: Calibration, states: StateCounts, not_corrected: str = ""
 ) -> CompletionRate:
-    """`StateCounts.rate`, and the rate without the classifier's errors, truncated to [0, 1].
+    """Returns `StateCounts.rate`, and the rate without the classifier's errors, truncated to [0, 1].
 
     Rogan & Gladen (1978, Am. J. Epidemiol. 107):
     rate = (apparent + specificity - 1) / (sensitivity + specificity - 1), where apparent is the share of the scored
@@ -364,7 +366,8 @@ def completion_rate(
 def rate_difference(
     calibration: Calibration, first: tuple[int, int], second: tuple[int, int]
 ) -> Interval | None:
-    """The change of the completion rate without the classifier's errors, as in `completion_rate`; None if unknown.
+    """Returns the change of the completion rate without the classifier's errors, as in `completion_rate`; None if
+    unknown.
 
     The errors cancel out of a difference but for its scale: (apparent2 - apparent1) / (sensitivity + specificity - 1).
     It assumes that they are as frequent in the one part as in the other.
@@ -395,7 +398,8 @@ def rate_difference(
 def reliability(
     p: Floats, truth: Bools, population: Floats
 ) -> tuple[tuple[ReliabilityBin, ...], float | None]:
-    """Equal bins of the score that hold verdicts, and the expected calibration error (Naeini et al. 2015, AAAI).
+    """Returns equal bins of the score that hold verdicts, and the expected calibration error (Naeini et al. 2015,
+    AAAI).
 
     The error is the mean of |observed - predicted| over those bins, each weighted by the share of the population that
     lies in it, because the verdicts do not say how often a score occurs; None without verdicts.

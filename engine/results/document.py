@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from engine.base.report_table import ReportRow, ReportTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +18,6 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table; cells are texts, and the columns whose place is in `numbers` are aligned to the right."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class Quote:
     """What was said in a conversation: whose it is, and (speaker, text) for each message."""
 
@@ -32,19 +25,31 @@ class Quote:
     messages: tuple[tuple[str, str], ...]
 
 
+class Bar(NamedTuple):
+    """One bar; `value` is its length in [0, 1], and `text` stands beside it."""
+
+    label: str
+    value: float
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Shares in [0, 1] as bars, each with its label and its value as text; `marked` is a label to set apart."""
+    """Shares as bars, one below the other."""
 
     title: str
-    values: tuple[tuple[str, float, str], ...]
-    marked: str | None = None
+    values: tuple[Bar, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Counts side by side, from left to right; `line` is a place among them, from 0 to 1, with a label, and `of` is
-    what is counted."""
+    """Counts side by side, from left to right.
+
+    Attributes:
+        values: Label and count of each column.
+        line: A place among the columns, from 0 to 1, where a line is drawn, with its label.
+        of: What is counted.
+    """
 
     title: str
     values: tuple[tuple[str, int], ...]
@@ -54,20 +59,34 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Points in a plane, each with the number of its group, which is its letter; -1 for none."""
+    """Points in a plane.
+
+    Attributes:
+        places: The two coordinates of each point, and the number of its group, which becomes a letter; -1 for none.
+        labels: What each letter stands for.
+    """
 
     title: str
     places: tuple[tuple[float, float, int], ...]
     labels: tuple[str, ...]
 
 
+class ValueRange(NamedTuple):
+    """A value between the ends of its interval; `text` is the value as text."""
+
+    label: str
+    low: float
+    value: float
+    high: float
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Values of the table before it with their intervals, on one axis that shows 0: label, low end, value, high end,
-    and the value as text."""
+    """Values of the table before it with their intervals, on one axis that shows 0."""
 
     title: str
-    values: tuple[tuple[str, float, float, float, str], ...]
+    values: tuple[ValueRange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +94,20 @@ class Plot:
     """Lines and dots over two axes.
 
     Attributes:
-        across, up: What the axes are.
-        says: What is to be seen, in words; all that Markdown and screen readers have of the picture.
+        x_title, y_title: What the axes are.
+        description: What is to be seen, in words; all that Markdown and screen readers have of the picture.
         lines: The points of each line by its label.
         dots: Places of dots.
-        unit: Whether both axes run from 0 to 1; otherwise over what is there.
+        unit: Whether both axes run from 0 to 1; otherwise they run over what is drawn.
         shares: Whether the vertical axis runs from 0 to 1 all the same.
         whiskers: Vertical lines, each as its place and its ends.
         ticks: Places on the horizontal axis with their labels; empty for the two ends of the axis.
     """
 
     title: str
-    across: str
-    up: str
-    says: str
+    x_title: str
+    y_title: str
+    description: str
     lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
     dots: tuple[tuple[float, float], ...] = ()
     unit: bool = False
@@ -98,7 +117,10 @@ class Plot:
 
 
 Figure = Bars | Columns | Points | Ranges | Plot
-Block = Paragraph | Table | Quote | Figure
+"""What is drawn."""
+
+Block = Paragraph | ReportTable | Quote | Figure
+"""A part of a section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +140,7 @@ class Document:
     sections: tuple[Section, ...]
 
     def mapped(self, change: Callable[[str], str]) -> Document:
-        """The document with every text changed."""
+        """Returns the document with every text changed, but not the titles of columns and axes."""
         return Document(
             change(self.title),
             change(self.subtitle),
@@ -132,26 +154,26 @@ class Document:
 
 
 def _mapped(block: Block, change: Callable[[str], str]) -> Block:
+    """Returns a block with every text changed."""
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
-    if isinstance(block, Table):
-        return replace(block, caption=change(block.caption), rows=_rows(block.rows, change))
+    if isinstance(block, ReportTable):
+        rows = (ReportRow(tuple(change(str(cell)) for cell in row.cells)) for row in block.rows)
+        return replace(block, title=change(block.title), rows=tuple(rows))
     if isinstance(block, Quote):
         messages = tuple((speaker, change(text)) for speaker, text in block.messages)
         return replace(block, source=change(block.source), messages=messages)
     if isinstance(block, Bars):
-        return replace(block, values=tuple((change(a), b, c) for a, b, c in block.values))
+        return replace(
+            block, values=tuple(bar._replace(label=change(bar.label)) for bar in block.values)
+        )
     if isinstance(block, Columns):
-        return replace(block, values=tuple((change(a), b) for a, b in block.values))
+        return replace(block, values=tuple((change(label), count) for label, count in block.values))
     if isinstance(block, Ranges):
-        return replace(block, values=tuple((change(row[0]), *row[1:]) for row in block.values))
+        return replace(
+            block, values=tuple(row._replace(label=change(row.label)) for row in block.values)
+        )
     if isinstance(block, Plot):
-        lines = tuple((change(a), b) for a, b in block.lines)
-        return replace(block, says=change(block.says), lines=lines)
+        lines = tuple((change(label), points) for label, points in block.lines)
+        return replace(block, description=change(block.description), lines=lines)
     return replace(block, labels=tuple(map(change, block.labels)))
-
-
-def _rows(
-    rows: Sequence[tuple[str, ...]], change: Callable[[str], str]
-) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(map(change, row)) for row in rows)

@@ -10,8 +10,9 @@ from html import escape
 from pathlib import Path
 
 from engine.base.errors import ProjectError, UsageError
+from engine.base.line_files import written_beside
+from engine.base.report_table import ReportTable, format_cell, text_table
 from engine.base.text import display_safe
-from engine.conversations.service.line_files import written_beside
 from engine.conversations.text_checks import Kind, Redactor
 from engine.results import svg
 from engine.results.document import (
@@ -25,11 +26,13 @@ from engine.results.document import (
     Quote,
     Ranges,
     Section,
-    Table,
 )
 
 _STYLE = (Path(__file__).parent / "report.css").read_text("utf-8").strip()
+"""The style sheet of every HTML report."""
+
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+"""Signs that Markdown would read as formatting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +106,19 @@ def to_html(document: Document) -> str:
 
 
 def _html_section(number: int, section: Section) -> str:
+    """Returns a section as HTML; the contents link to it by its number."""
     blocks = "\n".join(map(_html_block, section.blocks))
     return f'<section id="s{number}">\n<h2>{escape(section.title)}</h2>\n{blocks}\n</section>'
 
 
 def _html_block(block: Block) -> str:
+    """Returns a block as HTML."""
     if isinstance(block, Paragraph):
         kind = ' class="important"' if block.important else ""
         # what is between backticks becomes code, as in Markdown
         text = re.sub("`([^`]+)`", r"<code>\1</code>", escape(block.text))
         return f"<p{kind}>{text}</p>"
-    if isinstance(block, Table):
+    if isinstance(block, ReportTable):
         return _html_table(block)
     if isinstance(block, Quote):
         messages = "".join(
@@ -126,17 +131,18 @@ def _html_block(block: Block) -> str:
     elif (
         isinstance(block, Plot) and not block.lines
     ):  # a plot with lines has their names in the picture
-        caption = f"{block.title}. {block.says}"
+        caption = f"{block.title}. {block.description}"
     else:
         caption = block.title
     return f"<figure>{svg.svg_element(block)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _html_table(table: Table) -> str:
-    kinds = [' class="number"' if n in table.numbers else "" for n in range(len(table.columns))]
+def _html_table(table: ReportTable) -> str:
+    """Returns a table with its title as caption; the first cell of each row is the heading of the row."""
+    kinds = ["" if column.kind == "text" else ' class="number"' for column in table.columns]
     head = "".join(
-        f'<th scope="col"{kind}>{escape(title)}</th>'
-        for kind, title in zip(kinds, table.columns, strict=True)
+        f'<th scope="col"{kind}>{escape(column.title)}</th>'
+        for kind, column in zip(kinds, table.columns, strict=True)
     )
     rows = "\n".join(
         f'<tr><th scope="row">{escape(name)}</th>'
@@ -144,12 +150,21 @@ def _html_table(table: Table) -> str:
             f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], cells, strict=True)
         )
         + "</tr>"
-        for name, *cells in table.rows
+        for name, *cells in _cell_texts(table)
     )
     return (
-        f'<div class="wide"><table><caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n'
+        f'<div class="wide"><table><caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
+
+
+def _cell_texts(table: ReportTable) -> list[list[str]]:
+    """Returns the cells of each row as texts."""
+    kinds = [column.kind for column in table.columns]
+    return [
+        [format_cell(kind, cell) for kind, cell in zip(kinds, row.cells, strict=True)]
+        for row in table.rows
+    ]
 
 
 # Markdown: charts become tables, or a sentence where the figures are in a table anyway
@@ -167,6 +182,7 @@ def to_markdown(document: Document) -> str:
 
 
 def _markdown_block(block: Block) -> list[str]:
+    """Returns a block as lines of Markdown; none for a chart whose figures are in the table before it."""
     if isinstance(block, Paragraph):
         text = _markdown(block.text)
         return [f"**{text}**" if block.important else text]
@@ -176,24 +192,30 @@ def _markdown_block(block: Block) -> list[str]:
         ]
         lines = [line for message in messages for line in (message, ">")]
         return [*lines, f"> {_markdown(block.source)}"]
-    if isinstance(block, Table):
+    if isinstance(block, ReportTable):
         return _markdown_table(block)
     if isinstance(block, Bars):
-        rows = tuple((label, text) for label, _, text in block.values)
-        return _markdown_table(Table(block.title, ("", ""), rows, frozenset((1,))))
+        rows = tuple((bar.label, bar.text) for bar in block.values)
+        return _markdown_table(text_table(block.title, ("", ""), rows, (1,)))
     if isinstance(block, Columns):
         rows = tuple((label, f"{count:,}") for label, count in block.values)
-        return _markdown_table(Table(block.title, ("", block.of), rows, frozenset((1,))))
+        return _markdown_table(text_table(block.title, ("", block.of), rows, (1,)))
     if isinstance(block, Ranges):
         return []  # its figures are in the table before it
-    says = block.says if isinstance(block, Plot) else "; ".join(svg.key_of(block))
-    return [f"{_markdown(block.title)} (the picture is in the HTML report): {_markdown(says)}"]
+    description = block.description if isinstance(block, Plot) else "; ".join(svg.key_of(block))
+    return [
+        f"{_markdown(block.title)} (the picture is in the HTML report): {_markdown(description)}"
+    ]
 
 
-def _markdown_table(table: Table) -> list[str]:
-    rule = ["--:" if n in table.numbers else "---" for n in range(len(table.columns))]
-    head, *rows = (f"| {' | '.join(map(_markdown, row))} |" for row in (table.columns, *table.rows))
-    return [_markdown(table.caption), "", head, f"| {' | '.join(rule)} |", *rows]
+def _markdown_table(table: ReportTable) -> list[str]:
+    """Returns a table as lines of Markdown, with its title above it."""
+    titles = [column.title for column in table.columns]
+    rule = ["---" if column.kind == "text" else "--:" for column in table.columns]
+    head, *rows = (
+        f"| {' | '.join(map(_markdown, row))} |" for row in (titles, *_cell_texts(table))
+    )
+    return [_markdown(table.title), "", head, f"| {' | '.join(rule)} |", *rows]
 
 
 def _markdown(text: str) -> str:

@@ -9,12 +9,11 @@ from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import truth_by_record, truth_of_duplicates
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.results.metrics.aptitude import Scored
-from engine.results.metrics.turns import TurnRow, by_turns
+from engine.results.metrics.known_outcomes import Scored, TurnRow, by_turns
 
 
 def turn_rows(project: Project, ids: Sequence[int]) -> list[TurnRow]:
-    """Means of the numbers in the truth of these conversations, by their number of turns.
+    """Returns the means of the numbers in the truth of these conversations, by their number of turns.
 
     Two records with the same text under two names are one conversation and count twice, as they do in the data set's
     own table; the same record from two places counts once.
@@ -40,7 +39,7 @@ def _records(
 
 
 def simulated_scores(project: Project, ids: Sequence[int]) -> list[Scored]:
-    """The scores of those of these conversations that are simulations with a score."""
+    """Returns the scores of those of these conversations that are simulations with a score."""
     wanted = frozenset(ids)
     with project.reading() as conn:
         truths = [truth for key, truth in truth_by_record(conn) if key in wanted]
@@ -48,7 +47,7 @@ def simulated_scores(project: Project, ids: Sequence[int]) -> list[Scored]:
 
 
 def _simulated(truth: Mapping[str, Any]) -> Scored | None:
-    """A simulation with its score, which is 0 where the log has it as null: no answer was attempted."""
+    """Returns the score of a simulation, which is 0 where the log has it as null: no answer was attempted."""
     score, instruction = truth.get("score", ...), truth.get("task_id")
     if instruction is None or not isinstance(score, int | float | None):
         return None

@@ -12,21 +12,32 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.number_format import counted
+from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
 from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.comparison.measured import Floats, Measured
-from engine.results.document import Bars, Block, Columns, Paragraph, Plot, Table
+from engine.results.document import Bar, Bars, Block, Columns, Paragraph, Plot
 from engine.trees.records import TreeItem
 
-LARGEST = 10
+MAX_GOALS = 10
 """Goals of a run that are listed, as in the paper."""
-MOST_CLUSTERS = 20
-MOST_RUNS = 4
-BINS = 14
-MOST_DOTS = 2_000
-MOST_SOURCES = 12
-LEAST_FOR_TENTH = 20
+MAX_CLUSTERS = 20
+"""Most clusters whose stability is shown, the least stable first."""
+
+MAX_RUNS = 4
+"""Most runs that stand side by side."""
+
+HISTOGRAM_COLUMNS = 14
+"""Columns of a histogram."""
+
+MAX_DOTS = 2_000
+"""Most dots of a picture; of more trees, every so many are drawn."""
+
+MAX_SOURCES = 12
+"""Most sources that are listed."""
+
+MIN_FOR_TOP_TENTH = 20
 """Conversations with trees below which a top tenth says nothing."""
 PERCENTILE = 90.0
 """Conversations above it in leaves and in the negated best log-probability are named, as in C.2.2 of the paper."""
@@ -36,7 +47,7 @@ PERCENTILE = 90.0
 
 
 def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
-    """The ten largest goals.
+    """Returns the ten largest goals as bars.
 
     Args:
         sizes: Label and number of conversations of each goal, the largest first.
@@ -45,14 +56,14 @@ def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
     return Bars(
         "The ten largest goals (Figures 3 and 5 of Soroka et al.): share of the conversations",
         tuple(
-            (label, size / total, f"{size:,} ({size / total:.0%})")
-            for label, size in sizes[:LARGEST]
+            Bar(label, size / total, f"{size:,} ({size / total:.0%})")
+            for label, size in sizes[:MAX_GOALS]
         ),
     )
 
 
 def clustering_figures(measurements: Measurements) -> Iterator[Block]:
-    """Stability and distances of a clustering, as far as they were measured."""
+    """Yields stability and distances of a clustering, as far as they were measured."""
     yield from _stability(measurements)
     if measurements.paper_goals is not None:
         yield from side_by_side(measurements.paper_goals)
@@ -60,6 +71,7 @@ def clustering_figures(measurements: Measurements) -> Iterator[Block]:
 
 
 def _stability(measurements: Measurements) -> Iterator[Block]:
+    """Yields how well the clustering agrees with others, and how stable each cluster is."""
     runs = measurements.agreements
     if not runs:
         yield Paragraph(
@@ -74,13 +86,13 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
         if aris := [ari for of, ari in runs if of == kind]:
             figures = (mean(aris), min(aris), max(aris))
             rows.append((name, f"{len(aris)}", *(f"{value:.2f}" for value in figures)))
-    yield Table(
+    yield text_table(
         "The clustering against others by k-means: adjusted Rand index (compare Figure 4 of Soroka et al.)",
         ("clustered again with", "times", "mean", "least", "greatest"),
         tuple(rows),
-        frozenset((1, 2, 3, 4)),
+        (1, 2, 3, 4),
     )
-    known = sorted(
+    measured_clusters = sorted(
         (
             (cluster, measurements.jaccard[cluster.number])
             for cluster in measurements.clusters
@@ -91,35 +103,38 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
     yield Bars(
         "Clusters before merges, the least stable first: mean Jaccard similarity over bootstraps",
         tuple(
-            (one_line(cluster.name, 60), value, f"{value:.2f} {_stable(value)}".strip())
-            for cluster, value in known[:MOST_CLUSTERS]
+            Bar(one_line(cluster.name, 60), value, f"{value:.2f} {_stability_word(value)}".strip())
+            for cluster, value in measured_clusters[:MAX_CLUSTERS]
         ),
     )
-    if len(known) > MOST_CLUSTERS:
-        yield Paragraph(f"{counted(len(known) - MOST_CLUSTERS, 'more stable cluster')} not listed.")
+    if len(measured_clusters) > MAX_CLUSTERS:
+        yield Paragraph(
+            f"{counted(len(measured_clusters) - MAX_CLUSTERS, 'more stable cluster')} not listed."
+        )
     yield Paragraph(
         f"From {STABLE} on a cluster is called stable, up to {DISSOLVED} dissolved (Hennig 2007)."
     )
 
 
-def _stable(value: float) -> str:
+def _stability_word(value: float) -> str:
+    """Returns how stable a cluster of this mean Jaccard similarity is called, in a word or none."""
     return "stable" if value >= STABLE else "dissolved" if value <= DISSOLVED else ""
 
 
 def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
-    """The largest groups of several runs of the paper's algorithm side by side."""
+    """Yields the largest groups of several runs of the paper's algorithm side by side."""
     figure = paper["figure_4"]
     runs = [("this run", paper["clustering"])]
     for name, title in (("seeds", "seed"), ("bootstraps", "bootstrap")):
         runs += [(f"{title} {nth}", one) for nth, one in enumerate(figure[name], 1)]
     columns = [
-        [f"{group['description']} ({group['size']:,})" for group in _largest(run)]
-        for _, run in runs[:MOST_RUNS]
+        [f"{group['description']} ({group['size']:,})" for group in _largest_groups(run)]
+        for _, run in runs[:MAX_RUNS]
     ]
     depth = max(map(len, columns))
-    yield Table(
+    yield text_table(
         "Runs of the algorithm of Soroka et al. side by side (Figure 4): the largest groups with their sizes",
-        ("", *(title for title, _ in runs[:MOST_RUNS])),
+        ("", *(title for title, _ in runs[:MAX_RUNS])),
         tuple(
             (f"{at + 1}", *(one_line(one[at], 90) if at < len(one) else "" for one in columns))
             for at in range(depth)
@@ -137,20 +152,21 @@ def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
         yield Paragraph(f"Mean adjusted Rand index: {'; '.join(means)}.")
 
 
-def _largest(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return sorted(run["groups"], key=lambda group: -int(group["size"]))[:LARGEST]
+def _largest_groups(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the largest groups of a run of the paper's algorithm."""
+    return sorted(run["groups"], key=lambda group: -int(group["size"]))[:MAX_GOALS]
 
 
 def _distances(measurements: Measurements) -> Iterator[Block]:
-    """Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all."""
+    """Yields Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all."""
     rows = []
     table = None if measurements.paper_goals is None else measurements.paper_goals["table_4"]
     held_out, clusters = measurements.hold_out, measurements.clusters
     if table is not None:
         rows += [
-            ("whole algorithm, training part", f"{table['clusters_train']:,}", *_far(table["train"])),
-            ("whole algorithm, held out", "", *_far(table["test"])),
-            ("whole algorithm, all", f"{table['clusters_full']:,}", *_far(table["full"])),
+            ("whole algorithm, training part", f"{table['clusters_train']:,}", *_distance_cells(table["train"])),
+            ("whole algorithm, held out", "", *_distance_cells(table["test"])),
+            ("whole algorithm, all", f"{table['clusters_full']:,}", *_distance_cells(table["full"])),
         ]  # fmt: skip
     if held_out is not None:
         inside = sum(cluster.size for cluster in clusters)
@@ -170,15 +186,16 @@ def _distances(measurements: Measurements) -> Iterator[Block]:
             " `workbench run assign PROJECT --holdout .5` measures it."
         )
         return
-    yield Table(
+    yield text_table(
         "Mean distance to the center of the cluster (Table 4 of Soroka et al.)",
         ("conversations", "clusters", "number", "cosine distance", "Euclidean distance"),
         tuple(rows),
-        frozenset((1, 2, 3, 4)),
+        (1, 2, 3, 4),
     )
 
 
-def _far(distances: Mapping[str, Any]) -> tuple[str, str, str]:
+def _distance_cells(distances: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Returns the number of conversations and their mean cosine and Euclidean distance, as texts."""
     cosine, euclidean = (
         "" if distances[name] is None else f"{distances[name]:.3f}"
         for name in ("cosine", "euclidean")
@@ -219,17 +236,18 @@ def with_best_leaf(trees: Sequence[TreeItem]) -> list[TreeItem]:
 
 
 def _distributions(trees: Sequence[TreeItem], best: Sequence[TreeItem]) -> Iterator[Block]:
+    """Yields histograms of leaves and of the best log-probability."""
     leaves = [item.row.leaves for item in trees]
-    whole = np.unique(np.linspace(min(leaves), max(leaves) + 1, BINS + 1).round())
-    yield _histogram("number of leaves", leaves, whole, "{:.0f}")
+    edges = np.unique(np.linspace(min(leaves), max(leaves) + 1, HISTOGRAM_COLUMNS + 1).round())
+    yield _histogram("number of leaves", leaves, edges, "{:.0f}")
     if best:
         values = [item.row.max_log_prob or 0.0 for item in best]
-        edges = np.histogram_bin_edges(values, BINS)
+        edges = np.histogram_bin_edges(values, HISTOGRAM_COLUMNS)
         yield _histogram("log-probability of the best leaf", values, edges, "{:.1f}")
 
 
 def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Columns:
-    """Trees by a figure; each column is labelled with the lower end of its range."""
+    """Returns trees by a figure; each column is labelled with the lower end of its range."""
     counts, _ = np.histogram(values, edges)
     return Columns(
         f"Trees by the {by} (Figure 6 of Soroka et al.)",
@@ -238,13 +256,13 @@ def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Co
     )
 
 
-def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) -> Table:
-    """A row for each source, the most trees first: median, and quartiles in brackets."""
+def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) -> ReportTable:
+    """Returns a row for each source, the most trees first: median, and quartiles in brackets."""
     source_of = {key: source for source, keys in sources.items() for key in keys}
-    places: dict[str, list[TreeItem]] = defaultdict(list)
+    trees_by_source: dict[str, list[TreeItem]] = defaultdict(list)
     for item in trees:
-        places[source_of[item.row.conversation_id]].append(item)
-    listed = sorted(places.items(), key=lambda source: -len(source[1]))
+        trees_by_source[source_of[item.row.conversation_id]].append(item)
+    listed = sorted(trees_by_source.items(), key=lambda source: -len(source[1]))
     rows = [
         (
             one_line(source, 50),
@@ -254,26 +272,27 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
             _quartiles([item.row.covered for item in items], "{:.2f}"),
             _quartiles([(item.row.entropy_low + item.row.entropy_high) / 2 for item in items], "{:.2f}"),
         )
-        for source, items in listed[:MOST_SOURCES]
+        for source, items in listed[:MAX_SOURCES]
     ]  # fmt: skip
-    return Table(
+    return text_table(
         "Trees by source: median (quartiles)",
         ("source", "trees", "leaves", "best log-probability", "covered probability", "entropy in bits"),
         tuple(rows),
-        frozenset((1, 2, 3, 4, 5)),
+        (1, 2, 3, 4, 5),
     )  # fmt: skip
 
 
 def _quartiles(values: Sequence[float | None], form: str) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
+    """Returns the median with the quartiles in brackets; a dash where nothing is known."""
+    known_values = [value for value in values if value is not None]
+    if not known_values:
         return "–"
-    low, middle, high = (form.format(bound) for bound in np.percentile(known, (25, 50, 75)))
+    low, middle, high = (form.format(bound) for bound in np.percentile(known_values, (25, 50, 75)))
     return f"{middle} ({low} to {high})"
 
 
 def scatter(best: Sequence[TreeItem], of: str = "") -> Plot:
-    """Figure 12 of trees that have a best leaf; `of` names the data set that they are of."""
+    """Returns Figure 12 of trees that have a best leaf; `of` names the data set that they are of."""
     return _dots(
         "Leaves against the log-probability of the best leaf (Figure 12 of Soroka et al.)",
         of,
@@ -287,7 +306,7 @@ def scatter(best: Sequence[TreeItem], of: str = "") -> Plot:
 def against_length(
     best: Sequence[TreeItem], lengths: Mapping[int, float], of: str = ""
 ) -> Iterator[Plot]:
-    """Figure 13: both figures of trees that have a best leaf against the length of their conversation.
+    """Yields Figure 13: both figures of trees that have a best leaf against the length of their conversation.
 
     Args:
         lengths: Characters of conversations by id.
@@ -309,12 +328,15 @@ def against_length(
 
 
 def _dots(
-    title: str, of: str, across: str, up: str, seen: str, places: Sequence[tuple[float, float]]
+    title: str, of: str, across: str, up: str, reading: str, points: Sequence[tuple[float, float]]
 ) -> Plot:
-    every = max(1, -(-len(places) // MOST_DOTS))
-    dots = tuple(places[::every])
-    shown = f"{counted(len(dots), 'tree')}" + (f", one in {every}" if every > 1 else "")
-    return Plot(f"{of}: {title}" if of else title, across, up, f"{shown}; {seen}.", dots=dots)
+    """Returns a picture of trees as dots."""
+    interval = max(1, -(-len(points) // MAX_DOTS))
+    dots = tuple(points[::interval])
+    description = f"{counted(len(dots), 'tree')}" + (f", one in {interval}" if interval > 1 else "")
+    return Plot(
+        f"{of}: {title}" if of else title, across, up, f"{description}; {reading}.", dots=dots
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +347,7 @@ class TopTenth:
         log_probs: Log-probability of the best leaf of the worst tree of each conversation, NaN where there is none.
         both: Whether each is in both top tenths, shape (conversations,).
         leaves, log_prob: From how many leaves and up to which log-probability on; None where there are fewer than
-            `LEAST_FOR_TENTH` conversations, of which none is in a top tenth.
+            `MIN_FOR_TOP_TENTH` conversations, of which none is in a top tenth.
     """
 
     log_probs: Floats
@@ -341,7 +363,7 @@ def top_tenth(measured: Measured, trees: Sequence[TreeItem]) -> TopTenth:
         key = item.row.conversation_id
         lowest[key] = min(lowest.get(key, 0.0), item.row.max_log_prob or 0.0)
     log_probs = np.array([lowest.get(int(key), np.nan) for key in measured.ids])
-    if len(measured.ids) < LEAST_FOR_TENTH or not trees:
+    if len(measured.ids) < MIN_FOR_TOP_TENTH or not trees:
         return TopTenth(log_probs, np.zeros(len(measured.ids), dtype=bool))
     leaves = float(np.percentile(measured.leaves, PERCENTILE))
     negated = float(np.nanpercentile(-log_probs, PERCENTILE))

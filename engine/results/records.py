@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.interval import Interval
 from engine.base.report_table import Metric, ReportTable
-from engine.base.statistics.records import Classification, Contrast, Curve
+from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
 from engine.completeness.records import DecisionRule, SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
@@ -87,7 +86,7 @@ class TruthTable:
     """Comparison of all rows with one claim that should go with a low value, such as `not complete` or `reward 0`.
 
     Attributes:
-        means: Description of the claim.
+        description: Description of the claim.
         holds, fails: Number of conversations that every row has scored for which the claim holds and fails.
         known: Number of the conversations asked for whose truth is known, scored or not.
         rows: Empty if the claim has the same value for all conversations.
@@ -95,7 +94,7 @@ class TruthTable:
     """
 
     claim: str
-    means: str
+    description: str
     holds: int
     fails: int
     known: int

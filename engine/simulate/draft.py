@@ -12,13 +12,28 @@ from engine.base.errors import BadInstruction
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n\s*\n")
+"""Ends of sentences, and empty lines between paragraphs."""
+
 _CLAUSE = re.compile(r"[,;:]\s+|\s+(?=(?:and|but|while|if|where|so that)\s)")
+"""Ends of clauses, for a text of a single sentence."""
+
 _WORD = re.compile(r"\w+")
+"""A word; a piece without one is none."""
+
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+"""A number, with its separators."""
+
 _NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
+"""A capitalized word inside of a sentence."""
+
 _MARKS = re.compile(r"[{}\[\]<>\n]")
-_FEW = 3
+"""Signs that a small model adds when it writes more than a sentence."""
+
+_MAX_JOINED_WORDS = 3
 """Most words of a gap that joins a neighbouring piece instead of becoming a piece."""
+
+
+# Pieces of an instruction
 
 
 class Piece(NamedTuple):
@@ -87,6 +102,7 @@ def says_no_other(shard: str, piece: str) -> bool:
 
 
 def _split(text: str, border: re.Pattern[str]) -> list[Piece]:
+    """Returns the pieces between the borders that contain a word, without white space around them."""
     starts = [0, *(match.end() for match in border.finditer(text))]
     ends = [*(match.start() for match in border.finditer(text)), len(text)]
     pieces = [_trimmed(Piece(*span), text) for span in zip(starts, ends, strict=True)]
@@ -94,42 +110,48 @@ def _split(text: str, border: re.Pattern[str]) -> list[Piece]:
 
 
 def _trimmed(piece: Piece, text: str) -> Piece:
+    """Returns a piece without white space at its ends."""
     words = piece.of(text)
     start = piece.start + len(words) - len(words.lstrip())
     return Piece(start, max(start, piece.end - len(words) + len(words.rstrip())))
 
 
 def _overlap(piece: Piece, other: Piece) -> bool:
+    """Whether two pieces share a character."""
     return piece.start < other.end and other.start < piece.end
 
 
 def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
-    whole: list[Piece] = []
+    """Returns sorted pieces with the gaps between them, as `placed` explains."""
+    filled_up: list[Piece] = []
     end = 0
     for piece in [*pieces, Piece(len(text), len(text))]:
         gap = _trimmed(Piece(end, piece.start), text)
         words = _WORD.findall(gap.of(text))
-        joins = 0 < len(words) <= _FEW
+        joins = 0 < len(words) <= _MAX_JOINED_WORDS
         if words and not joins:
-            whole.append(gap)
-        elif joins and whole:
-            whole[-1] = Piece(whole[-1].start, gap.end)
+            filled_up.append(gap)
+        elif joins and filled_up:
+            filled_up[-1] = Piece(filled_up[-1].start, gap.end)
         elif joins:
             piece = Piece(gap.start, piece.end)
         if piece.start < piece.end:
-            whole.append(piece)
+            filled_up.append(piece)
         end = piece.end
-    return whole
+    return filled_up
 
+
+# A proposed sharding
 
 State = Literal["proposed", "approved", "rejected"]
-HOLDS = 0.8
+MIN_SCORE_RATIO = 0.8
 """Least ratio of the scores of CONCAT and FULL; below it the shards have lost information."""
 
 KEY = "sharding"
 """Key in the record of an instruction that holds the data of its sharding."""
 
-_STATES: Mapping[str, State] = {one: one for one in ("proposed", "approved", "rejected")}
+_STATES: Mapping[str, State] = {name: name for name in ("proposed", "approved", "rejected")}
+"""Each state by its name, for the type checker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +193,9 @@ class Draft:
 
     @property
     def holds(self) -> bool:
-        """Whether the mean score of CONCAT is at least `HOLDS` of that of FULL: the shards then keep the information.
-        False without a check."""
-        return bool(self.check) and self.check["concat"] >= HOLDS * self.check["full"]
+        """Whether the mean score of CONCAT is at least `MIN_SCORE_RATIO` of that of FULL: the shards then keep the
+        information. False without a check."""
+        return bool(self.check) and self.check["concat"] >= MIN_SCORE_RATIO * self.check["full"]
 
     @property
     def lost(self) -> list[str]:
@@ -235,6 +257,7 @@ class Draft:
         return {**self.instruction().record(), KEY: making}
 
     def _with(self, candidates: Sequence[Candidate]) -> Draft:
+        """Returns the draft with other candidates, which a person has not decided on."""
         # Coverage and check are about the old shards, so they are dropped.
         return replace(self, candidates=tuple(candidates), missing=None, check={}, state="proposed")
 

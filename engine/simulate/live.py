@@ -9,10 +9,10 @@ from engine.base.errors import Cancelled
 from engine.simulate.play import Line
 from engine.simulate.records import LiveLine, LivePlay
 
-PLAYS, LINES = 24, 40
+MAX_PLAYS, MAX_LINES = 24, 40
 """Most plays that are kept, and most replies of each."""
 
-MOST_CHARACTERS = 4_000
+MAX_CHARACTERS = 4_000
 """Most characters of a reply that are kept; the transcript in the project has all of them."""
 
 
@@ -30,10 +30,10 @@ class LivePlays:
             if run is not self._run:
                 self._run = run
                 self._plays.clear()
-            count, lines = self._plays.pop(key, (0, deque(maxlen=LINES)))
+            count, lines = self._plays.pop(key, (0, deque(maxlen=MAX_LINES)))
             lines.append(live_line(line))
             self._plays[key] = count + 1, lines
-            if len(self._plays) > PLAYS:
+            if len(self._plays) > MAX_PLAYS:
                 self._plays.popitem(last=False)
 
     def newest(self) -> list[LivePlay]:
@@ -46,9 +46,9 @@ class LivePlays:
 
 
 def live_line(line: Line) -> LiveLine:
-    """Returns the reply of a call, cut at `MOST_CHARACTERS`."""
+    """Returns the reply of a call, cut at `MAX_CHARACTERS`."""
     text = line.call.opening + line.reply.text
-    return LiveLine(line.call.module, line.call.role, text[:MOST_CHARACTERS], line.reply.note)
+    return LiveLine(line.call.module, line.call.role, text[:MAX_CHARACTERS])
 
 
 class Person:

@@ -11,8 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from engine.model.asking import Ending, Play, Scenario
-from engine.model.chat import Call, Completion, Role
+from engine.model.chat import Call, Completion, Ending, Play, Role, Scenario
 
 _log = logging.getLogger(__name__)
 
@@ -189,6 +188,7 @@ class ParallelPlays:
         self._end_play(running, EndedPlay(running.key, Ending(), tuple(running.lines), reason))
 
     def _end_play(self, running: _RunningPlay, played: EndedPlay) -> None:
+        """Takes a play out of the running ones."""
         self._running.remove(running)
         self._ended.append((running.number, played))
 

@@ -12,7 +12,7 @@ from engine.base.report_table import ReportTable
 
 @dataclass(frozen=True, slots=True)
 class PlaySetting:
-    """The setting that comparable plays share.
+    """The setting that comparable plays share; they are a *set*, which screens show as one.
 
     Attributes:
         config_hash: The key of the setting.
@@ -29,6 +29,19 @@ class PlaySetting:
     models: Mapping[str, str]
     played: int = 0
     broken: int = 0
+
+    @property
+    def source(self) -> str:
+        """The name of the source that the conversations of these plays are stored with."""
+        return f"{self.kind}-{self.config_hash[:6]}"
+
+    @property
+    def summary(self) -> str:
+        """Seed, temperature and language, as far as the setting has them, as text."""
+        shown = ("seed", "temperature", "language")
+        return " · ".join(
+            f"{name} {self.params[name]}" for name in shown if self.params.get(name) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +113,6 @@ class TranscriptLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedSet:
-    """The plays of one setting, which can be compared.
-
-    Attributes:
-        source: The source that its conversations are stored with.
-        models: Role and label of each model.
-        played, broken: Number of plays that ended, and that broke off.
-        summary: Seed, temperature and language, as text.
-        can_go_on: Whether its request is stored, so that the rest can be played.
-    """
-
-    config_hash: str
-    kind: str
-    source: str
-    models: tuple[tuple[str, str], ...]
-    played: int
-    broken: int
-    summary: str
-    can_go_on: bool
-
-
-@dataclass(frozen=True, slots=True)
 class PlayItem:
     """One play.
 
@@ -148,16 +139,11 @@ class SetResults:
 
 @dataclass(frozen=True, slots=True)
 class LiveLine:
-    """One reply of a running play.
-
-    Attributes:
-        note: The part of the conversation that did not fit the context of the model, or None.
-    """
+    """One reply of a running play, with the module that asked for it and the role that it was asked of."""
 
     module: str
     role: str
     text: str
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,21 +173,17 @@ class SessionState:
     """The state of a form that a person fills.
 
     Attributes:
-        key: Key of the play; empty before it began.
         lines: All replies so far, those of the person included.
         question: The question that waits for an answer, or None.
         asked: The fields that the question asks for, if a module named them.
         over: The result as a sentence; None while the form is being filled.
-        play_id: Id of the play, once it is stored.
         conversation_id: Id of the conversation of the play, if one was stored.
     """
 
-    key: str
     lines: tuple[LiveLine, ...]
     question: str | None
     asked: tuple[AskedField, ...] = ()
     over: str | None = None
-    play_id: int | None = None
     conversation_id: int | None = None
 
 

@@ -13,14 +13,13 @@ from engine.base.request_options import (
     Option,
     check,
     declared,
-    defaults_of,
     one_of,
     options_of,
     read_values,
     whole_number,
 )
 from engine.model.chat import Role
-from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED, PAPER_PEOPLE
+from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED, PAPER_PEOPLE, TOPICS
 from engine.simulate.forms.form_session import ProfileScope, Rules
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.play import DEFAULT_PARALLEL_PLAYS
@@ -33,6 +32,8 @@ Kind = Literal["sharded", "forms", "recsim", "shards"]
 """Kinds of simulation; `shards` proposes shards for full instructions and plays no conversation."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+"""All kinds of simulation."""
+
 BOTH = "both"
 """Value that selects all variants."""
 
@@ -293,24 +294,26 @@ class SimulationOffers:
 
     Attributes:
         models: Names of models; the one that the project uses for simulations is first.
+        last: The last request, or None.
         usual_conditions: The conditions of the default.
         forms: Name and subject of each bundled form.
-        last: The last request, or None.
+        variants: Ways to fill a form.
+        tasks: What users with profiles plan.
+        languages: Languages of their conversations.
     """
 
     models: tuple[str, ...]
-    usual_conditions: tuple[str, ...]
-    forms: tuple[tuple[str, str], ...]
-    variants: tuple[str, ...]
-    tasks: tuple[str, ...]
-    languages: tuple[str, ...]
     last: SimulationRequest | None = None
+    usual_conditions: tuple[str, ...] = CONDITIONS
+    forms: tuple[tuple[str, str], ...] = tuple(TOPICS.items())
+    variants: tuple[str, ...] = VARIANTS
+    tasks: tuple[str, ...] = TASKS
+    languages: tuple[Language, ...] = LANGUAGES
 
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
 """How each field of a request is asked for, by its name."""
 
-DEFAULTS: Mapping[str, Any] = defaults_of(SimulationRequest)
 
 COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))
 """Fields of all kinds."""

@@ -15,16 +15,16 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.conversations.tables import imports, sources
-from engine.formats.parse_record import parse_made
+from engine.conversations.tables import imports
 from engine.formats.records import Rejected
+from engine.formats.registry import parse_made
 from engine.jobs.contract import OnProgress, Progress, config_hash
-from engine.model.asking import Scenario
-from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import ModelWork, RunModel
+from engine.model import tables as model_replies
+from engine.model.catalog import LoadableModel
+from engine.model.chat import Call, Completion, Role, Scenario
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat
-from engine.project import replies as model_replies
+from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
@@ -46,7 +46,7 @@ PERSON = "a person"
 BY_PERSON = "person"
 """Reason of the end of a play that the person ended."""
 
-AT_ONCE = 64
+CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
 
 
@@ -62,7 +62,7 @@ class Answering:
         self,
         project: Project,
         process: ModelProcess,
-        models: Mapping[Role, RunModel],
+        models: Mapping[Role, LoadableModel],
     ) -> None:
         """Loads nothing yet."""
         self._project = project
@@ -123,8 +123,8 @@ class Answering:
         unknown = {key: call for key, call in zip(keys, calls, strict=True) if key not in known}
         self.known += len(calls) - len(unknown)
         missing = list(unknown)
-        for start in range(0, len(missing), AT_ONCE):
-            block = missing[start : start + AT_ONCE]
+        for start in range(0, len(missing), CALLS_PER_REQUEST):
+            block = missing[start : start + CALLS_PER_REQUEST]
             replies: list[Completion | FailedCall] = []
             yield from self._ask(work, [unknown[key] for key in block], replies.extend)
             new = dict(zip(block, replies, strict=True))
@@ -156,6 +156,7 @@ class Answering:
         calls: Sequence[Call],
         take: Callable[[Sequence[Completion | FailedCall]], None],
     ) -> Iterator[int]:
+        """Sends calls to a model, loaded first if needed; a call that fails has a `FailedCall` in its place."""
         work.check()
         # Endpoints begin a new account when they are loaded; the process knows what it has loaded.
         if not work.model.endpoints or id(work) not in self._loaded:
@@ -166,8 +167,8 @@ class Answering:
             try:
                 return work.each(
                     calls,
-                    lambda some: [
-                        _storable(reply) for reply in work.process.ask(Chat(some), report)
+                    lambda batch: [
+                        _storable(reply) for reply in work.process.ask(Chat(batch), report)
                     ],
                     FailedCall,
                 )
@@ -189,6 +190,7 @@ class Answering:
 
 
 def _identity(work: ModelWork) -> dict[str, Any]:
+    """Returns what determines the replies of a model: its fingerprints and the length of its context."""
     return {**work.model.fingerprints, "context": work.model.options.context}
 
 
@@ -218,7 +220,7 @@ class PlayStage:
         scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
         params: Mapping[str, Any],
         texts: Mapping[str, str],
-        models: Mapping[Role, RunModel],
+        models: Mapping[Role, LoadableModel],
         *,
         parallel: int = DEFAULT_PARALLEL_PLAYS,
         person: Person | None = None,
@@ -271,6 +273,11 @@ class PlayStage:
         """The key under which this stage stores its results."""
         return config_hash(self.name, self.params, self.fingerprints)
 
+    @property
+    def setting(self) -> PlaySetting:
+        """The setting of the plays, as it is stored."""
+        return PlaySetting(self.config_hash, self._kind, self.params, self._models)
+
     @cached_property
     def scenarios(self) -> Sequence[Scenario]:
         """The scenarios to play."""
@@ -297,6 +304,7 @@ class PlayStage:
 
     @property
     def _models(self) -> dict[str, str]:
+        """Label of who plays each role."""
         labels = {str(role): label for role, label in self._answering.labels.items()}
         return labels | {"user": PERSON} if self._person else labels
 
@@ -314,7 +322,7 @@ class PlayStage:
         if not missing:
             return
         yield Progress(0, None, "loading the model")
-        setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
+        setting = self.setting
         self._project.write(lambda conn: plays.register(conn, setting))
         with self._project.reading() as conn:
             in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
@@ -331,7 +339,7 @@ class PlayStage:
                 forecast.add_ended(played)
                 if played.key in missing:
                     total = forecast.estimate_total(self._answering.asked)
-                    self._keep(run_id, played, total)
+                    self._store_play(run_id, played, total)
                     yield Progress(self._answering.asked, total, forecast.progress_note)
             calls = playing.next_calls()
             if not calls:
@@ -384,7 +392,7 @@ class PlayStage:
             text += f"; {self.before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
-    def _keep(self, run_id: int, played: EndedPlay, total: int | None) -> None:
+    def _store_play(self, run_id: int, played: EndedPlay, total: int | None) -> None:
         """Commits a finished play with its conversation and the run's counter."""
 
         def write(conn: sqlite3.Connection) -> None:
@@ -414,22 +422,23 @@ class PlayStage:
         record, format = played.ending.record, played.ending.format
         if record is None:
             return None, played.reason
-        source_id = sources.put(
+        source_id = imports.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
-            f"{self._kind}-{self.config_hash[:6]}",
+            self.setting.source,
             format,
             "it was simulated",
         )
         parsed = parse_made(record, format, played.key)
         if isinstance(parsed, Rejected):
-            sources.quarantine(conn, source_id, [parsed])
+            imports.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
-        imports.add(conn, source_id, [parsed])
+        imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
 
 
 def _line(line: Line) -> TranscriptLine:
+    """Returns a call with its reply as the transcript stores it."""
     call, reply = line.call, line.reply
     return TranscriptLine(
         call.module,

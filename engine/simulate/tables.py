@@ -18,6 +18,7 @@ _ROW = (
     "SELECT play.id, config_hash, kind, key, run_id, conversation_id, reason, result FROM play"
     " JOIN play_config USING (config_hash)"
 )
+"""Selects plays as `_row` reads them."""
 
 
 def register(conn: sqlite3.Connection, setting: PlaySetting) -> None:
@@ -75,8 +76,8 @@ def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlayS
         (kind,),
     )
     return [
-        PlaySetting(key, kind, json.loads(params), json.loads(models), every - broken, broken)
-        for key, kind, params, models, every, broken in rows
+        PlaySetting(key, kind, json.loads(params), json.loads(models), count - broken, broken)
+        for key, kind, params, models, count, broken in rows
     ]
 
 
@@ -93,6 +94,7 @@ def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[Pla
 
 
 _COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
+"""Keys by which truth is known to be of a filled form."""
 
 
 def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
@@ -111,13 +113,14 @@ def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
+    """Returns the assistant's model and the result of a play, with its variant as `form_runs` names it."""
     free = not setting.params.get("rules", {}).get("schemas", True)
     variant = f"{row.result['variant']}, free" if free else row.result["variant"]
     return setting.models.get("assistant", ""), {**row.result, "variant": variant}
 
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
-    """Plays that resulted in this conversation; several where models wrote the same text."""
+    """Returns the plays that resulted in this conversation; several where models wrote the same text."""
     plays = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
     return [_row(row) for row in plays]
 
@@ -176,6 +179,7 @@ def transcript_lines(
 
 
 def _row(row: tuple[Any, ...]) -> PlayRow:
+    """Returns a play from a row of the database."""
     key, config_hash, kind, name, run_id, conversation_id, reason, result = row
     return PlayRow(
         key, config_hash, kind, name, run_id, conversation_id, reason, json.loads(result)
@@ -183,6 +187,7 @@ def _row(row: tuple[Any, ...]) -> PlayRow:
 
 
 def _line(frame: dict[str, Any]) -> TranscriptLine:
+    """Returns a line of a transcript from its JSON."""
     messages = tuple((speaker, content) for speaker, content in frame["messages"])
     return TranscriptLine(**{**frame, "messages": messages})
 

@@ -143,7 +143,8 @@ class EventLog:
 
 
 def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
-    """The events from a byte offset on, and the offset after them. An incomplete last line is left for the next call.
+    """Returns the events from a byte offset on, and the offset after them. An incomplete last line is left for the next
+    call.
 
     Lines that are no events, or have something else where a figure belongs, are passed over: a killed process may have
     left one, and the folder may be a stranger's.
@@ -190,7 +191,7 @@ def is_running(run: RunDirectory) -> bool:
 
 
 def state_of(events: list[Event], running: bool) -> State:
-    """The state of a run, from its events and whether its process is alive."""
+    """Returns the state of a run, from its events and whether its process is alive."""
     if running:
         return "running"
     for event in reversed(events):

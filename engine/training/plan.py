@@ -228,7 +228,7 @@ class TrainingPlanner:
                 return speed, True
         if machine.gpu_memory is not None or base.is_folder:
             return None, False
-        scoring = self._catalog.runnable(self._catalog.entry(str(base.path))).tokens_per_s
+        scoring = self._catalog.loadable(self._catalog.entry(str(base.path))).tokens_per_s
         if scoring is None:
             return None, False
         cost = presets.TRAINING_COST * (4 / 3 if config.recompute else 1)

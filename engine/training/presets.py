@@ -31,12 +31,12 @@ over 128 tokens takes 0.53 s, and one over eight rows of 128 takes 2.75 s. Not m
 
 
 def padded_length(tokens: int) -> int:
-    """The length that a row of so many tokens is padded to."""
+    """Returns the length that a row of so many tokens is padded to."""
     return -(-tokens // LENGTH_STEP) * LENGTH_STEP
 
 
 def token_budget(rows: int, batch: int, longest: int) -> int:
-    """Most tokens of a microbatch of several conversations, padding included.
+    """Returns the most tokens of a microbatch of several conversations, padding included.
 
     Args:
         rows: Conversations of the greatest length that are in memory together.
@@ -48,7 +48,7 @@ def token_budget(rows: int, batch: int, longest: int) -> int:
 
 
 def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """The microbatches of one step, as indices into `lengths`; each index is in exactly one of them.
+    """Returns the microbatches of one step, as indices into `lengths`; each index is in exactly one of them.
 
     A microbatch of n rows costs n times the padded length of its longest row, plus `PASS_COST`. The split is the
     cheapest one in which every microbatch keeps to `budget`; a single row may exceed it. Rows of similar length share
@@ -136,7 +136,7 @@ class Shape:
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     def adapter(self, rank: int) -> int:
-        """Number of weights of a LoRA adapter on all linear layers."""
+        """Returns the number of weights of a LoRA adapter on all linear layers."""
         return self.layers * rank * sum(into + out for into, out in self._linears())
 
     def _linears(self) -> list[tuple[int, int]]:
@@ -196,7 +196,7 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
 
 
 def _kept_in_a_layer(shape: Shape, rank: int, width: int) -> int:
-    """Bytes that one layer keeps for one token until the backward pass."""
+    """Returns the bytes that one layer keeps for one token until the backward pass."""
     wide, narrow = shape.heads * shape.head, shape.kv_heads * shape.head
     # Input and output of the two norms; queries before and after rotation; keys and values, and their copies for the
     # heads that share them.
@@ -246,7 +246,7 @@ ROWS = (8, 4, 2, 1)
 
 
 def preset_for(gpu_memory: int | None) -> Preset:
-    """The largest preset for a GPU with this memory in bytes, `cpu` without one or for a smaller one."""
+    """Returns the largest preset for a GPU with this memory in bytes, `cpu` without one or for a smaller one."""
     fitting = [
         preset
         for preset in PRESETS.values()

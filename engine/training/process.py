@@ -89,7 +89,8 @@ def check_libraries(config: TrainConfig | None, gpus: int) -> None:
 
 
 def processes_of(config: TrainConfig | None, gpus: int) -> int:
-    """Number of processes of a run: as set, else the most that there are GPUs for and that divide a step evenly.
+    """Returns the number of processes of a run: as set, else the most that there are GPUs for and that divide a step
+    evenly.
 
     Args:
         config: None where it cannot be read, which the trainer reports.
@@ -114,7 +115,7 @@ def processes_of(config: TrainConfig | None, gpus: int) -> int:
 
 
 def command_for(command: Sequence[str], processes: int) -> list[str]:
-    """The command that starts a trainer in so many processes, by `accelerate launch` where there are several.
+    """Returns the command that starts a trainer in so many processes, by `accelerate launch` where there are several.
 
     Args:
         command: That of one process: the interpreter and its words.

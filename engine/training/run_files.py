@@ -25,10 +25,10 @@ from engine.base.files import (
 )
 from engine.base.folders import version
 from engine.base.text import one_line
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.completeness.training_data import Split, Usable, cut, items, to_cut
-from engine.model.catalog_file import cpu_name
-from engine.project import project_id, settings
+from engine.model.catalog_files import cpu_name
+from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training.config import TrainConfig
@@ -165,7 +165,7 @@ def _identity(project: Path) -> tuple[str | None, Path | None]:
         return _identities[path][1]
     try:
         with Project.open(project, read_only=True) as opened, opened.reading() as conn:
-            project_key, last_folder = project_id.get(conn), settings.get(conn, FOLDER_SETTING)
+            project_key, last_folder = settings.project_id(conn), settings.get(conn, FOLDER_SETTING)
     except ProjectError:
         return None, None
     identity = project_key, Path(last_folder) if isinstance(last_folder, str) else None
@@ -360,7 +360,7 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
     split = plan.split
     cuts = to_cut(split.train, plan.seed, plan.contaminate)
     with project.reading() as conn, snapshot(conn):
-        project_key = project_id.get(conn)
+        project_key = settings.project_id(conn)
         train = _write_lines(
             run.train, _lines(items(conn, _keys(split.train)), split.train, cuts, plan)
         )

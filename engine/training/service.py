@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.base.errors import ProjectReadOnly, UsageError
-from engine.model.catalog import Catalog
+from engine.base.errors import NotYet, ProjectReadOnly, UsageError
+from engine.model.catalog import AdapterEntry, Catalog
+from engine.model.service.adapter_in_use import adapter_in_use, use_adapter
 from engine.project.project import Project
-from engine.training import adapter_in_use, presets, process, run_files
+from engine.training import presets, process, run_files
 from engine.training.base import Machine, this_machine
 from engine.training.config import RECIPE_HELP, TrainConfig
 from engine.training.events import RunDirectory
@@ -112,6 +113,27 @@ class TrainingRuns:
             return self._histories.setdefault(run.path, RunHistory(run))
 
 
+def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
+    """Returns the adapter of a run of this project, or one that the catalog finds by name, file or run directory.
+
+    Raises:
+        UsageError: There is none.
+    """
+    runs = {run.path.name: run for run in all_runs(Path(project.path))}
+    if name in runs:
+        if not runs[name].adapter_gguf.is_file():
+            raise NotYet(f"The run {name} has no adapter.", "A run makes it at its end.")
+        row = RunHistory(runs[name]).row()
+        if row.state == "failed":
+            raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
+        return catalog.adapter_entry(runs[name].adapter_gguf)
+    try:
+        return catalog.find_adapter(name)
+    except UsageError as error:
+        hint = f"{error.hint} Training runs: {', '.join(runs)}." if runs else error.hint
+        raise UsageError(error.message, hint) from error
+
+
 class TrainingService:
     """Training runs of an open project. Every method reads files, so call them from a thread.
 
@@ -158,11 +180,11 @@ class TrainingService:
         )
 
     def runs(self) -> list[TrainingRun]:
-        """All runs, newest first."""
+        """Returns all runs, newest first."""
         return self.runs_and_hidden()[0]
 
     def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
-        """All runs, newest first, and those beside the project that are not its own, with why."""
+        """Returns all runs, newest first, and those beside the project that are not its own, with why."""
         used = self._in_use()
         histories, hidden = self.run_directories.histories_and_hidden()
         return [history.row(history.run.path.name == used) for history in histories], hidden
@@ -244,13 +266,12 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         if name is not None:
-            adapter_in_use.find(
-                self._project, self._catalog, self.run_directories.history(name).run.path.name
-            )
-        adapter_in_use.put(self._project, name)
+            name = self.run_directories.history(name).run.path.name
+            find_adapter(self._project, self._catalog, name)
+        use_adapter(self._project, name)
 
     def _in_use(self) -> str | None:
-        return adapter_in_use.get(self._project)
+        return adapter_in_use(self._project)
 
     def _check_writable(self) -> None:
         if self._project.read_only is not None:

@@ -147,12 +147,15 @@ class _TreeTexts:
         masses = other._spelled()
         twins = [-1] * len(self._texts.up)
         nodes = other._tree.nodes
-        for at, place in enumerate(other._places):
-            if twins[place] < 0 or nodes[at].path > nodes[twins[place]].path:
-                twins[place] = at
+        for node_id, text in enumerate(other._places):
+            if twins[text] < 0 or nodes[node_id].path > nodes[twins[text]].path:
+                twins[text] = node_id
         return NodeMatches(
-            [masses[place] or None if self._adds(at) else None for at, place in self._numbered],
-            [twins[place] if self._adds(at) else -1 for at, place in self._numbered],
+            [
+                masses[text] or None if self._adds(node_id) else None
+                for node_id, text in self._numbered
+            ],
+            [twins[text] if self._adds(node_id) else -1 for node_id, text in self._numbered],
             frozenset(leaf for text in shared for leaf in self.by_response[text]),
         )
 

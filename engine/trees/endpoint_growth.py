@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.base.errors import Cancelled, RequestRefused, UsageError
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
-from engine.model.endpoints.log_probs import Raw, Reader
-from engine.model.http.capabilities import Capabilities, no_tree
-from engine.model.http.dialects import Step, text_of, without_controls
-from engine.model.log_windows import SMALLEST_ROOM, log_tokens
+from engine.model.endpoints.capabilities import Capabilities, no_tree
+from engine.model.endpoints.dialects import Step, text_of, without_controls
+from engine.model.endpoints.log_probs import RawPrompt, Reader
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
+from engine.model.log_windows import MIN_LOG_TOKENS, log_tokens
 from engine.trees.growth import ANSWER_TOKENS, Budget, Work
-from engine.trees.model_requests import Grow, GrownTree, GrowOn
-from engine.trees.places import Place
-from engine.trees.record import record, restore
-from engine.trees.tree import Transform, Tree, TreeOptions, lower_below
+from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
+from engine.trees.options import Transform, TreeOptions
+from engine.trees.tree import Tree, lower_below, record, restore
 
 NODES_AT_ONCE = 64
 """Number of nodes expanded at the same time."""
@@ -81,11 +80,11 @@ class Spellings:
 
 
 @dataclass(slots=True)
-class GrowingTree:
+class EndpointTree:
     """One tree while it grows, and what was recorded at its place."""
 
     tree: Tree
-    prompt: Raw
+    prompt: RawPrompt
     spellings: Spellings
     note: str | None = None
     answer: tuple[int, ...] = ()
@@ -99,7 +98,7 @@ async def begin(
     tree: Callable[[Spellings], Tree],
     known: dict[int, bytes],
     context: int,
-) -> GrowingTree:
+) -> EndpointTree:
     """Returns a tree that can grow, after tokenizing the log before its place.
 
     Args:
@@ -116,7 +115,7 @@ async def begin(
         texts, broken_count = [text for text, _ in cleaned], sum(count for _, count in cleaned)
         notes = [f"{broken_count} control tokens broken up"] if broken_count else []
     spellings = Spellings(known)
-    grown = GrowingTree(tree(spellings), Raw("".join(texts), ()), spellings)
+    grown = EndpointTree(tree(spellings), RawPrompt("".join(texts), ()), spellings)
     if can.tokens:
         await _tokenize_prompt(reader, grown, place, texts, context, notes)
     grown.note = ", ".join(notes) or None
@@ -125,7 +124,7 @@ async def begin(
 
 async def _tokenize_prompt(
     reader: Reader,
-    grown: GrowingTree,
+    grown: EndpointTree,
     place: Place,
     texts: Sequence[str],
     context: int,
@@ -133,14 +132,14 @@ async def _tokenize_prompt(
 ) -> None:
     """Puts the tokens of the log into the prompt of a tree, and the log-probabilities of the recorded answer where the
     endpoint gives them."""
-    prompt_frame = await reader.known.learn_prompt(None)
-    await reader.known.learn_log([*texts, place.answer])
-    recorded = reader.known.tokenize(place.answer)
+    prompt_frame = await reader.tokenizer.learn_prompt(None)
+    await reader.tokenizer.learn_log([*texts, place.answer])
+    recorded = reader.tokenizer.tokenize(place.answer)
     token_room = (
         context - len(prompt_frame.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
     )
-    token_room = max(token_room, context // 2, SMALLEST_ROOM)
-    tokens, note = log_tokens(reader.known, texts, place.kept, token_room)
+    token_room = max(token_room, context // 2, MIN_LOG_TOKENS)
+    tokens, note = log_tokens(reader.tokenizer, texts, place.kept, token_room)
     if note and not reader.can.ids:
         raise RequestRefused(
             "it is longer than the context, and this endpoint takes whole texts only"
@@ -154,14 +153,14 @@ async def _tokenize_prompt(
     grown.answer = tuple(recorded)
     if reader.can.echo and recorded:
         answer_start = tuple(recorded[:ANSWER_TOKENS])
-        steps = await reader.along(Raw("", (*ids, *answer_start)))
+        steps = await reader.read_prompt(RawPrompt("", (*ids, *answer_start)))
         grown.answer_log_probs = tuple(
             step.chosen.log_p for step in steps[len(ids) :] if step.chosen is not None
         )
 
 
 async def grow(
-    reader: Reader, jobs: Sequence[GrowingTree], budget: Budget, progress: Callable[[int], None]
+    reader: Reader, jobs: Sequence[EndpointTree], budget: Budget, progress: Callable[[int], None]
 ) -> Work:
     """Grows trees until none has a node to read or the budget is used up; returns what was read.
 
@@ -188,7 +187,7 @@ async def grow(
             break
         try:
             steps = await asyncio.gather(
-                *(reader.after(_path(job, node)) for job, node in job_nodes)
+                *(reader.top_after(_path(job, node)) for job, node in job_nodes)
             )
             await _spell(reader, [job for job, _ in job_nodes], steps)
         except BaseException:
@@ -203,10 +202,10 @@ async def grow(
 
 
 def _take_most_probable(
-    jobs: Sequence[GrowingTree], max_nodes: int
-) -> list[tuple[GrowingTree, int]]:
+    jobs: Sequence[EndpointTree], max_nodes: int
+) -> list[tuple[EndpointTree, int]]:
     """Returns the most probable waiting nodes of all trees, of equal ones those of the first tree."""
-    job_nodes: list[tuple[GrowingTree, int]] = []
+    job_nodes: list[tuple[EndpointTree, int]] = []
     while len(job_nodes) < max_nodes:
         waiting = [
             (path, -index)
@@ -222,14 +221,16 @@ def _take_most_probable(
     return job_nodes
 
 
-def _path(job: GrowingTree, node: int) -> Raw:
+def _path(job: EndpointTree, node: int) -> RawPrompt:
     """Returns the prompt with the tokens and the text from the root to a node."""
     tokens = job.tree.tokens(node)
     text = b"".join(map(job.spellings.of, tokens)).decode("utf-8", "replace")
-    return Raw(job.prompt.text + text, (*job.prompt.ids, *tokens))
+    return RawPrompt(job.prompt.text + text, (*job.prompt.ids, *tokens))
 
 
-async def _spell(reader: Reader, jobs: Sequence[GrowingTree], steps: Sequence[Step | None]) -> None:
+async def _spell(
+    reader: Reader, jobs: Sequence[EndpointTree], steps: Sequence[Step | None]
+) -> None:
     """Asks for the texts of tokens that the endpoint names by their ids alone."""
     for job, step in zip(jobs, steps, strict=True):
         if step is None:
@@ -251,7 +252,7 @@ async def _spell(reader: Reader, jobs: Sequence[GrowingTree], steps: Sequence[St
             job.spellings.put(token, text.encode())
 
 
-def _expand(job: GrowingTree, node: int, step: Step | None) -> None:
+def _expand(job: EndpointTree, node: int, step: Step | None) -> None:
     """Adds the children that an endpoint listed to a node; leaves it unread where a listed token may hide a child."""
     if step is None:
         return
@@ -297,7 +298,7 @@ def _grow(
     end_token = model.can.end_token if model.can.named else None
     stops = frozenset() if end_token is None else frozenset({end_token})
 
-    async def work() -> tuple[list[GrowingTree], Work]:
+    async def work() -> tuple[list[EndpointTree], Work]:
         reader = model.reader()
         jobs = [
             await begin(
@@ -318,7 +319,7 @@ def _grow_on(
     cancelled."""
     stored = request.tree
     refuse_trees(model, restore(stored).options)
-    jobs: list[GrowingTree] = []
+    jobs: list[EndpointTree] = []
     nodes_read = 0
 
     def restore_tree(known: Spellings) -> Tree:
@@ -353,7 +354,7 @@ def _grow_on(
     return _grown(jobs[0]), work_done
 
 
-def _grown(job: GrowingTree) -> GrownTree:
+def _grown(job: EndpointTree) -> GrownTree:
     """Returns a tree as it is handed to the caller."""
     return GrownTree(
         record(job.tree), job.answer, job.answer_log_probs, job.prompt_tokens, job.note

@@ -9,12 +9,13 @@ system message or several places of one conversation, is decoded once.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, Span, TokenModel, log_probs
-from engine.trees.roster import GrowingTree, Job, Roster
+from engine.trees.tree import Tree
 
 WIDTH = 32
 """Nodes read in one decode; more rows cost more than they gain on a processor."""
@@ -47,7 +48,7 @@ class Work:
 class _Reading:
     """The purpose of the rows of logits that a span asks for: a node's distribution, or the recorded answer (None)."""
 
-    live: GrowingTree
+    growing: GrowingTree
     sequence: int
     node: int | None
     rows: int = 1
@@ -111,8 +112,8 @@ class Grower:
             self._step(min(self._width, most))
             if progress:
                 progress(self._nodes)
-            for live in [one for one in roster.lives if one.done]:
-                roster.leave(live)
+            for finished in [tree for tree in roster.growing_trees if tree.done]:
+                roster.leave(finished)
         self._model.clear()
         return Work(
             self._nodes,
@@ -162,14 +163,14 @@ class Grower:
         except BaseException:
             for reading in readings:
                 if reading.node is not None:
-                    reading.live.job.tree.give_back(reading.node)
+                    reading.growing.job.tree.give_back(reading.node)
             raise
         self._tokens += sum(len(span.tokens) for span in spans)
         self._decodes += 1
-        at = 0
+        first_row = 0
         for reading in readings:
-            rows = logits[at : at + reading.rows]
-            at += reading.rows
+            rows = logits[first_row : first_row + reading.rows]
+            first_row += reading.rows
             if reading.node is None:
                 self._score_answer(reading, rows)
             else:
@@ -178,84 +179,295 @@ class Grower:
     def _read_paths(self, spans: list[Span], readings: list[_Reading], most: int) -> int:
         """Adds the most probable waiting nodes of all trees to a decode; returns the tokens left in the batch."""
         room = self._model.capacity.batch
-        ready = [live for live in self._roster.lives if live.prefilled]
+        ready = [growing for growing in self._roster.growing_trees if growing.prefilled]
         while len(readings) < most:
             paths = [
-                (path, -at)
-                for at, live in enumerate(ready)
-                if (path := live.job.tree.next_path) is not None
+                (path, -index)
+                for index, growing in enumerate(ready)
+                if (path := growing.job.tree.next_path) is not None
             ]
             if not paths:
                 break
-            live = ready[-max(paths)[1]]
-            node = live.job.tree.take()
+            growing = ready[-max(paths)[1]]
+            node = growing.job.tree.take()
             assert node is not None  # next_path is not None, so a node waits
-            tokens, start = self._tokens_for(live, node)
+            tokens, start = self._tokens_for(growing, node)
             if len(tokens) > room:
-                live.job.tree.give_back(node)
+                growing.job.tree.give_back(node)
                 break
-            sequence = live.held.pop(node) if node in live.held else self._roster.begin(live)
-            readings.append(_Reading(live, sequence, node))
+            sequence = (
+                growing.sequence_by_node.pop(node)
+                if node in growing.sequence_by_node
+                else self._roster.begin(growing)
+            )
+            readings.append(_Reading(growing, sequence, node))
             spans.append(Span(tokens, start, (sequence,), (len(tokens) - 1,)))
             room -= len(tokens)
         return room
 
-    def _tokens_for(self, live: GrowingTree, node: int) -> tuple[Sequence[int], int]:
+    def _tokens_for(self, growing: GrowingTree, node: int) -> tuple[Sequence[int], int]:
         """Returns the tokens to decode for a node (its own, or all from the prompt's last on) and the first one's
         position."""
-        tree = live.job.tree
-        if node in live.held:
-            return (tree.nodes[node].token,), live.base + tree.nodes[node].depth
-        return [live.job.prompt[-1], *tree.tokens(node)], live.base
+        tree = growing.job.tree
+        if node in growing.sequence_by_node:
+            return (tree.nodes[node].token,), growing.base + tree.nodes[node].depth
+        return [growing.job.prompt[-1], *tree.tokens(node)], growing.base
 
     def _read_answers(self, spans: list[Span], readings: list[_Reading], room: int) -> int:
         """Adds recorded answers that were not scored yet."""
         rows = self._model.capacity.rows - len(readings)
-        for live in self._roster.lives:
-            answer = self._answer(live.job)
-            scored = bool(live.job.answer_log_probs)
+        for growing in self._roster.growing_trees:
+            answer = self._answer(growing.job)
+            scored = bool(growing.job.answer_log_probs)
             fits = len(answer) <= min(room, rows)
-            if not answer or scored or not live.prefilled or not fits:
+            if not answer or scored or not growing.prefilled or not fits:
                 continue
-            tokens = [live.job.prompt[-1], *answer[:-1]]
-            sequence = self._roster.begin(live)
-            readings.append(_Reading(live, sequence, None, len(answer)))
-            spans.append(Span(tokens, live.base, (sequence,), tuple(range(len(tokens)))))
+            tokens = [growing.job.prompt[-1], *answer[:-1]]
+            sequence = self._roster.begin(growing)
+            readings.append(_Reading(growing, sequence, None, len(answer)))
+            spans.append(Span(tokens, growing.base, (sequence,), tuple(range(len(tokens)))))
             room -= len(tokens)
             rows -= len(tokens)
         return room
 
     def _read_prompts(self, spans: list[Span], room: int) -> None:
         """Fills the rest of the batch with prompts."""
-        for live in self._roster.lives:
-            if room and not live.prefilled:
-                part = live.job.prompt[live.decoded : min(live.base, live.decoded + room)]
-                spans.append(Span(part, live.decoded, (live.trunk,)))
-                live.decoded += len(part)
+        for growing in self._roster.growing_trees:
+            if room and not growing.prefilled:
+                part = growing.job.prompt[
+                    growing.decoded : min(growing.base, growing.decoded + room)
+                ]
+                spans.append(Span(part, growing.decoded, (growing.trunk,)))
+                growing.decoded += len(part)
                 room -= len(part)
 
     # Results
 
     def _expand(self, reading: _Reading, node: int, row: Logits) -> None:
-        live, tree = reading.live, reading.live.job.tree
+        growing, tree = reading.growing, reading.growing.job.tree
         self._nodes += 1
         waiting = tree.expand(node, tree.options.transform.apply(row))
-        end = live.base + tree.nodes[node].depth + 1
+        end = growing.base + tree.nodes[node].depth + 1
         for child in waiting[1:]:
             sequence = self._roster.take()
             if sequence is None:
                 break
-            live.held[child] = sequence
+            growing.sequence_by_node[child] = sequence
             self._model.fork(reading.sequence, sequence, end)
         if waiting:
-            live.held[waiting[0]] = reading.sequence
+            growing.sequence_by_node[waiting[0]] = reading.sequence
         else:
             self._roster.release(reading.sequence)
 
     def _score_answer(self, reading: _Reading, rows: Logits) -> None:
-        job = reading.live.job
+        job = reading.growing.job
         answer = self._answer(job)
         job.answer_log_probs = [
             float(log_probs(row, [token])[0]) for row, token in zip(rows, answer, strict=True)
         ]
         self._roster.release(reading.sequence)
+
+
+PROMPT_CELLS = 1536
+"""Most tokens of the prompts of trees that grow at once, unless one prompt alone is longer. Every decode attends over
+all occupied cells, so more would slow it."""
+
+
+LEAST_SHARED = 16
+"""Least length in tokens of a common prefix for a prompt to reuse another's cells."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One tree to grow.
+
+    Attributes:
+        prompt: Tokens before the root; at least one.
+        answer: Tokens of the recorded answer, scored on the same pass; may be empty.
+        answer_log_probs: Natural log-probabilities of the answer's tokens, untransformed, filled while growing.
+    """
+
+    tree: Tree
+    prompt: Sequence[int]
+    answer: Sequence[int] = ()
+    answer_log_probs: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class GrowingTree:
+    """A tree while it grows.
+
+    Attributes:
+        trunk: Sequence that holds the prompt without its last token, which every new path decodes itself.
+        decoded: Number of tokens in the trunk.
+        origin: The tree whose cells the first `shared` tokens of this prompt use; None without one.
+        sequence_by_node: Node id -> sequence that holds the path before the token of that waiting node.
+    """
+
+    job: Job
+    trunk: int
+    decoded: int = 0
+    origin: GrowingTree | None = None
+    shared: int = 0
+    sequence_by_node: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def base(self) -> int:
+        """Position of the prompt's last token; a node of depth d is at base + d."""
+        return len(self.job.prompt) - 1
+
+    @property
+    def prefilled(self) -> bool:
+        """Whether the trunk holds the whole prompt but its last token."""
+        return self.decoded == self.base
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing of the tree or of its recorded answer waits to be read."""
+        job = self.job
+        answered = bool(job.answer_log_probs) or not job.answer
+        return self.prefilled and answered and job.tree.next_path is None
+
+
+class Roster:
+    """The trees that grow now, the trees that wait, and the sequences of the model."""
+
+    def __init__(self, model: TokenModel, jobs: Sequence[Job], most: int) -> None:
+        """Prepares; the model's cache must be empty.
+
+        Args:
+            most: Most trees that grow at once.
+        """
+        self._model, self._most = model, most
+        self._free = list(range(model.capacity.sequences - 1, -1, -1))
+        # Sorted, so that prompts with a common prefix are adjacent and can share cells.
+        self._waiting = deque(sorted(jobs, key=lambda job: list(job.prompt)))
+        self.growing_trees: list[GrowingTree] = []
+
+    @property
+    def empty(self) -> bool:
+        """Whether no tree grows or waits."""
+        return not self.growing_trees and not self._waiting
+
+    def admit(self) -> None:
+        """Starts waiting trees while their prompts and some branches for each fit."""
+        while self._waiting and self._free and len(self.growing_trees) < self._most:
+            job = self._waiting[0]
+            origin, shared = self._most_alike(job)
+            if origin and origin.decoded < shared:
+                return  # cheaper: wait until the shared part of the other prompt is decoded
+            if self.growing_trees and not self._fits(len(job.prompt) - shared):
+                return
+            growing = GrowingTree(job, self._free.pop(), shared, origin, shared)
+            if origin:
+                self._model.fork(origin.trunk, growing.trunk, shared)
+            self.growing_trees.append(growing)
+            self._waiting.popleft()
+
+    def leave(self, growing: GrowingTree) -> None:
+        """Removes a finished tree and frees its sequences, unless the next prompt can reuse its trunk best."""
+        for sequence in growing.sequence_by_node.values():
+            self.release(sequence)
+        self.growing_trees.remove(growing)
+        job = self._waiting[0] if self._waiting else None
+        common = _common(growing, job) if job else 0
+        fits = not self.growing_trees or (
+            job and self._fits(len(job.prompt) - growing.shared, growing)
+        )
+        if job and fits and common > self._most_alike(job)[1]:
+            self._model.drop(growing.trunk, common)
+            self.growing_trees.append(GrowingTree(job, growing.trunk, common, growing, common))
+            self._waiting.popleft()
+        else:
+            self.release(growing.trunk)
+        self._hand_over_cells(growing)
+
+    def begin(self, growing: GrowingTree) -> int:
+        """Returns a sequence forked from a tree's trunk; evicts the least probable waiting path if none is free."""
+        sequence = self.take()
+        if sequence is None:
+            self._evict()
+            sequence = self._free.pop()
+        if growing.base:
+            self._model.fork(growing.trunk, sequence, growing.base)
+        return sequence
+
+    def _evict(self) -> None:
+        holders = [
+            (growing.job.tree.nodes[node].path, -node, index)
+            for index, growing in enumerate(self.growing_trees)
+            for node in growing.sequence_by_node
+        ]
+        if holders:
+            _, negative, index = min(holders)
+            self.release(self.growing_trees[index].sequence_by_node.pop(-negative))
+
+    def take(self) -> int | None:
+        """Returns a free sequence for a path; None when none is free or the cache would overflow."""
+        if not self._free or self._branches >= self.most_branches:
+            return None
+        return self._free.pop()
+
+    def release(self, sequence: int) -> None:
+        """Clears a sequence and makes it free."""
+        self._model.drop(sequence)
+        self._free.append(sequence)
+
+    @property
+    def most_branches(self) -> int:
+        """Most sequences that can hold paths, so that prompts and paths fit the cache."""
+        capacity = self._model.capacity
+        room = capacity.cells - self._prompt_cells() - capacity.batch
+        return max(1, min(room // self._longest, capacity.sequences - len(self.growing_trees)))
+
+    @property
+    def _branches(self) -> int:
+        """Number of sequences that hold paths now."""
+        return self._model.capacity.sequences - len(self._free) - len(self.growing_trees)
+
+    @property
+    def _longest(self) -> int:
+        return max(growing.job.tree.options.max_tokens for growing in self.growing_trees) + 1
+
+    def _prompt_cells(self) -> int:
+        return sum(len(growing.job.prompt) - growing.shared for growing in self.growing_trees)
+
+    def _fits(self, more: int, leaving: GrowingTree | None = None) -> bool:
+        """Returns whether this many more prompt tokens fit, with all other prompts and the longest possible paths."""
+        prompts = self._prompt_cells() + more
+        if leaving:  # the cells that another tree shares stay
+            heirs = [growing.shared for growing in self.growing_trees if growing.origin is leaving]
+            prompts += max(heirs, default=0)
+        paths = (self._branches + 1) * self._longest + self._model.capacity.batch
+        return prompts <= PROMPT_CELLS and prompts + paths <= self._model.capacity.cells
+
+    def _most_alike(self, job: Job) -> tuple[GrowingTree | None, int]:
+        """Returns the growing tree with the longest common prefix with a job's prompt, and its length in tokens."""
+        best: tuple[GrowingTree | None, int] = (None, 0)
+        for growing in self.growing_trees:
+            common = _common(growing, job)
+            if common > best[1]:
+                best = growing, common
+        return best
+
+    def _hand_over_cells(self, leaving: GrowingTree) -> None:
+        """Makes the tree that shares most cells with a leaving one the origin of the others that share them."""
+        heirs = [growing for growing in self.growing_trees if growing.origin is leaving]
+        if not heirs:
+            return
+        first = max(heirs, key=lambda growing: growing.shared)
+        for heir in heirs:
+            heir.origin = first
+        first.origin, first.shared = leaving.origin, min(first.shared, leaving.shared)
+
+
+def _common(growing: GrowingTree, job: Job) -> int:
+    """Returns the length of the common prefix without either last token; 0 if below `LEAST_SHARED`."""
+    low, high = 0, min(growing.base, len(job.prompt) - 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if list(growing.job.prompt[low:middle]) == list(job.prompt[low:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low if low >= LEAST_SHARED else 0

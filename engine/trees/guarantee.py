@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.interval import mean_limits
 from engine.base.number_format import counted, figure_range
+from engine.base.statistics.intervals import mean_limits
 from engine.trees.tree import Kind, Tree
 
 Predicate = Callable[[str, bool], bool | None]

@@ -68,7 +68,7 @@ class Meanings:
 
 
 def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold: float) -> Meanings:
-    """Groups the answers of a tree by meaning.
+    """Returns the answers of a tree grouped by meaning.
 
     Args:
         answers: Most probable first, as `engine.trees.measures.answers` gives them.
@@ -81,7 +81,7 @@ def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold:
     if not 0 < threshold <= 1 or len(vectors) != len(answers):
         raise ValueError(f"{len(vectors)} vectors of {len(answers)} answers, threshold {threshold}")
     groups = [
-        Meaning(tuple(group), math.fsum(answers[at].probability for at in group))
+        Meaning(tuple(group), math.fsum(answers[index].probability for index in group))
         for group in _groups(vectors, threshold)
     ]
     groups.sort(key=lambda group: (-group.probability, group.answers))
@@ -98,44 +98,46 @@ def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold:
 
 
 def _groups(vectors: Vectors, threshold: float) -> list[list[int]]:
-    """Each row joins the group whose first row is most similar to it, if similar enough; else it starts a group.
+    """Returns groups of indices: each row joins the group whose first row is most similar to it, if similar enough;
+    else it starts a group.
 
     Comparing with the first row, the most probable one, keeps a chain of small steps from joining opposites.
     """
     groups: list[list[int]] = []
     firsts = np.empty_like(vectors)
-    for at, vector in enumerate(vectors):
-        like = firsts[: len(groups)] @ vector
-        best = int(like.argmax()) if len(groups) else -1
-        if best >= 0 and like[best] >= threshold - ROUNDING:
-            groups[best].append(at)
+    for index, vector in enumerate(vectors):
+        similarities = firsts[: len(groups)] @ vector
+        best = int(similarities.argmax()) if len(groups) else -1
+        if best >= 0 and similarities[best] >= threshold - ROUNDING:
+            groups[best].append(index)
         else:
             firsts[len(groups)] = vector
-            groups.append([at])
+            groups.append([index])
     return groups
 
 
 def letter_vectors(texts: Sequence[str]) -> Vectors:
-    """Unit vectors of how texts are spelled, shape (texts, 4096): runs of three characters, whatever the case.
+    """Returns unit vectors of how texts are spelled, shape (texts, 4096): runs of three characters, whatever the case.
 
     A run counts more the fewer of the texts have it, because answers of one tree begin alike. These vectors know
     wordings, not meanings: a negation or another number is a small difference to them. An empty text is zeros.
     """
     counts = [Counter(_runs(text)) for text in texts]
-    spread = Counter(bucket for found in counts for bucket in found)
+    texts_with = Counter(bucket for text_counts in counts for bucket in text_counts)
     vectors = np.zeros((len(texts), BUCKETS), dtype=np.float32)
-    for row, found in zip(vectors, counts, strict=True):
-        for bucket, count in found.items():
-            rarity = 1 + math.log((1 + len(texts)) / (1 + spread[bucket]))
+    for row, text_counts in zip(vectors, counts, strict=True):
+        for bucket, count in text_counts.items():
+            rarity = 1 + math.log((1 + len(texts)) / (1 + texts_with[bucket]))
             row[bucket] = (1 + math.log(count)) * rarity
         row /= max(float(np.linalg.norm(row)), 1e-12)
     return vectors
 
 
 def _runs(text: str) -> list[int]:
+    """Returns the buckets of the runs of characters of a text, one for each run."""
     words = " ".join(text.casefold().split())
     padded = f" {words} " if words else ""
-    runs = (padded[at : at + LETTERS] for at in range(len(padded) - LETTERS + 1))
+    runs = (padded[start : start + LETTERS] for start in range(len(padded) - LETTERS + 1))
     return [zlib.crc32(run.encode("utf-8", "surrogatepass")) % BUCKETS for run in runs]
 
 
@@ -162,6 +164,20 @@ def best_comparison() -> TextComparison:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupedAnswers:
+    """The answers of a tree, and their groups of equal meaning.
+
+    Attributes:
+        answers: The answers, most probable first; the groups of `meanings` name them by their index.
+        by: Name of the comparison that was used, in a few words.
+    """
+
+    answers: list[Answer]
+    meanings: Meanings
+    by: str
+
+
 class AnswerMeanings:
     """Groups the answers of trees by meaning. Thread-safe."""
 
@@ -170,24 +186,22 @@ class AnswerMeanings:
         self._vector_cache: OrderedDict[tuple[str, ...], Vectors] = OrderedDict()
         self._guard = Lock()
 
-    @property
-    def by(self) -> str:
-        """Name of the comparison, in a few words."""
-        return self._comparison().name
-
-    def of(self, tree: Tree, threshold: float) -> tuple[list[Answer], Meanings]:
-        """Returns the answers of a tree, most probable first, and their groups.
+    def of(self, tree: Tree, threshold: float) -> GroupedAnswers:
+        """Returns the answers of a tree with their groups.
 
         Raises:
-            UsageError: The threshold is not in (0, 1].
+            UsageError: The threshold is not in (0, 1], or texts cannot be compared.
         """
         if not 0 < threshold <= 1:
             raise UsageError(f"{threshold:g} is no similarity.", "Take one above 0, at most 1.")
-        found = answers(tree)
-        return found, meanings(tree, found, self._vectors(found), threshold)
+        tree_answers = answers(tree)
+        vectors = self._vectors(tree_answers)
+        groups = meanings(tree, tree_answers, vectors, threshold)
+        return GroupedAnswers(tree_answers, groups, self._comparison().name)
 
-    def _vectors(self, found: Sequence[Answer]) -> Vectors:
-        texts = tuple(answer.text for answer in found)
+    def _vectors(self, tree_answers: Sequence[Answer]) -> Vectors:
+        """Returns the vectors of the answers' texts, from the cache where they are in it."""
+        texts = tuple(answer.text for answer in tree_answers)
         with self._guard:
             if texts not in self._vector_cache:
                 self._vector_cache[texts] = self._comparison().vectors(texts)

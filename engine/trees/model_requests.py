@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from engine.base.errors import Cancelled
+from engine.base.conversation import LogPiece
+from engine.base.errors import Cancelled, UsageError
 from engine.model.interface import TokenModel
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
-from engine.trees.growth import Budget, Grower, Work
-from engine.trees.places import Place
-from engine.trees.record import TreeRecord, record, restore
-from engine.trees.roster import Job
-from engine.trees.tree import Tree, TreeOptions, lower_below
+from engine.trees.growth import Budget, Grower, Job, Work
+from engine.trees.options import TreeOptions
+from engine.trees.records import At
+from engine.trees.tree import Tree, TreeRecord, lower_below, record, restore
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def grow_on(
 
 
 def _prompt(model: TokenModel, place: Place, longest: int) -> tuple[list[int], str | None]:
-    """The tokens of the log before a place that leave room for `longest` more, and what was left out."""
+    """Returns the tokens of the log before a place that leave room for `longest` more, and what was left out."""
     start = model.tokenize("", special=True, start=True)
     context = model.capacity.context
     # A recorded answer of any length must not crowd out the log: only its beginning is scored.
@@ -136,3 +136,54 @@ HANDLERS: Handlers = {
     Grow: lambda session, request: grow_trees(session.take(), request, session.progress()),
     GrowOn: lambda session, request: grow_on(session.take(), request, session.progress()),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One prompt for a tree.
+
+    Attributes:
+        texts: Pieces of the log before the root; the last one is the header of the recorded step, without content.
+        kept: Leading pieces that a window keeps.
+        step: Number of the step that was recorded there; of the last step at the end of the log.
+        answer: Text of the recorded step; empty at the end of the log.
+    """
+
+    texts: tuple[str, ...]
+    kept: int
+    step: int
+    answer: str
+
+
+def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
+    """Returns the places of a log: before the last assistant step, before every assistant step, or after the last step.
+
+    Raises:
+        UsageError: The log has no assistant step to grow a tree at, or no step at all.
+    """
+    if not pieces:
+        raise UsageError("The conversation has no step that a model sees.")
+    kept = int(pieces[0].role in ("system", "developer"))
+    if at == "end":
+        return [Place(tuple(piece.text for piece in pieces), kept, pieces[-1].step, "")]
+    answer_places = [
+        _before(pieces, index, kept) for index, p in enumerate(pieces) if _answers(pieces, index)
+    ]
+    if not answer_places:
+        raise UsageError(
+            "The conversation has no assistant step that follows another step.",
+            "Grow the tree at its end.",
+        )
+    return answer_places if at == "every" else answer_places[-1:]
+
+
+def _answers(pieces: Sequence[LogPiece], index: int) -> bool:
+    return index > 0 and pieces[index].role == "assistant"
+
+
+def _before(pieces: Sequence[LogPiece], index: int, kept: int) -> Place:
+    piece = pieces[index]
+    separator = piece.text[: len(piece.text) - len(piece.text.lstrip("\n"))]
+    header, _, content = piece.text[len(separator) :].partition("\n")
+    before = tuple(p.text for p in pieces[:index])
+    return Place((*before, f"{separator}{header}\n"), kept, piece.step, content)

@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.base.request_options import ADAPTER, MODEL, choice, declared, whole_number
-from engine.completeness.records import STEP_STOP
 from engine.conversations.filters import FILTER, Filter
-from engine.model.service.records import ModelRequest
-from engine.trees.places import At
+from engine.model.records import ModelRequest
 
 if TYPE_CHECKING:
-    from engine.trees.tree import TreeOptions
+    from engine.trees.options import TreeOptions
+    from engine.trees.tree import Kind
+
+
+At = Literal["last-answer", "end", "every"]
+"""Where in a conversation trees are grown: before its last answer, after its last step, or before every answer."""
+
+STEP_STOP = "\n\nTURN"
+"""The beginning of the header of the next step in a log, where an answer ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,6 @@ class TreeRow:
     adapter: str | None
 
 
-NodeKind = Literal["frontier", "inner", "ended", "cut", "long"]
-"""What a node is; the last three are the kinds of leaves."""
-
-LEAF_KINDS: frozenset[NodeKind] = frozenset({"ended", "cut", "long"})
-
-
 @dataclass(frozen=True, slots=True)
 class TreeItem:
     """One tree of the data set: its measures, and its conversation.
@@ -93,7 +93,7 @@ class TreeItem:
 
 
 def item_id(conversation_id: int, step: int) -> int:
-    """The id of the tree at a step of a conversation in a list of trees."""
+    """Returns the id, in a list of trees, of the tree at a step of a conversation."""
     return conversation_id << 20 | step
 
 
@@ -118,40 +118,9 @@ class NodeColumns:
     log_p: Sequence[float]
     path: Sequence[float]
     below: Sequence[float]
-    kind: Sequence[NodeKind]
+    kind: Sequence[Kind]
     entropy: Sequence[float | None]
     recorded: Sequence[int] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """Leaves of equal text: the text without stop text, their total probability and number, and the node and kind of
-    the most probable one. `group` is the number of the group of equal meaning; None when not computed."""
-
-    text: str
-    probability: float
-    leaves: int
-    node: int
-    kind: NodeKind
-    group: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupedAnswers:
-    """The answers of a tree grouped by meaning.
-
-    Attributes:
-        answers: Group by group, the most probable group first and numbered 0, in each the most probable answer first.
-        threshold: Least similarity of two answers of equal meaning.
-        entropy_low, entropy_high: Bounds of the entropy over meanings, in bits.
-        by: Name of the comparison that was used.
-    """
-
-    answers: Sequence[AnswerRow]
-    threshold: float
-    entropy_low: float
-    entropy_high: float
-    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +141,9 @@ class PropertyBounds:
 
 
 def _to_the_next_step() -> TreeOptions:
-    """How trees grow by default: an answer ends where the next step of the log begins."""
+    """Returns how trees grow by default: an answer ends where the next step of the log begins."""
     # Imported here: it brings numpy, which a list of conversations does not wait for.
-    from engine.trees.tree import TreeOptions
+    from engine.trees.options import TreeOptions
 
     return TreeOptions(stop=(STEP_STOP,))
 
@@ -185,13 +154,13 @@ class TreeRequest:
 
     Attributes:
         tree: How each tree grows; by default an answer ends where the next step of the log begins.
-        at: Where in each conversation.
+        at: Where in each conversation trees are grown.
         tuned: Where no adapter is named, take the one that scores completeness, as in mode `tuned`.
         model: Name or path; None is the one that the project uses for trees.
         adapter: Name, file or run of an adapter, or None.
-        filter: Which conversations.
-        limit: The first so many of them.
-        nodes: Bound on the nodes of a tree.
+        filter: The conversations whose trees are grown.
+        limit: Number of those conversations to take, the first ones; None takes all.
+        nodes: Largest number of nodes of a tree; None is no bound.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         only: In place of the filter these conversations, in id order; the trees that are shown stay what they are.
     """

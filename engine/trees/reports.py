@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.base.conversation import State
 from engine.base.number_format import counted
-from engine.base.outcomes import State
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.trees.meaning import Meanings
-from engine.trees.measures import Answer, answers
-from engine.trees.record import TreeRecord, restore
+from engine.trees.meaning import GroupedAnswers
+from engine.trees.measures import answers
 from engine.trees.records import TreeItem, TreeRow
-from engine.trees.tree import Tree
+from engine.trees.tree import Tree, TreeRecord, restore
 
 DECILE = 0.9
 FEWEST = 10
@@ -25,10 +24,12 @@ FEWEST = 10
 _COLUMNS = (
     ReportColumn("conversation", "text"),
     ReportColumn("step", "count"),
-    ReportColumn("branches", "count", means="Leaves of the tree."),
-    ReportColumn("max logprob", "number", means="Log-probability of the most probable response."),
-    ReportColumn("completed", "text", means="By the completeness scores in force."),
-    ReportColumn("goal", "text", means="Group of the clustering that is shown."),
+    ReportColumn("branches", "count", description="Leaves of the tree."),
+    ReportColumn(
+        "max logprob", "number", description="Log-probability of the most probable response."
+    ),
+    ReportColumn("completed", "text", description="By the completeness scores in force."),
+    ReportColumn("goal", "text", description="Group of the clustering that is shown."),
 )
 _LONGEST_NAME = 40
 
@@ -42,7 +43,7 @@ class Deciles:
 
     @classmethod
     def of(cls, items: Sequence[TreeItem]) -> Deciles:
-        """The limits for the trees of a list; with few trees none stands out."""
+        """Returns the limits for the trees of a list; with few trees none stands out."""
         grown = [item.row for item in items if item.row.reason is None]
         if len(grown) < FEWEST:
             return cls()
@@ -52,15 +53,15 @@ class Deciles:
         )
 
     def many(self, row: TreeRow) -> bool:
-        """Whether a tree is among those with the most leaves."""
+        """Returns whether a tree is among those with the most leaves."""
         return row.reason is None and row.leaves >= self.leaves
 
     def unsure(self, row: TreeRow) -> bool:
-        """Whether a tree is among those with the lowest best log-probability."""
+        """Returns whether a tree is among those with the lowest best log-probability."""
         return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
 
     def both(self, row: TreeRow) -> bool:
-        """Whether a tree stands out by both figures."""
+        """Returns whether a tree stands out by both figures."""
         return self.many(row) and self.unsure(row)
 
 
@@ -84,7 +85,7 @@ class UnusualTree:
 def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
     """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
     deciles = Deciles.of(items)
-    found = [
+    trees = [
         UnusualTree(
             item.name,
             item.row.step,
@@ -96,23 +97,23 @@ def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
         for item in items
         if deciles.both(item.row) and item.row.max_log_prob is not None
     ]
-    return sorted(found, key=lambda one: (-one.branches, one.max_logprob))
+    return sorted(trees, key=lambda tree: (-tree.branches, tree.max_logprob))
 
 
-def table(found: Sequence[UnusualTree], trees: int) -> ReportTable:
-    """The rows as a table; `trees` is the number of trees that they are of."""
+def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
+    """Returns the rows as a table; `trees` is the number of trees that they are of."""
     rows = [
         ReportRow(
             (
-                one_line(one.conversation, _LONGEST_NAME),
-                one.step,
-                one.branches,
-                one.max_logprob,
-                one.completed.value,
-                one_line(one.goal, _LONGEST_NAME) or "–",
+                one_line(tree.conversation, _LONGEST_NAME),
+                tree.step,
+                tree.branches,
+                tree.max_logprob,
+                tree.completed.value,
+                one_line(tree.goal, _LONGEST_NAME) or "–",
             )
         )
-        for one in found
+        for tree in unusual_trees
     ]
     note = f"Of {counted(trees, 'tree')} those in the top tenth of branches and of −max logprob."
     if trees < FEWEST:
@@ -120,23 +121,23 @@ def table(found: Sequence[UnusualTree], trees: int) -> ReportTable:
     return ReportTable("unusual trees", _COLUMNS, tuple(rows), (note,))
 
 
-def lines(found: Sequence[UnusualTree]) -> list[dict[str, Any]]:
-    """The rows as JSON values, for exports."""
+def lines(unusual_trees: Sequence[UnusualTree]) -> list[dict[str, Any]]:
+    """Returns the rows as JSON values, for exports."""
     return [
         {
-            "id": one.conversation,
-            "step": one.step,
-            "branches": one.branches,
-            "max_logprob": one.max_logprob,
-            "completed": one.completed.value,
-            "goal": one.goal or None,
+            "id": tree.conversation,
+            "step": tree.step,
+            "branches": tree.branches,
+            "max_logprob": tree.max_logprob,
+            "completed": tree.completed.value,
+            "goal": tree.goal or None,
         }
-        for one in found
+        for tree in unusual_trees
     ]
 
 
 def _quantile(values: Sequence[float]) -> float:
-    """The value that the top tenth of the values reach."""
+    """Returns the value that the top tenth of the values reach."""
     return sorted(values)[int(DECILE * len(values))] if values else math.inf
 
 
@@ -173,19 +174,21 @@ def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -
     return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
 
 
-def meanings_line(
-    answers: Sequence[Answer], found: Meanings, threshold: float, by: str
-) -> dict[str, Any]:
+def meanings_line(grouped: GroupedAnswers, threshold: float) -> dict[str, Any]:
     """Returns the answers grouped by meaning as JSON values: texts by group, and the entropies in bits."""
+    meanings = grouped.meanings
     return {
         "threshold": threshold,
-        "by": by,
-        "entropy": found.entropy,
-        "entropy_low": found.entropy_low,
-        "entropy_high": found.entropy_high,
+        "by": grouped.by,
+        "entropy": meanings.entropy,
+        "entropy_low": meanings.entropy_low,
+        "entropy_high": meanings.entropy_high,
         "groups": [
-            {"probability": group.probability, "texts": [answers[at].text for at in group.answers]}
-            for group in found.groups
+            {
+                "probability": group.probability,
+                "texts": [grouped.answers[index].text for index in group.answers],
+            }
+            for group in meanings.groups
         ],
     }
 

@@ -10,17 +10,16 @@ from threading import Lock
 from typing import cast
 
 from engine.base.errors import NotFound, UsageError
+from engine.base.line_files import new_file, write_file
 from engine.completeness.tables import scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.selection import Selection
-from engine.conversations.service.line_files import new_file, write_file
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs
@@ -30,15 +29,11 @@ from engine.trees import tables as trees
 from engine.trees.compare import TreeComparison, compare
 from engine.trees.endpoint_growth import refuse_trees
 from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
-from engine.trees.meaning import AnswerMeanings
+from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, answers, subtree_mass
-from engine.trees.places import At
-from engine.trees.record import TreeRecord, restore
 from engine.trees.records import (
-    AnswerRow,
-    GroupedAnswers,
+    At,
     NodeColumns,
-    NodeKind,
     OpenTree,
     PropertyBounds,
     TreeConfig,
@@ -48,7 +43,7 @@ from engine.trees.records import (
 )
 from engine.trees.reports import stored_tree_line
 from engine.trees.stages import Below, GrowOnStage, TreeStage
-from engine.trees.tree import ROOT, Tree
+from engine.trees.tree import ROOT, Tree, TreeRecord, restore
 
 
 class TreeRuns:
@@ -66,7 +61,7 @@ class TreeRuns:
         """
         setup = self._setup
         model = setup.models.resolve(request.model_request)
-        setup.endpoints.check(model.model, lambda served: refuse_trees(served, request.tree))
+        setup.endpoints.check(model, lambda served: refuse_trees(served, request.tree))
         trees = TreeStage(
             setup.project,
             setup.process,
@@ -77,7 +72,7 @@ class TreeRuns:
             nodes=request.nodes,
             only=request.only,
         )
-        return [*setup.tuning.before(model), trees]
+        return [*setup.tuning_before(model), trees]
 
     def model_names(self) -> list[str]:
         """Returns the names of the models that can grow a tree, the one that the project uses for trees first."""
@@ -86,7 +81,7 @@ class TreeRuns:
         first = self._setup.models.for_work(None, "trees")
         return sorted(names, key=lambda name: name != first)
 
-    def model_of(self, run: RunRow) -> RunnableModel:
+    def model_of(self, run: RunRow) -> LoadableModel:
         """Returns the model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter
         of the run; or the endpoints of the run.
 
@@ -103,7 +98,7 @@ class TreeRuns:
         )
         for entry in entries:
             for entry_variant in (entry, replace(entry, tuning=None)):
-                model = self._setup.catalog.runnable(entry_variant, adapter)
+                model = self._setup.catalog.loadable(entry_variant, adapter)
                 if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
                     options = replace(model.options, context=run.params.get("context"))
                     return replace(model, options=options)
@@ -116,8 +111,6 @@ class TreeRuns:
         )
 
 
-NODE_KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
-"""The names of the kinds of nodes, by the value of `engine.trees.tree.Kind`."""
 MAX_CACHED_TREES = 3
 """Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
 
@@ -190,25 +183,17 @@ class TreeService:
         item = TreeItem(row, external_ids.get(conversation_id, ""))
         return OpenTree(item, columns(*self._tree(row)))
 
-    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[Answer]:
         """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        return [answer_row(answer) for answer in answers(tree)]
+        return answers(tree)
 
     def meanings(
         self, conversation_id: int, step: int, config_hash: str, threshold: float
     ) -> GroupedAnswers:
         """Returns the texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        answers_by_p, grouping = self._meanings.of(tree, threshold)
-        rows = [
-            answer_row(answers_by_p[index], number)
-            for number, group in enumerate(grouping.groups)
-            for index in group.answers
-        ]
-        return GroupedAnswers(
-            rows, threshold, grouping.entropy_low, grouping.entropy_high, self._meanings.by
-        )
+        return self._meanings.of(tree, threshold)
 
     def compare(self, conversation_id: int, step: int, first: str, second: str) -> TreeComparison:
         """Returns the comparison of the trees of two configurations at one step; raises UsageError when one of them is
@@ -359,7 +344,7 @@ class TreeService:
         """
         model = self._runs.model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)
-        return GrowOnStage(self._project, self._process, RunModel(model), row, below)
+        return GrowOnStage(self._project, self._process, model, row, below)
 
     def _run(self, row: TreeRow) -> RunRow:
         """Returns the run that grew a tree; raises UsageError when it is not recorded."""
@@ -386,18 +371,6 @@ def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
     raise NotFound("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
 
 
-def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
-    """Returns an answer as a row for screens; `group` as in `AnswerRow`."""
-    return AnswerRow(
-        answer.text,
-        answer.probability,
-        len(answer.leaves),
-        answer.leaves[0],
-        NODE_KINDS[answer.end],
-        group,
-    )
-
-
 def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
     """Returns the columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
     nodes = tree.nodes
@@ -416,7 +389,7 @@ def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
         log_p=[n.log_p for n in nodes],
         path=[n.path for n in nodes],
         below=subtree_mass(tree),
-        kind=[NODE_KINDS[n.kind] for n in nodes],
+        kind=[n.kind for n in nodes],
         entropy=[n.entropy for n in nodes],
         recorded=recorded,
     )

@@ -14,7 +14,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, ThreadedWork, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.stages import BlockStage, ModelStage
 from engine.project import runs
@@ -22,12 +22,11 @@ from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget, Work
 from engine.trees.measures import measure
-from engine.trees.model_requests import Grow, GrownTree, GrowOn
-from engine.trees.places import At, Place, places
-from engine.trees.record import TreeRecord, options_frame, record
-from engine.trees.records import TreeConfig, TreeRow
+from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place, places
+from engine.trees.options import TreeOptions, options_frame
+from engine.trees.records import At, TreeConfig, TreeRow
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Tree, TreeRecord, record
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
 """Keys of the recorded answer in a stored tree; trees of older versions have the first one only."""
@@ -51,7 +50,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         options: TreeOptions,
         at: At,
         *,
@@ -273,7 +272,7 @@ class GrowOnStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         row: TreeRow,
         below: Below | None = None,
     ) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from engine.conversations.filter_fields import Field, MatchTerm
+from engine.conversations.filter_fields import FieldQuery, MatchTerm
 from engine.conversations.filters import Term
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.fields import number, of_statement
@@ -50,7 +49,7 @@ def register(conn: sqlite3.Connection, config: TreeConfig, *, show: bool = True)
 
 
 def chosen(conn: sqlite3.Connection) -> str | None:
-    """The config hash of the trees that are shown; None before any was grown."""
+    """Returns the config hash of the trees that are shown; None before any was grown."""
     value: str | None = settings.get(conn, _KEY)
     return value
 
@@ -77,7 +76,8 @@ def configs(conn: sqlite3.Connection, place: tuple[int, int] | None = None) -> l
 
 
 def ids_without_tree(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations that have neither a tree nor a reason for none under a configuration; in id order."""
+    """Returns the ids of the conversations that have neither a tree nor a reason for none under a configuration; in id
+    order."""
     rows = conn.execute(
         "SELECT c.id FROM conversation AS c WHERE NOT EXISTS (SELECT 1 FROM tree AS t"
         " WHERE t.conversation_id = c.id AND t.config_hash = ?) ORDER BY c.id",
@@ -105,7 +105,7 @@ def _packed(frame: dict[str, Any] | None) -> bytes | None:
 def trees(
     conn: sqlite3.Connection, conversation_id: int, config_hash: str | None = None
 ) -> list[TreeRow]:
-    """The trees of one conversation under a configuration, by default the one that is shown, by step."""
+    """Returns the trees of one conversation under a configuration, by default the one that is shown, by step."""
     rows = conn.execute(
         f"SELECT {_COLUMNS}{_FROM} WHERE t.conversation_id = ? AND t.config_hash = ? ORDER BY t.step",
         (conversation_id, config_hash or chosen(conn)),
@@ -116,7 +116,8 @@ def trees(
 def frame(
     conn: sqlite3.Connection, conversation_id: int, step: int, config_hash: str | None = None
 ) -> dict[str, Any] | None:
-    """The packed tree at a step under a configuration, by default the one that is shown; None when there is none."""
+    """Returns the packed tree at a step under a configuration, by default the one that is shown; None when there is
+    none."""
     row = conn.execute(
         "SELECT packed FROM tree WHERE conversation_id = ? AND config_hash = ? AND step = ?",
         (conversation_id, config_hash or chosen(conn), step),
@@ -128,12 +129,12 @@ def frame(
 
 
 def export_trees(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+    conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[Imported, TreeRow, dict[str, Any] | None]]:
-    """(conversation, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
+    """Yields (conversation, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
     with snapshot(conn):
         config = chosen(conn)
-        ids = wanted
+        ids = ids
         if ids is None:
             ids = [
                 row[0]
@@ -143,13 +144,14 @@ def export_trees(
                     (config,),
                 )
             ]
-        for one in imported(conn, ids):
-            for row in trees(conn, one.conversation_id):
-                yield one, row, frame(conn, one.conversation_id, row.step)
+        for conversation in imported(conn, ids):
+            for row in trees(conn, conversation.conversation_id):
+                yield conversation, row, frame(conn, conversation.conversation_id, row.step)
 
 
 def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:
-    """The rows of all trees under a configuration, by default the one that is shown, by conversation and step."""
+    """Returns the rows of all trees under a configuration, by default the one that is shown, by conversation and
+    step."""
     rows = conn.execute(
         f"SELECT {_COLUMNS}{_FROM} WHERE t.config_hash = ? ORDER BY t.conversation_id, t.step",
         (config_hash or chosen(conn),),
@@ -158,7 +160,7 @@ def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[T
 
 
 def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> float | None:
-    """Mean seconds per conversation of the trees grown with these settings; None without any."""
+    """Returns the mean seconds per conversation of the trees grown with these settings; None without any."""
     row = conn.execute(
         "SELECT sum(t.seconds) / count(DISTINCT t.conversation_id) FROM tree AS t"
         " JOIN tree_config AS c ON c.config_hash = t.config_hash"
@@ -169,7 +171,8 @@ def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> fl
 
 
 def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
-    """(conversation, leaves, best log-probability) of every conversation with trees under the shown configuration.
+    """Returns (conversation, leaves, best log-probability) of every conversation with trees under the shown
+    configuration.
 
     Of several trees: the most leaves, and the lowest of their best log-probabilities. In id order.
     """
@@ -195,24 +198,9 @@ def _measured(expression: str) -> MatchTerm:
     return condition
 
 
-LEAVES = Field(
-    "leaves",
-    "number",
-    "leaves of its response tree, the most of several",
-    condition=_measured("max(leaves)"),
-)
-MAX_LOGPROB = Field(
-    "max_logprob",
-    "number",
-    "log-probability of the best answer of its tree, the lowest of several",
-    example="max_logprob<-3",
-    minimum=-math.inf,
-    condition=_measured("min(max_log_prob)"),
-)
-ENTROPY = Field(
-    "entropy",
-    "number",
-    "entropy of its response tree in bits, the most of several",
-    condition=_measured("max(entropy_high)"),
-)
-"""The fields of filters that ask for measures of trees."""
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "leaves": FieldQuery(_measured("max(leaves)")),
+    "max_logprob": FieldQuery(_measured("min(max_log_prob)")),
+    "entropy": FieldQuery(_measured("max(entropy_high)")),
+}
+"""Answers terms on the measures of trees, by the name of the field."""

@@ -7,77 +7,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from engine.base.errors import UsageError
-from engine.base.request_options import Option, choice, declared, share, whole_number
-from engine.model.interface import Logits, LogProbs
-
-
-@dataclass(frozen=True, slots=True)
-class Transform:
-    """A sampler's settings, applied in llama.cpp's order: top-k, top-p, min-p, then temperature.
-
-    Attributes:
-        temperature: Above 0; 1 leaves the distribution as the model gives it.
-        top_k: Keep so many tokens; 0 keeps all.
-        top_p: Keep the fewest most probable tokens that hold this much; 1 keeps all.
-        min_p: Keep tokens at least this probable relative to the best; 0 keeps all.
-    """
-
-    temperature: float = declared(
-        1.0,
-        Option(
-            "divide the logits by this",
-            metavar="T",
-            convert=float,
-            allowed=lambda value: 0 < value < math.inf,
-            must="above 0",
-        ),
-    )
-    top_k: int = whole_number(0, "only the K most probable tokens", words="all", metavar="K")
-    top_p: float = share(
-        1.0, "only the most probable tokens that reach this share together", metavar="P"
-    )
-    min_p: float = share(
-        0.0, "only tokens with at least this share of the probability of the best", metavar="P"
-    )
-
-    def __post_init__(self) -> None:
-        if not (self.temperature > 0 and self.top_k >= 0 and 0 < self.top_p <= 1):
-            raise ValueError(f"not a sampler: {self}")
-        if not 0 <= self.min_p <= 1:
-            raise ValueError(f"not a sampler: {self}")
-
-    def apply(self, logits: Logits) -> LogProbs:
-        """Returns the natural log-probabilities of all tokens, shape (vocabulary,); -inf for those that cannot be
-        drawn."""
-        values = logits.astype(np.float64)
-        if self.top_k and self.top_k < len(values):
-            # A stable order, so that of equal tokens those with the lower id are kept.
-            values[np.argsort(-values, kind="stable")[self.top_k :]] = -np.inf
-        if self.top_p < 1:
-            order = np.argsort(-values, kind="stable")
-            cumulative = np.cumsum(np.exp(_normalised(values)[order]))
-            # Keep a token while the cumulative probability before it is below top_p; the best one is always kept.
-            values[order[1:][cumulative[:-1] >= self.top_p]] = -np.inf
-        if self.min_p:
-            values[values < values.max() + np.log(self.min_p)] = -np.inf
-        if self.temperature != 1:
-            values /= self.temperature
-        return _normalised(values)
-
-
-def _normalised(values: LogProbs) -> LogProbs:
-    """Returns log-probabilities that sum to 1 as probabilities."""
-    maximum = values.max()
-    return np.asarray(values - (maximum + np.log(np.exp(values - maximum).sum())), dtype=np.float64)
-
+from engine.model.interface import LogProbs
+from engine.trees.options import TreeOptions, options_frame, options_from
 
 ROOT = 0
 """Node id of the root."""
@@ -89,15 +27,6 @@ MIN_LOG_PROB = -745.0
 
 MAX_RESERVED_CHILDREN = 64
 """Most children below alpha that one node stores."""
-
-Growth = Literal["path", "token"]
-"""How alpha bounds a tree; see `TreeOptions.alpha`."""
-
-ALPHA_HELP = (
-    "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
-    " and takes longer"
-)
-"""What alpha means, for the command line and the dialogs."""
 
 
 class Kind(IntEnum):
@@ -113,46 +42,6 @@ class Kind(IntEnum):
 
 LEAVES = (Kind.ENDED, Kind.CUT, Kind.LONG)
 """The kinds of nodes that are leaves."""
-
-
-@dataclass(frozen=True, slots=True)
-class TreeOptions:
-    """How a tree grows.
-
-    Attributes:
-        alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it. Mode `token` follows the best token
-            and branches at others whose conditional probability reaches it, the procedure of Soroka et al.,
-            "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
-        max_tokens: Longest continuation.
-        stop: Texts that end a continuation.
-        transform: The sampler whose distribution is explored.
-        widest: Only so many of the most probable tokens after a node may be its children; 0 is no bound. The others
-            keep their probability and count as pruned.
-    """
-
-    alpha: float = share(0.01, ALPHA_HELP)
-    mode: Growth = choice(
-        "path",
-        "alpha bounds the path, or each branching token as in Soroka et al.",
-        get_args(Growth),
-    )
-    max_tokens: int = whole_number(64, "longest answer", metavar="")
-    stop: tuple[str, ...] = declared(
-        (), Option("an answer ends at a line break", flag="line", constant=("\n",))
-    )
-    transform: Transform = field(default_factory=Transform)
-    widest: int = whole_number(
-        0,
-        "follow only the K best tokens after a node; the others count as pruned",
-        words="all",
-        metavar="K",
-    )
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha <= 1:
-            raise UsageError("Alpha is above 0 and at most 1.", f"Alpha is the {ALPHA_HELP}.")
-        if self.max_tokens < 1 or self.widest < 0:
-            raise ValueError(f"not a way to grow a tree: {self}")
 
 
 @dataclass(slots=True)
@@ -483,3 +372,102 @@ def lower_below(tree: Tree, alpha: float, below: int) -> None:
     for other_id in [other_id for other_id in waiting if other_id in inside]:
         tree.give_back(other_id)
     tree.lower(alpha, below)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRecord:
+    """A tree as columns: one value for each node in order of ids, and the bytes of its tokens.
+
+    Attributes:
+        columns: `parent`, `token`, `log_p`, `kind`, `pruned`, `pruned_entropy`, `entropy` (None where it was not
+            read), `reserve` (lists of [token, log_p]) and `complete_to` (None is infinite), each with one value for
+            each node.
+        spellings: Bytes of each token, in hex.
+        stop_tokens: Tokens that end a response.
+    """
+
+    options: Mapping[str, Any]
+    columns: Mapping[str, list[Any]]
+    spellings: Mapping[str, str]
+    stop_tokens: tuple[int, ...]
+
+    def as_frame(self) -> dict[str, Any]:
+        """Returns the record as JSON values."""
+        return {
+            "options": dict(self.options),
+            "columns": dict(self.columns),
+            "spellings": dict(self.spellings),
+            "stop_tokens": list(self.stop_tokens),
+        }
+
+    @classmethod
+    def from_frame(cls, frame: Mapping[str, Any]) -> TreeRecord:
+        """Returns the inverse of `as_frame`."""
+        return cls(
+            frame["options"], frame["columns"], frame["spellings"], tuple(frame["stop_tokens"])
+        )
+
+
+def record(tree: Tree) -> TreeRecord:
+    """Returns the columns of a tree."""
+    nodes = tree.nodes
+    tokens = {n.token for n in nodes[1:]} | {token for n in nodes for token, _ in n.reserve}
+    return TreeRecord(
+        options_frame(tree.options),
+        {
+            "parent": [n.parent for n in nodes],
+            "token": [n.token for n in nodes],
+            "log_p": [n.log_p for n in nodes],
+            "kind": [int(n.kind) for n in nodes],
+            "pruned": [n.pruned for n in nodes],
+            "pruned_entropy": [n.pruned_entropy for n in nodes],
+            "entropy": [n.entropy for n in nodes],
+            "reserve": [[[token, log_p] for token, log_p in n.reserve] for n in nodes],
+            "complete_to": [None if math.isinf(n.complete_to) else n.complete_to for n in nodes],
+        },
+        {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
+        tuple(sorted(tree.stop_tokens)),
+    )
+
+
+def leaf_log_probs(columns: Mapping[str, list[Any]]) -> list[float]:
+    """Natural log-probabilities of the paths to a recorded tree's leaves, in order of their ids."""
+    paths: list[float] = []
+    for node_id, parent in enumerate(columns["parent"]):
+        paths.append(paths[parent] + columns["log_p"][node_id] if node_id else 0.0)
+    return [path for path, kind in zip(paths, columns["kind"], strict=True) if kind in LEAVES]
+
+
+def restore(recorded: TreeRecord) -> Tree:
+    """Returns the tree that was recorded; it can be read, measured and grown further."""
+    spellings = {int(token): bytes.fromhex(text) for token, text in recorded.spellings.items()}
+    tree = Tree(
+        options_from(recorded.options),
+        frozenset(recorded.stop_tokens),
+        lambda token: spellings.get(token, b""),
+    )
+    columns = recorded.columns
+    nodes: list[Node] = []
+    for node_id, parent in enumerate(columns["parent"]):
+        parent_node = nodes[parent] if node_id else None
+        log_p = columns["log_p"][node_id]
+        complete_to = columns["complete_to"][node_id]
+        nodes.append(
+            Node(
+                parent,
+                columns["token"][node_id],
+                log_p,
+                parent_node.path + log_p if parent_node else 0.0,
+                parent_node.depth + 1 if parent_node else 0,
+                Kind(columns["kind"][node_id]),
+                pruned=columns["pruned"][node_id],
+                pruned_entropy=columns["pruned_entropy"][node_id],
+                entropy=columns["entropy"][node_id],
+                reserve=[(token, value) for token, value in columns["reserve"][node_id]],
+                complete_to=math.inf if complete_to is None else complete_to,
+            )
+        )
+        if parent_node:
+            parent_node.children.append(node_id)
+    tree.put(nodes)
+    return tree

@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.dom import DOMNode
 
 from engine.base import number_format
+from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import State
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.conversations.filter_fields import WORD_FIELD, SortKey

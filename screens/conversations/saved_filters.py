@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from engine.base.errors import FilterError
 from engine.base.text import display_safe, one_line
 from engine.conversations.filters import Filter, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import display_safe
 from engine.goals.records import GoalGroup, MemberRow
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
 from screens.widgets.groups import (
     UNSTABLE,
     UNSTABLE_SIGN,

@@ -14,13 +14,19 @@ from textual.widgets import Input, Static
 
 from engine.base.text import one_line
 from engine.goals.records import MemberRow, Proposal
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
 from screens.goals.columns import member_columns
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
 from screens.widgets.controls import LineInput
-from screens.widgets.groups import NARROW, evidence_content, group_line, label_of, proposed_label
+from screens.widgets.groups import (
+    NARROW_COLUMNS,
+    evidence_content,
+    group_line,
+    label_of,
+    proposed_label,
+)
 from screens.widgets.row_table import RowTable
 
 
@@ -48,7 +54,7 @@ class MergeDialog(Dialog[str | None]):
             ]
             yield Static(Content("\n").join(lines))
             yield LineInput(one_line(proposed_label(proposal)), placeholder="label of both")
-            yield Static(evidence_content(proposal, None, NARROW))
+            yield Static(evidence_content(proposal, None, NARROW_COLUMNS))
             yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "cancels")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median_low
 from typing import ClassVar
 
@@ -17,6 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.base.text import one_line
+from engine.goals.records import MapPoint
 from screens.widgets.keyed import Keyed
 
 LETTERS = "ABCDEFGH"
@@ -32,17 +32,8 @@ Cell = tuple[str, str]
 """Character and component class."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """A conversation on the map; `group` is the id of its group, None for an outlier."""
-
-    x: float
-    y: float
-    group: str | None
-
-
 def plot(
-    dots: Sequence[Dot], lettered: Sequence[str], here: str | None, width: int, height: int
+    dots: Sequence[MapPoint], lettered: Sequence[str], here: str | None, width: int, height: int
 ) -> list[list[Cell]]:
     """Returns the map as `height` lines of `width` cells, the top line first. A cell has the colour of the group with
     most dots in it; each cell has two by four dots.
@@ -79,7 +70,7 @@ def plot(
     return grid
 
 
-def _bounds(dots: Sequence[Dot]) -> tuple[float, float, float, float]:
+def _bounds(dots: Sequence[MapPoint]) -> tuple[float, float, float, float]:
     xs, ys = [dot.x for dot in dots] or [0.0], [dot.y for dot in dots] or [0.0]
     return min(xs), max(xs), min(ys), max(ys)
 
@@ -137,12 +128,12 @@ class GroupMap(Keyed, Widget, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._dots: Sequence[Dot] = ()
+        self._dots: Sequence[MapPoint] = ()
         self._groups: Sequence[tuple[str, str]] = ()
         self._here: str | None = None
         self._drawn: tuple[Size, list[list[Cell]]] | None = None
 
-    def show(self, dots: Sequence[Dot], groups: Sequence[tuple[str, str]]) -> None:
+    def show(self, dots: Sequence[MapPoint], groups: Sequence[tuple[str, str]]) -> None:
         """Shows other dots; `groups` are the (id, label) of the groups, those with a colour first."""
         self._dots, self._groups = dots, groups[: len(LETTERS)]
         self._drawn = None

@@ -187,7 +187,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def action_move(self) -> None:
         """Asks for the group that the marked members move to."""
-        ids, goals = list(self._meant()), self.services.goals
+        ids, review = list(self._meant()), self.services.merge_review
         if not ids or not self.may_write():
             return
         number = number_format.counted(len(ids), "conversation")
@@ -199,23 +199,23 @@ class GoalMembersScreen(Marking, DecisionScreen):
         pick_group(
             self,
             f"Move {number} to",
-            lambda group: self.write(lambda: goals.move(ids, group or None), moved),
+            lambda group: self.write(lambda: review.move(ids, group or None), moved),
             without=self._group_id,
             none="" if self._group_id is None else NO_GROUP,
         )
 
     def action_split(self) -> None:
         """Makes a group of the marked members; without marks shows how k-means would split the group."""
-        group, goals = self._group, self.services.goals
+        group, review = self._group, self.services.merge_review
         if group is None or not self.may_write():
             return
         if not self.marks:
-            split_group(self, goals, group, self._write_split)
+            split_group(self, review, group, self._write_split)
             return
         ids = list(self._meant())
         number = number_format.counted(len(ids), "conversation")
         self._write_split(
-            lambda: goals.split(group.id, [ids]),
+            lambda: review.split(group.id, [ids]),
             lambda _: self.notify(f"Split {number} off; u undoes it.", markup=False),
         )
 

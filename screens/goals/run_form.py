@@ -6,6 +6,7 @@ pairs of them that mean the same are proposed for a merge.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,14 +14,13 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
+from engine.base.request_options import options_of
 from engine.base.text import one_line
-from engine.goals.records import ClusteringRow, Decide, GoalText
+from engine.goals.records import ClusteringSummary, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
-from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line, parse_whole_number
-from screens.widgets.controls import Cycle, LineInput
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
+from screens.widgets.controls import LineInput
 
 GOAL_TEXTS: dict[GoalText, FormChoice] = {
     "first-user": FormChoice(
@@ -60,12 +60,6 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
 
 DEFAULT_REQUEST = ClusteringRequest()
 """What the form begins with where no clustering is shown."""
-TYPED_FIELD_HELP = {
-    "embedder": "tfidf (words), minilm (meaning, extra embed), mixed (both), a GGUF file, or the URL of an endpoint.",
-    "clusters": "More than there are goals: similar clusters are proposed for a merge afterwards.",
-    "seed": "The same seed gives the same clusters.",
-}
-"""What can be typed in the fields that are not a choice, by the id of the field."""
 
 
 class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
@@ -74,69 +68,58 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
     PLACE = "goal-run"
     FORM_TITLE = "Cluster conversations by goal"
     FIRST_FIELD = "text"
+    OPTIONS = options_of(ClusteringRequest)
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
-    def __init__(self, goals: GoalService, shown: ClusteringRow | None) -> None:
+    def __init__(
+        self,
+        estimate: Callable[[ClusteringRequest], ClusteringEstimate],
+        shown: ClusteringSummary | None,
+    ) -> None:
         """Begins with the text and the embedder of `shown`, the clustering on the screen, and with defaults elsewhere.
 
         Args:
-            goals: The service that estimates the run.
+            estimate: Returns the estimate of a run.
             shown: The clustering; None where none is shown.
         """
         super().__init__()
-        self._goals, self._shown = goals, shown
+        self.choices = {"text": GOAL_TEXTS, "decide": MERGE_DECIDERS}
+        self._estimate, self._shown = estimate, None if shown is None else shown.clustering
 
     def compose_fields(self) -> ComposeResult:
         """Yields the lines of the form."""
         shown = self._shown
         text = DEFAULT_REQUEST.text if shown is None else shown.text
-        text_names = [choice.name for choice in GOAL_TEXTS.values()]
-        text_index = [*GOAL_TEXTS].index(text)
         embedder = DEFAULT_REQUEST.embedder if shown is None else one_line(shown.embedder)
-        yield field_line("text", Cycle(text_names, text_index, id="text"))
+        yield field_line("text", self.choice_field("text", text))
         yield field_line("embedder", LineInput(embedder, id="embedder"))
-        proposed = "proposed from the data"
+        proposed = self.OPTIONS["k"].default
         if shown is not None:
             conversations = number_format.counted(shown.conversations, "conversation")
             proposed += f"; it was {shown.k:,} for {conversations}"
-        yield field_line("clusters", LineInput(placeholder=proposed, id="clusters"))
+        yield field_line("clusters", LineInput(placeholder=proposed, id="k"))
         yield field_line("seed", LineInput(str(DEFAULT_REQUEST.seed), id="seed"))
-        decider_names = [decider.name for decider in MERGE_DECIDERS.values()]
-        yield field_line("merges", Cycle(decider_names, id="decide"))
+        yield field_line("merges", self.choice_field("decide"))
 
     def request(self) -> ClusteringRequest:
         """Returns the run that the fields describe.
 
         Raises:
-            WorkbenchError: No embedder is given, or the number of clusters or the seed is not a whole number in range.
+            UsageError: The number of clusters or the seed cannot be used.
         """
-        embedder = self.text("embedder")
-        if not embedder:
-            raise WorkbenchError("Say which embedder.", TYPED_FIELD_HELP["embedder"])
-        seed = parse_whole_number("seed", self.text("seed"), 0)
         return ClusteringRequest(
-            text=self.chosen_key("text", GOAL_TEXTS),
-            embedder=embedder,
-            k=parse_whole_number("clusters", self.text("clusters"), 2),
-            seed=DEFAULT_REQUEST.seed if seed is None else seed,
-            decide=self.chosen_key("decide", MERGE_DECIDERS),
+            text=self.chosen("text"),
+            decide=self.chosen("decide"),
+            **self.typed_values("embedder", "k", "seed"),
         )
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
         """Returns the estimate of the run."""
-        return self._goals.estimate(request)
+        return self._estimate(request)
 
     def estimate_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
         """Returns the estimate in words."""
         return estimate_content(cost)
-
-    def field_help(self, field: str) -> str:
-        """Returns what the chosen value means, or what can be typed; empty for a field without help."""
-        if field == "text":
-            return GOAL_TEXTS[self.chosen_key(field, GOAL_TEXTS)].help
-        if field == "decide":
-            return MERGE_DECIDERS[self.chosen_key(field, MERGE_DECIDERS)].help
-        return TYPED_FIELD_HELP.get(field, "")
 
 
 def estimate_content(estimate: ClusteringEstimate) -> Content:

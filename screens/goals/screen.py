@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.goals.records import (
-    ClusteringRow,
+    ClusteringSummary,
     GoalDecision,
     GoalGroup,
     MapPoint,
@@ -32,9 +32,8 @@ from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_o
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.dialogs import MergeDialog
 from screens.goals.drift_screen import GoalDriftScreen
-from screens.goals.group_map import LETTERS, Dot, GroupMap
+from screens.goals.group_map import LETTERS, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
-from screens.goals.merge_tree_screen import GoalTreeScreen
 from screens.goals.run_form import GOAL_TEXTS, GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.exporting import ask_export, copy
@@ -103,7 +102,6 @@ class GoalsScreen(DecisionScreen):
         Binding("U", "redo", "Redo", show=False),
         Binding("M", "map", "Map", tooltip="The map alone, or the list again"),
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
-        Binding("t", "merges", "Merges", tooltip="Which groups were made of which"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
         Binding("J", "judge", "Judge", tooltip="Triage of just this goal's conversations"),
         Binding("O", "outliers", "Outliers", tooltip="Conversations in no group", show=False),
@@ -122,8 +120,9 @@ class GoalsScreen(DecisionScreen):
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self.goals = services.goals
-        self.clustering: ClusteringRow | None = None
+        self.goals, self.review = services.goals, services.merge_review
+        self.goal_runs, self.runner = services.goal_stages(), services.runner
+        self.clustering: ClusteringSummary | None = None
         self.groups: Sequence[GoalGroup] = ()
         self.sort = ("size", True)
         self.filter = Filter()
@@ -160,7 +159,7 @@ class GoalsScreen(DecisionScreen):
 
         score_sets = self.services.score_sets
 
-        def read() -> tuple[ClusteringRow | None, list[GoalGroup], str]:
+        def read() -> tuple[ClusteringSummary | None, list[GoalGroup], str]:
             shown = goals.shown()
             groups = [] if shown is None else goals.groups(wanted)
             return shown, groups, score_sets.name_in_force()
@@ -173,7 +172,7 @@ class GoalsScreen(DecisionScreen):
 
         self.in_background(read, lambda found: self._show(*found), group="goals", failed=failed)
 
-    def _show(self, shown: ClusteringRow | None, groups: list[GoalGroup], scores: str) -> None:
+    def _show(self, shown: ClusteringSummary | None, groups: list[GoalGroup], scores: str) -> None:
         self._scores = scores
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
@@ -230,7 +229,7 @@ class GoalsScreen(DecisionScreen):
     def _show_map(self, points: list[MapPoint]) -> None:
         largest = sorted(self.groups, key=lambda group: -group.size)[: len(LETTERS)]
         names = [(group.id, label_of(group)) for group in largest]
-        self.query_one(GroupMap).show([Dot(p.x, p.y, p.group) for p in points], names)
+        self.query_one(GroupMap).show(points, names)
 
     def on_row_table_highlighted(self) -> None:
         """Shows the group under the cursor."""
@@ -334,11 +333,6 @@ class GoalsScreen(DecisionScreen):
         """On the map the arrow keys go through the groups."""
         self.table.action_move(message.by)
 
-    def action_merges(self) -> None:
-        """Opens the tree of merges."""
-        if self._is_clustered():
-            self.app.push_screen(GoalTreeScreen(self.services, self.feed, self.MODE))
-
     def action_drift(self) -> None:
         """Opens the drift of the shares."""
         if self._is_clustered():
@@ -351,9 +345,9 @@ class GoalsScreen(DecisionScreen):
             if number is not None and self.may_write():
                 self.write(lambda: self.goals.show(number))
 
-        def ask(found: list[ClusteringRow]) -> None:
-            now = self.clustering.id if self.clustering is not None else None
-            choices = [(row.id, clustering_line(row)) for row in found]
+        def ask(found: list[ClusteringSummary]) -> None:
+            now = self.clustering.clustering.id if self.clustering is not None else None
+            choices = [(row.clustering.id, clustering_line(row)) for row in found]
             self.app.push_screen(ChoiceDialog("Clustering", choices, now), chosen)
 
         if self._is_clustered():
@@ -403,7 +397,7 @@ class GoalsScreen(DecisionScreen):
             return
 
         def rename(label: str) -> None:
-            self.write(lambda: self.goals.rename(group.id, label))
+            self.write(lambda: self.review.rename(group.id, label))
 
         ask_label(self, "Label", group, rename)
 
@@ -412,13 +406,13 @@ class GoalsScreen(DecisionScreen):
         group = self._chosen()
         if group is None or not self.may_write():
             return
-        self.write(lambda: self.goals.pin(group.id, on=not group.pinned))
+        self.write(lambda: self.review.pin(group.id, on=not group.pinned))
 
     def action_split(self) -> None:
         """Splits the group under the cursor, after a preview of the parts."""
         group = self._chosen()
         if group is not None and self.may_write():
-            split_group(self, self.goals, group, self.write)
+            split_group(self, self.review, group, self.write)
 
     def action_split_proposals(self) -> None:
         """Lists the groups that seem to hold several goals; the one that is chosen is split after a preview."""
@@ -426,7 +420,7 @@ class GoalsScreen(DecisionScreen):
             return
 
         def read() -> tuple[list[SplitProposal], list[GoalGroup]]:
-            return self.goals.split_proposals(), self.goals.groups()
+            return self.review.split_proposals(), self.goals.groups()
 
         def ask(found: tuple[list[SplitProposal], list[GoalGroup]]) -> None:
             proposals, groups = found
@@ -434,7 +428,7 @@ class GoalsScreen(DecisionScreen):
 
             def chosen(group: str | None) -> None:
                 if group is not None:
-                    split_group(self, self.goals, by_id[group], self.write)
+                    split_group(self, self.review, by_id[group], self.write)
 
             if not proposals:
                 self.notify("No group seems to hold several goals.", markup=False)
@@ -453,14 +447,14 @@ class GoalsScreen(DecisionScreen):
 
         def read(other: str | None) -> None:
             if other:
-                self.in_background(lambda: self.goals.pair(group.id, other), ask, group="pair")
+                self.in_background(lambda: self.review.pair(group.id, other), ask, group="pair")
 
         def ask(proposal: Proposal) -> None:
             self.app.push_screen(MergeDialog(proposal), partial(merge, proposal))
 
         def merge(proposal: Proposal, label: str | None) -> None:
             if label is not None:
-                self.write(lambda: self.goals.merge(proposal, label), self._merged)
+                self.write(lambda: self.review.merge(proposal, label), self._merged)
 
         others = [other for other in self.groups if other.id != group.id]
         title = f"Merge “{label_of(group, 40)}” with"
@@ -478,21 +472,20 @@ class GoalsScreen(DecisionScreen):
 
         def chosen(request: ClusteringRequest | None) -> None:
             if request is not None:
-                self._start(lambda: self.goals.start(request))
+                self._start(lambda: self.runner.start(self.goal_runs.cluster(request)))
 
-        self.app.push_screen(GoalRunForm(self.goals, self.clustering), chosen)
+        form = GoalRunForm(self.goal_runs.estimate, self.clustering)
+        self.app.push_screen(form, chosen)
 
     def action_assign(self) -> None:
         """Assigns conversations that were imported after the clustering to the groups."""
-        self._start_on_clustering(self.goals.start_assign)
+        if self._is_clustered() and self.may_write():
+            self._start(lambda: self.runner.start(self.goal_runs.assign()))
 
     def action_stability(self) -> None:
         """Measures the stability of the clusters by resampling."""
-        self._start_on_clustering(self.goals.start_stability)
-
-    def _start_on_clustering(self, start: Callable[[], int]) -> None:
         if self._is_clustered() and self.may_write():
-            self._start(start)
+            self._start(lambda: self.runner.start([self.goal_runs.stability()]))
 
     # Export
 
@@ -514,21 +507,23 @@ class GoalsScreen(DecisionScreen):
             ask_export(self, "Export", EXPORT_KINDS, None)
 
 
-def clustering_line(row: ClusteringRow) -> str:
+def clustering_line(row: ClusteringSummary) -> str:
     """Returns when a clustering was made, with which settings, and its number of groups."""
+    made = row.clustering
     return one_line(
-        f"{date_and_minute(row.created_at)} · {row.text} · {row.embedder} · k {row.k}"
-        f" · seed {row.seed} · {number_format.counted(row.groups, 'group')}"
+        f"{date_and_minute(made.created_at)} · {made.text} · {made.embedder} · k {made.k}"
+        f" · seed {made.seed} · {number_format.counted(row.groups, 'group')}"
     )
 
 
 def summary_content(
-    shown: ClusteringRow, groups: Sequence[GoalGroup], *, filtered: bool = False
+    shown: ClusteringSummary, groups: Sequence[GoalGroup], *, filtered: bool = False
 ) -> Content:
     """Returns the number of groups, the conversations in none, how many groups are unstable, the settings; where a
     filter leaves conversations out, how many are in the groups.
     """
-    count = sum(group.size for group in groups) if filtered else shown.conversations
+    made = shown.clustering
+    count = sum(group.size for group in groups) if filtered else made.conversations
     parts: list[Content | tuple[str, str] | str] = [
         (number_format.counted(len(groups), "goal"), "bold"),
         f" of {number_format.counted(count, 'conversation')}",
@@ -538,9 +533,9 @@ def summary_content(
     outside = [
         text
         for number, text in (
-            (shown.outliers, number_format.counted(shown.outliers, "outlier")),
+            (made.outliers, number_format.counted(made.outliers, "outlier")),
             (shown.novel, f"{shown.novel:,} assigned to no group"),
-            (shown.without, f"{shown.without:,} without a text"),
+            (made.without, f"{made.without:,} without a text"),
         )
         if number
     ]
@@ -554,6 +549,6 @@ def summary_content(
             if unstable
             else (" · all stable", "$tone-muted")
         )
-    text, embedder = GOAL_TEXTS[shown.text].name, one_line(shown.embedder, 30)
-    parts.append((f" · {text} · {embedder} · k {shown.k} · seed {shown.seed}", "$tone-muted"))
+    text, embedder = GOAL_TEXTS[made.text].name, one_line(made.embedder, 30)
+    parts.append((f" · {text} · {embedder} · k {made.k} · seed {made.seed}", "$tone-muted"))
     return Content.assemble(*parts)

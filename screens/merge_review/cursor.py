@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from engine.base.errors import UsageError
 from engine.goals.records import (
-    ClusteringRow,
+    ClusteringSummary,
     GoalDecision,
     MemberRow,
     Pair,
     Proposal,
     ReviewProgress,
 )
-from engine.goals.service.service import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from screens.widgets.groups import folded
 
 AHEAD = 3
@@ -57,7 +57,7 @@ class ReviewSnapshot:
         recent: The latest decisions, newest first.
     """
 
-    clustering: ClusteringRow | None = None
+    clustering: ClusteringSummary | None = None
     progress: ReviewProgress | None = None
     front: ShownProposal | None = None
     ahead: tuple[ShownProposal, ...] = ()
@@ -112,7 +112,9 @@ class ReviewCursor:
             self.decide(merged=False)
 
 
-def read_review(goals: GoalService, skipped: Sequence[Pair], wanted: Pair | None) -> ReviewSnapshot:
+def read_review(
+    review: MergeReviewService, skipped: Sequence[Pair], wanted: Pair | None
+) -> ReviewSnapshot:
     """Reads the merge desk.
 
     Args:
@@ -120,16 +122,17 @@ def read_review(goals: GoalService, skipped: Sequence[Pair], wanted: Pair | None
         wanted: The pair to put in front, as long as both of its groups exist; the largest part takes the place of a
             group that was split.
     """
+    goals = review.goals
     clustering = goals.shown()
     if clustering is None:
         return ReviewSnapshot()
     again = False
-    proposal = _proposal_of(goals, wanted)
+    proposal = _proposal_of(review, wanted)
     if proposal is None:
-        proposal = goals.proposal(skipped)
+        proposal = review.proposal(skipped)
         if proposal is None and skipped:
             again, skipped = True, ()
-            proposal = goals.proposal(())
+            proposal = review.proposal(())
     members: dict[str, SideMembers] = {}
     found: list[ShownProposal] = []
     left_out = list(skipped)
@@ -142,25 +145,25 @@ def read_review(goals: GoalService, skipped: Sequence[Pair], wanted: Pair | None
                 )
         found.append(ShownProposal(proposal, members[proposal.a.id], members[proposal.b.id]))
         left_out.append(proposal.pair)
-        proposal = goals.proposal(left_out)
+        proposal = review.proposal(left_out)
     return ReviewSnapshot(
         clustering,
-        goals.progress(),
+        review.progress(),
         found[0] if found else None,
         tuple(found[1:]),
         again and bool(found),
-        tuple(folded(goals.history())[:RECENT]),
+        tuple(folded(review.history())[:RECENT]),
     )
 
 
-def _proposal_of(goals: GoalService, pair: Pair | None) -> Proposal | None:
+def _proposal_of(review: MergeReviewService, pair: Pair | None) -> Proposal | None:
     """Returns the proposal of a pair, with the largest part in place of a group that was split; None where a group no
     longer exists.
     """
     if pair is None:
         return None
-    a, b = (goals.largest_part(key) for key in pair)
+    a, b = (review.largest_part(key) for key in pair)
     try:
-        return goals.pair(a, b)
+        return review.pair(a, b)
     except UsageError:
         return None

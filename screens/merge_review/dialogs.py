@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import LIKELY, GoalGroup, MemberRow, Pair, Proposal, SettleCandidate
-from engine.goals.service.service import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from screens.shell.dialogs import ChoiceDialog, Dialog, TextDialog, hint_line
 from screens.shell.goal_dialogs import NO_GROUP, group_content, pick_group
 from screens.shell.run_form import refusal_content
@@ -50,9 +50,9 @@ class BulkDialog(Dialog[ListedPairs | None]):
     DOES: ClassVar[str]
     """What enter does."""
 
-    def __init__(self, goals: GoalService) -> None:
+    def __init__(self, review: MergeReviewService) -> None:
         super().__init__()
-        self._goals, self._probability = goals, self.FROM
+        self._review, self._probability = review, self.FROM
         self._pairs: Sequence[Proposal] = ()
 
     def listed(self, probability: float) -> Sequence[Proposal]:
@@ -142,7 +142,7 @@ class MergeAllDialog(BulkDialog):
 
     def listed(self, probability: float) -> Sequence[Proposal]:
         """Returns the pairs to merge, most probable first."""
-        return self._goals.above(probability)
+        return self._review.above(probability)
 
 
 class RefuseAllDialog(BulkDialog):
@@ -162,7 +162,7 @@ class RefuseAllDialog(BulkDialog):
 
     def listed(self, probability: float) -> Sequence[Proposal]:
         """Returns the pairs to refuse, most probable first, because those deserve a second look."""
-        return self._goals.below(probability)
+        return self._review.below(probability)
 
 
 def probability_from(text: str) -> float | None:
@@ -175,8 +175,8 @@ def probability_from(text: str) -> float | None:
     return value if 0 < value <= 1 else None
 
 
-class SettleDialog(Dialog[bool | None]):
-    """Lists the groups that conversations would move to; answers True when they shall move."""
+class SettleDialog(Dialog[Sequence[SettleCandidate] | None]):
+    """Lists the groups that conversations would move to; answers with the list when they shall move."""
 
     PLACE = "settle"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -184,10 +184,10 @@ class SettleDialog(Dialog[bool | None]):
         Binding("escape", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, goals: GoalService) -> None:
+    def __init__(self, review: MergeReviewService) -> None:
         super().__init__()
-        self._goals = goals
-        self._any = False
+        self._review = review
+        self._candidates: Sequence[SettleCandidate] = ()
 
     def compose(self) -> ComposeResult:
         """Yields what would move, the groups, the keys."""
@@ -206,14 +206,14 @@ class SettleDialog(Dialog[bool | None]):
         )
         background(
             self,
-            self._goals.settle_preview,
+            self._review.settle_preview,
             self._list,
             lambda error: self._show_count(refusal_content(error)),
             group="listed",
         )
 
     def _list(self, targets: Sequence[SettleCandidate]) -> None:
-        self._any = bool(targets)
+        self._candidates = targets
         if not targets:
             self._show_count(
                 Content.styled(
@@ -237,8 +237,8 @@ class SettleDialog(Dialog[bool | None]):
 
     def action_accept(self) -> None:
         """Answers if there is something to move."""
-        if self._any:
-            self.dismiss(True)
+        if self._candidates:
+            self.dismiss(self._candidates)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click on a group decides nothing."""

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.goals.records import ClusteringRow, GoalDecision, MergeOrder, ReviewProgress
+from engine.goals.records import ClusteringSummary, GoalDecision, MergeOrder, ReviewProgress
 from screens.widgets.empty_state import CLUSTER, EmptyState
 from screens.widgets.formatting import format_agreement
 from screens.widgets.groups import GLYPHS, Piece, decision_text
@@ -101,7 +101,7 @@ def recent_content(decisions: Sequence[GoalDecision]) -> Content:
     return Content("\n").join(lines)
 
 
-def empty_state(shown: ClusteringRow | None, progress: ReviewProgress | None) -> EmptyState:
+def empty_state(shown: ClusteringSummary | None, progress: ReviewProgress | None) -> EmptyState:
     """Returns why there is no proposal, and what to do."""
     if shown is None or progress is None:
         return replace(

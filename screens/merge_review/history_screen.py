@@ -92,10 +92,10 @@ class MergeHistoryScreen(DecisionScreen):
 
     def refresh_data(self) -> None:
         """Reads the decisions and the groups again."""
-        goals = self.services.goals
+        goals, review = self.services.goals, self.services.merge_review
 
         def read() -> tuple[list[GoalDecision], list[GoalGroup], dict[str, int]]:
-            decisions, groups = folded(goals.history()), goals.groups()
+            decisions, groups = folded(review.history()), goals.groups()
             sizes = {group.id: group.size for group in groups}
             involved = {name for given in decisions for name in (*given.sides, *given.made)}
             for name in involved - sizes.keys():

@@ -15,13 +15,14 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.goals.records import (
-    ClusteringRow,
+    ClusteringSummary,
     GoalDecision,
     GoalGroup,
     MergeOrder,
     Pair,
     Proposal,
     ReviewProgress,
+    SettleCandidate,
 )
 from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
@@ -98,10 +99,10 @@ class MergeDeskScreen(DecisionScreen):
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self.goals = services.goals
+        self.review = services.merge_review
         self.cursor = ReviewCursor()
         self.progress: ReviewProgress | None = None
-        self._clustering: ClusteringRow | None = None
+        self._clustering: ClusteringSummary | None = None
         self._recent: tuple[GoalDecision, ...] = ()
         self._unwritten = 0
         self._wanted: Pair | None = None
@@ -148,7 +149,7 @@ class MergeDeskScreen(DecisionScreen):
             self.show_error(error)
 
         self.in_background(
-            lambda: read_review(self.goals, skipped, asked), arrived, group="desk", failed=failed
+            lambda: read_review(self.review, skipped, asked), arrived, group="desk", failed=failed
         )
 
     def write(
@@ -256,17 +257,17 @@ class MergeDeskScreen(DecisionScreen):
 
         def merge(proposal: Proposal) -> Callable[[], GoalDecision]:
             label = own if own is not None else proposed_label(proposal)
-            return partial(self.goals.merge, proposal, label)
+            return partial(self.review.merge, proposal, label)
 
         self._decide(merge, merged=True)
 
     def action_apart(self) -> None:
         """Refuses the pair."""
-        self._decide(lambda shown: partial(self.goals.apart, shown), merged=False)
+        self._decide(lambda shown: partial(self.review.apart, shown), merged=False)
 
     def action_never(self) -> None:
         """Refuses the pair for later clusterings too."""
-        self._decide(lambda shown: partial(self.goals.apart, shown, never=True), merged=False)
+        self._decide(lambda shown: partial(self.review.apart, shown, never=True), merged=False)
 
     def action_skip(self) -> None:
         """Goes on without a decision."""
@@ -297,11 +298,11 @@ class MergeDeskScreen(DecisionScreen):
 
     def action_accept(self) -> None:
         """Lists the pairs above a probability, to merge them all."""
-        self._decide_all(MergeAllDialog, self.goals.merge_all, "Merged")
+        self._decide_all(MergeAllDialog, self.review.merge_all, "Merged")
 
     def action_refuse(self) -> None:
         """Lists the pairs below a probability, to refuse them all."""
-        self._decide_all(RefuseAllDialog, self.goals.refuse_all, "Refused")
+        self._decide_all(RefuseAllDialog, self.review.refuse_all, "Refused")
 
     def _decide_all(
         self,
@@ -323,24 +324,24 @@ class MergeDeskScreen(DecisionScreen):
                     ),
                 )
 
-        self.app.push_screen(dialog(self.goals), chosen)
+        self.app.push_screen(dialog(self.review), chosen)
 
     def action_settle(self) -> None:
         """Lists the groups that conversations would move to by their nearest neighbours, and moves them."""
         if not self.may_write():
             return
 
-        def chosen(agreed: bool | None) -> None:
-            if agreed:
+        def chosen(candidates: Sequence[SettleCandidate] | None) -> None:
+            if candidates:
                 self.write(
-                    self.goals.settle,
+                    lambda: self.review.settle(candidates),
                     lambda count: self.notify(
                         f"Moved {number_format.counted(count, 'conversation')}; u undoes all of it.",
                         markup=False,
                     ),
                 )
 
-        self.app.push_screen(SettleDialog(self.goals), chosen)
+        self.app.push_screen(SettleDialog(self.review), chosen)
 
     # Undo and redo
 
@@ -375,7 +376,7 @@ class MergeDeskScreen(DecisionScreen):
 
         def ask(group: GoalGroup) -> None:
             def rename(label: str) -> None:
-                self.write(lambda: self.goals.rename(group.id, label))
+                self.write(lambda: self.review.rename(group.id, label))
 
             ask_label(self, "Rename", group, rename)
 
@@ -389,7 +390,7 @@ class MergeDeskScreen(DecisionScreen):
             effect = "is not proposed any more, and keeps its label" if on else "is proposed again"
             self.cursor.decide(merged=False)
             self.write(
-                lambda: self.goals.pin(group.id, on=on),
+                lambda: self.review.pin(group.id, on=on),
                 lambda _: self.notify(f"{label_of(group, 60)} {effect}.", markup=False),
             )
 
@@ -397,7 +398,9 @@ class MergeDeskScreen(DecisionScreen):
 
     def action_split(self) -> None:
         """Splits one of the two, after a preview of the parts."""
-        self._on_side("Split which", lambda group: split_group(self, self.goals, group, self.write))
+        self._on_side(
+            "Split which", lambda group: split_group(self, self.review, group, self.write)
+        )
 
     def action_move(self) -> None:
         """Moves one of the members that are shown to another group."""
@@ -406,7 +409,7 @@ class MergeDeskScreen(DecisionScreen):
         members = [member for pane in self.query(SidePane) for member in pane.shown]
 
         def move(conversation: int, group: str) -> None:
-            self.write(lambda: self.goals.move([conversation], group or None))
+            self.write(lambda: self.review.move([conversation], group or None))
 
         ask_move(self, members, move)
 
@@ -424,7 +427,7 @@ class MergeDeskScreen(DecisionScreen):
 
         def choose(order: MergeOrder) -> None:
             self.cursor.put(None)
-            self.write(lambda: self.goals.set_order(order))
+            self.write(lambda: self.review.set_order(order))
 
         ask_which_first(self, formatting.ORDERS, self.progress.order, choose)
 
@@ -435,7 +438,7 @@ class MergeDeskScreen(DecisionScreen):
 
         def choose(similarity: float) -> None:
             self.cursor.put(None)
-            self.write(lambda: self.goals.set_least_similarity(similarity))
+            self.write(lambda: self.review.set_least_similarity(similarity))
 
         ask_least_similarity(self, self.progress.least_similarity, choose)
 
@@ -448,7 +451,7 @@ class MergeDeskScreen(DecisionScreen):
             state = "The model was asked about every pair." if job is None else "Asking the model."
             self.notify(state, markup=False)
 
-        self.in_background(self.goals.start_asking, started, group="ask")
+        self.in_background(self.review.start_asking, started, group="ask")
 
     # Other screens
 

@@ -9,16 +9,17 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.model.service.records import (
+from engine.model.records import (
     WORKS,
     Fact,
-    HubFileRow,
+    HubFile,
+    HubModel,
     HubPage,
-    HubRow,
     ModelRow,
     PullRow,
     PullState,
-    Recommendation,
+    Recommended,
+    RecommendedSet,
     Work,
 )
 from screens.widgets.formatting import Look, facts_table
@@ -188,22 +189,22 @@ def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Co
     return Content.assemble(*parts)
 
 
-def recommended_content(row: Recommendation) -> Content:
-    """Returns a recommended model in one line."""
+def recommended_content(models: RecommendedSet, model: Recommended) -> Content:
+    """Returns a recommended model of a set in one line."""
     return Content.assemble(
-        (f"{row.memory / 1e9:>3.0f} GB ", "bold $tone-accent" if row.here else "$tone-muted"),
-        f"{one_line(row.role, 9):<9} {one_line(row.repository, 38):<38}",
-        (f" {row.size / 1e9:>5.1f} GB", "$tone-muted"),
+        (f"{models.memory / 1e9:>3.0f} GB ", "bold $tone-accent" if models.here else "$tone-muted"),
+        f"{one_line(model.role, 9):<9} {one_line(model.repository, 38):<38}",
+        (f" {model.size / 1e9:>5.1f} GB", "$tone-muted"),
     )
 
 
-def note_content(row: Recommendation) -> Content:
+def note_content(model: Recommended) -> Content:
     """Returns why a model is recommended."""
-    text = f"license {one_line(row.licence, 40)}. {one_line(row.note, 200)}"
+    text = f"license {one_line(model.licence, 40)}. {one_line(model.note, 200)}"
     return Content.styled(text, "$tone-muted")
 
 
-def found_content(row: HubRow) -> Content:
+def found_content(row: HubModel) -> Content:
     """Returns a repository that was found in one line."""
     return Content.assemble(
         f"{one_line(row.name, 42):<42}",
@@ -213,35 +214,36 @@ def found_content(row: HubRow) -> Content:
     )
 
 
-def file_content(row: HubFileRow) -> Content:
+def file_content(file: HubFile, fits: bool | None) -> Content:
     """Returns a file of a repository in one line."""
-    parts = f"  {row.parts} parts" if row.parts > 1 else ""
-    large = "  too large" if row.fits is False else ""
-    name = one_line(row.name, 1_000)
+    parts = f"  {len(file.parts)} parts" if len(file.parts) > 1 else ""
+    large = "  too large" if fits is False else ""
+    name = one_line(file.name, 1_000)
     # The files of a repository differ at the end of their names.
     name = name if len(name) <= FILE_CHARACTERS else f"…{name[1 - FILE_CHARACTERS :]}"
     return Content.assemble(
         f"{name:<{FILE_CHARACTERS}}",
-        (f" {number_format.size(row.size):>9}{parts}", "$tone-muted"),
+        (f" {number_format.size(file.size):>9}{parts}", "$tone-muted"),
         (large, "$tone-borderline"),
     )
 
 
 def page_content(page: HubPage) -> Content:
     """Returns the facts about a repository."""
+    repository = page.repository
     lines = [
         Content.assemble(
             ("license ", "$tone-muted"),
-            one_line(page.licence, 24) or "unknown",
-            (f" · commit {one_line(page.revision[:8])}", "$tone-muted"),
+            one_line(repository.licence, 24) or "unknown",
+            (f" · commit {one_line(repository.revision[:8])}", "$tone-muted"),
             (f" · {number_format.size(page.room)} free here", "$tone-muted"),
         )
     ]
-    if page.gated:
+    if repository.gated:
         text = "gated: its owners give access to those who accept their terms"
         lines.append(Content.styled(text, "$tone-borderline"))
-    if page.left_out:
-        lines.append(Content.styled(f"{page.left_out} more cannot be pulled", "$tone-muted"))
+    if repository.left_out:
+        lines.append(Content.styled(f"{repository.left_out} more cannot be pulled", "$tone-muted"))
     lines.append(Content.styled(one_line(page.page, 200), "$tone-muted"))
     return Content("\n").join(lines)
 

@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.model.service.records import HubPage, HubRow, Recommendation
+from engine.model.records import HubModel, HubPage, RecommendedSet
 from engine.model.service.service import ModelService
 from screens.models import formatting as words
 from screens.shell.dialogs import Dialog, hint_line
@@ -99,7 +99,8 @@ class HubDialog(Dialog[HubRequest | None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Opens a repository; chooses a file."""
         if self._page is not None:
-            self.dismiss(HubRequest(self._page.name, self._page.files[event.option_index].name))
+            repository = self._page.repository
+            self.dismiss(HubRequest(repository.name, repository.files[event.option_index].name))
         else:
             self._look_at(self._places[event.option_index])
 
@@ -118,14 +119,17 @@ class HubDialog(Dialog[HubRequest | None]):
 
     # Display
 
-    def _show_recommended(self, rows: Sequence[Recommendation]) -> None:
-        places = [_Place(row.repository, row.file, words.note_content(row)) for row in rows]
+    def _show_recommended(self, sets: Sequence[RecommendedSet]) -> None:
+        rows = [(models, model) for models in sets for model in models.models]
+        places = [
+            _Place(model.repository, model.file, words.note_content(model)) for _, model in rows
+        ]
         heading = "Recommended models by memory; those for this machine are highlighted. The hub was not asked."
-        self._list(places, [words.recommended_content(row) for row in rows], heading)
-        here = next((nth for nth, row in enumerate(rows) if row.here), 0)
+        self._list(places, [words.recommended_content(*row) for row in rows], heading)
+        here = next((nth for nth, (models, _) in enumerate(rows) if models.here), 0)
         self.query_one(Choices).highlighted = here if rows else None
 
-    def _show_found(self, rows: Sequence[HubRow]) -> None:
+    def _show_found(self, rows: Sequence[HubModel]) -> None:
         places = [_Place(row.name) for row in rows]
         heading = (
             f"{len(rows)} with GGUF files, most downloaded first" if rows else "Nothing was found."
@@ -140,12 +144,13 @@ class HubDialog(Dialog[HubRequest | None]):
 
     def _show_page(self, page: HubPage, piece: str) -> None:
         self._page = page
-        self._fill([words.file_content(file) for file in page.files])
-        meant = [nth for nth, file in enumerate(page.files) if piece.lower() in file.name.lower()]
-        if page.files:
+        files = page.repository.files
+        self._fill([words.file_content(file, page.fits(file)) for file in files])
+        meant = [nth for nth, file in enumerate(files) if piece.lower() in file.name.lower()]
+        if files:
             self.query_one(Choices).highlighted = meant[0] if meant else 0
-        title = Content.styled(one_line(page.name, 80), "bold")
-        self._show_status(title if page.files else Content.assemble(title, " has no file to pull."))
+        title = Content.styled(one_line(page.repository.name, 80), "bold")
+        self._show_status(title if files else Content.assemble(title, " has no file to pull."))
         self.query_one("#about", Static).update(words.page_content(page))
 
     def _fill(self, lines: Sequence[Content]) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.model.service.records import Fact, ModelRow, PullRow, Work
+from engine.model.records import Fact, ModelRow, PullRow, Work
 from engine.opener.open_project import OpenProject
 from screens.models import formatting as words
 from screens.models.formatting import Item, model_columns

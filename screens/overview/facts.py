@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
+from engine.base.conversation import Verdict
 from engine.base.errors import FilterError
-from engine.base.outcomes import Verdict
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.imports import badly_read
+from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
-from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
+from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement, CalibrationReport
+from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
@@ -28,7 +28,7 @@ from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
-MOST_PARTS = 24
+MAX_PARTS = 24
 """Most parts that are counted; each count takes a second on a million conversations."""
 
 
@@ -87,14 +87,14 @@ class Part:
 
 
 def load_parts(services: OpenProject) -> list[Part]:
-    """Returns the saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
+    """Returns the saved filters and, where there are several, the sources, at most `MAX_PARTS`; one count for each."""
     filters = [(name, _saved(text)) for name, text in services.saved.filters().items()]
     sources = services.conversations.sources()
     if len(sources) > 1:
         filters += [(name, Filter().with_choice("source", name)) for name in sources]
     return [
         Part(name, filter, services.conversations.counts(ListQuery(filter)))
-        for name, filter in filters[:MOST_PARTS]
+        for name, filter in filters[:MAX_PARTS]
         if filter is not None
     ]
 
@@ -161,6 +161,7 @@ _DIFFERS = {
     "scores": "two sets of scores differ",
     "people": "people disagree",
 }
+"""How the figures name each kind of disagreement."""
 
 
 def _bin(index: int, count: int) -> Figure:
@@ -172,10 +173,11 @@ def _bin(index: int, count: int) -> Figure:
 
 
 def _only(field: str, value: str) -> Filter:
+    """Returns the filter of the conversations with one value of a field."""
     return Filter().with_choice(field, value)
 
 
-MOST_GOALS = 40
+MAX_GOALS = 40
 """Most goals that are listed on the card."""
 
 
@@ -183,7 +185,7 @@ MOST_GOALS = 40
 class GoalsOverview:
     """The clustering that is shown, its groups, and the goal that does worst."""
 
-    shown: ClusteringRow | None = None
+    shown: ClusteringSummary | None = None
     groups: Sequence[GoalGroup] = ()
     lowest: LowestGoal | None = None
 
@@ -277,12 +279,15 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
         parts.append(
             (f" · stability {number_format.probability(sum(known) / len(known))}", "$tone-muted")
         )
-    if goals.shown.outliers:
+    if goals.shown.clustering.outliers:
         parts.append(
-            (f" · {number_format.counted(goals.shown.outliers, 'outlier')}", "$tone-muted")
+            (
+                f" · {number_format.counted(goals.shown.clustering.outliers, 'outlier')}",
+                "$tone-muted",
+            )
         )
     most = max((group.share for group in goals.groups), default=0.0)
-    for group in goals.groups[:MOST_GOALS]:
+    for group in goals.groups[:MAX_GOALS]:
         parts += [
             ("\n" + number_format.bar(group.share / most if most else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base import number_format
-from engine.base.interval import Interval
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.completeness.records import ScoreSet
 from engine.goals.records import LowestGoal
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
-from engine.questions.records.calibration import MIN_VERDICTS, Proposal
+from engine.questions.records import MIN_VERDICTS, Proposal
 from screens.widgets.jobs import stage_name, work_of
 
 Kind = Literal[
@@ -168,6 +168,7 @@ def _all_steps(now: ProjectProgress) -> Iterator[Step]:
 
 
 def _import(counts: Counts) -> Step:
+    """Returns the step of importing conversations."""
     if not counts.conversations:
         return Step("import", "Import conversations: a file or a folder")
     number = number_format.counted(counts.conversations, "conversation")
@@ -175,6 +176,7 @@ def _import(counts: Counts) -> Step:
 
 
 def _score(now: ProjectProgress) -> Iterator[Step]:
+    """Yields the step of scoring, with its cost."""
     unscored, cost = now.counts.unscored, now.to_score
     number = number_format.counted(unscored, "conversation")
     if not now.counts.conversations:
@@ -210,6 +212,7 @@ def _check(now: ProjectProgress) -> Step:
 
 
 def _verdict_time(now: ProjectProgress, verdicts: int) -> str:
+    """Returns the time that so many verdicts take, in words."""
     seconds = 3600 / now.per_hour if now.per_hour else SECONDS_A_VERDICT
     return "about " + number_format.duration(verdicts * seconds)
 
@@ -248,6 +251,7 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
 
 
 def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
+    """Yields the steps of looking at the goal that does worst, and of triage in it."""
     share = f"“{one_line(goal.label, 28)}”, {goal.complete:,} of {goal.scored:,} complete"
     if goal.complete == goal.scored:
         yield Step("lowest", "Lowest goal: in every goal all are complete", done=True)
@@ -292,6 +296,7 @@ def tightened(width: float, verdicts: int, more: int) -> float:
 
 
 def _adapt(now: ProjectProgress) -> Step:
+    """Returns the step of training an adapter."""
     if now.adapted:
         return Step("adapt", f"Adapt: {now.adapted} is trained", done=True)
     if now.adapted == "":
@@ -303,6 +308,7 @@ def _adapt(now: ProjectProgress) -> Step:
 
 
 def _compare(now: ProjectProgress) -> Step:
+    """Returns the step of comparing sets of scores."""
     if now.compared:
         return Step("compare", f"Compare: {now.sets} sets of scores, looked at", done=True)
     if now.sets < 2:
@@ -320,6 +326,7 @@ def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
 
 
 def _resume(run: RunRow) -> Step:
+    """Returns the step of resuming an interrupted run."""
     of = f" of {run.total:,}" if run.total is not None else ""
     progress = f" at {run.done:,}{of}" if run.done else ""
     title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted{progress}"

@@ -20,11 +20,12 @@ from engine.base.text import one_line
 from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
+from engine.conversations.import_request import ImportRequest
 from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
-from engine.questions.records.calibration import CalibrationReport
+from engine.questions.records import CalibrationReport
 from screens.overview.facts import (
     GoalsOverview,
     Overview,
@@ -69,6 +70,8 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("assignments", "conversations, with their goals"),
     ("proposals", "probabilities of success and of tags, fitted to yours"),
 )
+"""What can be exported, with what it holds."""
+
 REPORT_LACKS: dict[Kind, str] = {
     "import": "there is nothing to report yet",
     "score": "the report cannot say yet how many are complete",
@@ -184,6 +187,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def _show(self, overview: Overview) -> None:
+        """Shows what was read, and reads the parts that take longer."""
         self._found = overview
         self.set_class(bool(overview.shared), "-shared")
         self._show_cards()
@@ -219,6 +223,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def _show_report(self, report: CalibrationReport | None) -> None:
+        """Shows the corrected rate; None stands for a project without verdicts."""
         self._report = report
         self.query_one("#corrected-text", Static).update(corrected_content(report))
         self._show_steps()
@@ -254,7 +259,9 @@ class OverviewScreen(WorkbenchScreen[None]):
             self._show_steps()
 
         # The merge probabilities take longer than all the rest.
-        self.in_background(lambda: self.services.goals.progress(), counted, group="proposals")
+        self.in_background(
+            lambda: self.services.merge_review.progress(), counted, group="proposals"
+        )
 
     def _load_trees(self) -> None:
         """Reads the trees, and not again while a job keeps changing them."""
@@ -302,10 +309,12 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.call_after_refresh(self._load_parts)
 
     def _failed(self, error: WorkbenchError) -> None:
+        """Shows an error; the next call may read again."""
         self._read_on()
         self.show_error(error)
 
     def _read_on(self) -> None:
+        """Reads again if that was asked for meanwhile."""
         self._reading = False
         if self._read_again:
             self._read_again = False
@@ -341,6 +350,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         return frozenset("scoring" if work == "tune" else work for work in works)
 
     def _show_steps(self) -> None:
+        """Lists the steps anew where they changed, and keeps the cursor on its step."""
         overview = self._found
         if overview is None:
             return
@@ -391,6 +401,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._do(self._steps[event.option_index])
 
     def _do(self, step: Step) -> None:
+        """Does a step, or says what it waits for."""
         if step.after:
             self.notify(f"{step.title}: {step.after}.", markup=False)
         elif step.kind == "import":
@@ -475,7 +486,11 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         def import_mapped(path: str, form: str) -> None:
             if self.may_write():
-                self._start(lambda: self.services.jobs.start_import([path], form, replace=True))
+                self._start(
+                    lambda: self.services.jobs.start_import(
+                        [path], ImportRequest(form, replace=True)
+                    )
+                )
 
         from screens.shell.reading_dialogs import SourcesDialog
 
@@ -552,7 +567,7 @@ def _lowest_key(goals: GoalsOverview) -> str:
     """Names the goal that does worst in this clustering; empty without one."""
     if goals.shown is None or goals.lowest is None:
         return ""
-    return f"lowest {goals.shown.id} {goals.lowest.id}"
+    return f"lowest {goals.shown.clustering.id} {goals.lowest.id}"
 
 
 def _sets_key(sets: list[ScoreSet]) -> str:
@@ -561,11 +576,13 @@ def _sets_key(sets: list[ScoreSet]) -> str:
 
 
 def _better(overview: Overview) -> ScoreSet | None:
+    """Returns the set of scores that could be in force instead; None where there is none."""
     now = in_force(overview.sets)
     return None if now is None else reliability(now, overview.sets).better
 
 
 def _step_content(step: Step) -> Content:
+    """Returns a step as a line: its sign, its title, and the time or what stands in its way."""
     parts: list[tuple[str, str] | str] = []
     if step.done:
         parts += [("✓ ", "$tone-complete"), (step.title, "$tone-muted")]

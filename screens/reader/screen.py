@@ -14,7 +14,8 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import end_of_path, one_line
-from engine.completeness.records import CurvePoint, UndoneRequestMark
+from engine.completeness.records import CurvePoint
+from engine.completeness.requests import UndoneRequestMark
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from screens.reader.exporting import ProgramKind, copy_log, copy_message, open_in_program

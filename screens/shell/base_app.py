@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import IO, Any, TypeVar, cast
@@ -22,7 +22,9 @@ from textual.filter import LineFilter
 from textual.worker import WorkerFailed
 
 from engine.base.conversation import without_surrogates
-from engine.base.text import MAX_COMBINING_MARKS, display_safe
+from engine.base.text import MAX_COMBINING_MARKS, display_safe, one_line
+from screens.shell.app_interface import Shell
+from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES
 
 ResultT = TypeVar("ResultT")
 
@@ -32,10 +34,36 @@ class BaseApp(App[ResultT], inherit_bindings=False):
     values of variables: API keys and conversations may be among them, and people paste tracebacks into reports.
 
     Attributes:
+        shell: The settings that the app starts with.
         interrupted: Whether the app ends because a signal said so, or because its terminal is gone.
     """
 
     interrupted = False
+
+    def __init__(self, shell: Shell) -> None:
+        """Takes the theme and the keys of the shell."""
+        super().__init__()
+        self.animation_level = "none"
+        self.shell = shell
+        for theme in THEMES.values():
+            self.register_theme(theme)
+        self.theme = THEMES[shell.theme].name
+        self.set_keymap(shell.keymap)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Returns the tones, for themes that do not define them, and before a theme is set."""
+        return DARK_TONES if self.current_theme.dark else LIGHT_TONES
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Returns Textual's own filters, and the guard against control bytes."""
+        return [*super().get_line_filters(), CONTROL_GUARD]
+
+    def begin_session(self) -> None:
+        """Draws again when the program is continued, and notifies of problems in the keymap and preferences files. To
+        be called when the app is mounted."""
+        draw_when_continued(self)
+        for problem in self.shell.problems:
+            self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
 
     async def run_async(self, **options: Any) -> ResultT | None:
         """Runs the app until it ends; SIGTERM and SIGHUP end it as `ctrl+q` does."""
@@ -73,7 +101,7 @@ class BaseApp(App[ResultT], inherit_bindings=False):
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        """As Textual does it, but without the values of variables."""
+        """Writes the traceback as Textual does, but without the values of variables."""
         # imported where it is used: it brings the colouring of code, which no first frame needs
         import rich
         from rich.segment import Segments
@@ -180,6 +208,7 @@ CONTROL_GUARD = ControlGuard()
 
 
 def _suspect(text: str) -> bool:
+    """Returns whether a text has control characters, or more combining marks than it has cells for."""
     if not text.isprintable():
         return True
     return not text.isascii() and len(text) - cell_len(text) > MAX_COMBINING_MARKS

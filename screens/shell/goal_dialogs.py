@@ -28,7 +28,7 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.service.service import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.run_form import refusal_content
@@ -38,14 +38,14 @@ from screens.widgets.controls import Choices, LineInput
 from screens.widgets.groups import GLYPHS, decision_text, has_words, label_of, member_lines
 
 T = TypeVar("T")
-MOST_PARTS = 9
-"""Parts that a group can be split into at once."""
-MOST_LISTED = 500
-"""Groups that the picker lists."""
+MAX_PARTS = 9
+"""Most parts that a group can be split into at once."""
+MAX_GROUPS_LISTED = 500
+"""Most groups that the picker lists."""
 NO_GROUP = "no group (outliers)"
 """The line of a picker for conversations that are to be in no group."""
-PART_MEMBERS = 4
-"""Members that are shown of each part of a split."""
+MAX_MEMBERS_PER_PART = 4
+"""Most members that are shown of each part of a split."""
 
 
 class DecisionScreen(WorkbenchScreen[None]):
@@ -62,27 +62,30 @@ class DecisionScreen(WorkbenchScreen[None]):
 
     def action_undo(self) -> None:
         """Undoes the newest act."""
-        if self.may_write():
-            self.write(self.services.goals.undo, self._notify_undone)
+        self._write_and_notify(self.services.merge_review.undo, "undo", "Undone", self.undone)
 
     def action_redo(self) -> None:
         """Does again what the newest undo took back."""
+        self._write_and_notify(self.services.merge_review.redo, "redo", "Done again", self.redone)
+
+    def _write_and_notify(
+        self,
+        work: Callable[[], GoalDecision | None],
+        verb: str,
+        done: str,
+        then: Callable[[GoalDecision], None],
+    ) -> None:
+        """Undoes or redoes an act, and notifies of it; `verb` and `done` say so, `then` gets the decision."""
+
+        def notify(decision: GoalDecision | None) -> None:
+            if decision is None:
+                self.notify(f"There is nothing to {verb}.", markup=False)
+            else:
+                self.notify(f"{done}: {decision_text(decision)}.", markup=False)
+                then(decision)
+
         if self.may_write():
-            self.write(self.services.goals.redo, self._notify_redone)
-
-    def _notify_undone(self, decision: GoalDecision | None) -> None:
-        if decision is None:
-            self.notify("There is nothing to undo.", markup=False)
-        else:
-            self.notify(f"Undone: {decision_text(decision)}.", markup=False)
-            self.undone(decision)
-
-    def _notify_redone(self, decision: GoalDecision | None) -> None:
-        if decision is None:
-            self.notify("There is nothing to redo.", markup=False)
-        else:
-            self.notify(f"Done again: {decision_text(decision)}.", markup=False)
-            self.redone(decision)
+            self.write(work, notify)
 
     def undone(self, decision: GoalDecision) -> None:
         """Called after a decision was undone, before the data is read again."""
@@ -135,8 +138,9 @@ class GroupPicker(Dialog[str | None]):
         self._list(event.value)
 
     def _list(self, text: str) -> None:
+        """Lists the groups with the typed words, and the line for no group."""
         words = text.lower().split()
-        groups = [group for group in self._groups if has_words(group, words)][:MOST_LISTED]
+        groups = [group for group in self._groups if has_words(group, words)][:MAX_GROUPS_LISTED]
         self._ids = [group.id for group in groups]
         options = [Option(group_content(group)) for group in groups]
         if self._none:
@@ -201,9 +205,9 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         Binding("escape", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, goals: GoalService, group: GoalGroup) -> None:
+    def __init__(self, review: MergeReviewService, group: GoalGroup) -> None:
         super().__init__()
-        self._goals, self._group = goals, group
+        self._review, self._group = review, group
         self._count = 2
         self._parts: list[SplitPart] | None = None
 
@@ -225,17 +229,18 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
 
     def action_parts(self, by: int) -> None:
         """Shows fewer or more parts."""
-        count = min(max(self._count + by, 2), MOST_PARTS, max(2, self._group.size))
+        count = min(max(self._count + by, 2), MAX_PARTS, max(2, self._group.size))
         if count != self._count:
             self._count = count
             self._preview()
 
     def _preview(self) -> None:
+        """Computes in the background how the group would be split."""
         self._parts = None
         self._show_count(Content.styled(f"into {self._count} parts …", "$tone-muted"))
         background(
             self,
-            lambda: self._goals.split_preview(self._group.id, self._count),
+            lambda: self._review.split_preview(self._group.id, self._count),
             self._show,
             self._failed,
             group="preview",
@@ -257,7 +262,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
                     (f"{number}  {part.size:,}  ", "bold"), (words, "bold $tone-accent")
                 )
             )
-            for member in part.members[:PART_MEMBERS]:
+            for member in part.members[:MAX_MEMBERS_PER_PART]:
                 lines += member_lines(member, width, doubtful=False)
             lines.append(Content(""))
         self.query_one("#parts", Static).update(Content("\n").join(lines))
@@ -273,7 +278,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
 
 def split_group(
     screen: Screen[Any],
-    goals: GoalService,
+    review: MergeReviewService,
     group: GoalGroup,
     write: Callable[[Callable[[], GoalDecision], Callable[[GoalDecision], None]], None],
 ) -> None:
@@ -282,14 +287,14 @@ def split_group(
     def chosen(parts: list[SplitPart]) -> None:
         ids = [part.conversation_ids for part in parts]
         write(
-            lambda: goals.split(group.id, ids),
+            lambda: review.split(group.id, ids),
             lambda _: screen.notify(
                 f"Split into {number_format.counted(len(ids), 'group')}; u undoes it.",
                 markup=False,
             ),
         )
 
-    ask(screen, SplitDialog(goals, group), chosen)
+    ask(screen, SplitDialog(review, group), chosen)
 
 
 def proposal_content(proposal: SplitProposal) -> Content:
@@ -368,6 +373,7 @@ class SecondGoalsDialog(Dialog[None]):
         self._fill()
 
     def _fill(self) -> None:
+        """Lists the second goals again; the cursor stays where it was."""
         self._listed = self._services.goals.second_goals(self._conversation, self._least)
         listed = self.query_one(Choices)
         index = listed.highlighted or 0
@@ -430,6 +436,7 @@ class SecondGoalsDialog(Dialog[None]):
 
 
 def _line(goal: SecondGoal) -> Content:
+    """Returns a second goal as a line: what a person said of it, its label, its share."""
     small = goal.share < LEAST_SHARE
     tone = "$tone-muted" if goal.state == "removed" or small else "bold"
     return Content.assemble(

@@ -6,7 +6,6 @@ An app of its own, because no project is open yet; what was chosen is done after
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -15,7 +14,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.filter import LineFilter
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -23,10 +21,9 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from screens.shell.app_interface import RecentProject, Shell
-from screens.shell.base_app import CONTROL_GUARD, BaseApp, draw_when_continued
+from screens.shell.base_app import BaseApp
 from screens.shell.dialogs import ErrorDialog, TextDialog
 from screens.shell.palette import HelpScreen
-from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes
 from screens.widgets.background import background
 from screens.widgets.controls import Choices
 from screens.widgets.keyed import Keyed, KeyFooter
@@ -81,21 +78,8 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, shell: Shell) -> None:
-        super().__init__()
-        self.shell = shell
-        self.animation_level = "none"
+        super().__init__(shell)
         self._projects: list[RecentProject] = []
-        register_themes(self)
-        self.theme = THEMES[shell.theme].name
-        self.set_keymap(shell.keymap)
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Returns the colours of the tones, needed before the theme is set."""
-        return DARK_TONES if self.current_theme.dark else LIGHT_TONES
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's own filters and the guard against control bytes."""
-        return [*super().get_line_filters(), CONTROL_GUARD]
 
     def compose(self) -> ComposeResult:
         """Yields what the program is for, ways to begin, recent projects."""
@@ -113,18 +97,19 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Reads which project files are still there."""
-        draw_when_continued(self)
-        for problem in self.shell.problems:
-            self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
+        self.begin_session()
         self._look()
 
     def _look(self) -> None:
+        """Reads the recent projects in the background."""
+
         def failed(error: WorkbenchError) -> None:
             self.push_screen(ErrorDialog(error))
 
         background(self.screen, self.shell.recent, self._show, failed, group="recent")
 
     def _show(self, projects: list[RecentProject]) -> None:
+        """Lists the ways to begin and the projects; the cursor stays where it was."""
         self._projects = projects
         choices = self.query_one("#projects", Choices)
         options = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,10 +13,11 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets.option_list import Option as ListOption
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
+from engine.base.request_options import Option, read_values
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
@@ -33,7 +34,6 @@ Request = TypeVar("Request")
 """What a form answers with: the description of a run."""
 Cost = TypeVar("Cost")
 """The estimate of a run."""
-Key = TypeVar("Key")
 TYPING_REST_SECONDS = 0.25
 """Seconds without a key before the cost of a run is estimated."""
 FORM_KEYS: list[BindingType] = [
@@ -50,11 +50,11 @@ class FormChoice(NamedTuple):
 
     Attributes:
         name: What the field shows.
-        help: What the value means, a sentence or two.
+        help: What the value means, a sentence or two; empty where the help of the field says enough.
     """
 
     name: str
-    help: str
+    help: str = ""
 
 
 class RunForm(Dialog[Request | None], Generic[Request, Cost]):
@@ -67,6 +67,10 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
     """The title of the form."""
     FIRST_FIELD: ClassVar[str]
     """The id of the field that has the focus at first."""
+    OPTIONS: ClassVar[Mapping[str, Option]]
+    """The declared options of the request, by the names of its fields, which are the ids of the fields here."""
+    choices: Mapping[str, Mapping[Any, FormChoice]]
+    """The fields with several values to choose from: their values in the request, each with how it is shown."""
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-high")]  # noqa: RUF012 - Textual declares it
 
     def __init__(self) -> None:
@@ -105,22 +109,33 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         raise NotImplementedError
 
     def field_help(self, field: str) -> str:
-        """Returns what the field with this id means, a sentence or two; empty if it has no help."""
-        raise NotImplementedError
+        """Returns what the chosen value of a field means, else what the field means; empty if it has no help."""
+        chosen_help = self.choices[field][self.chosen(field)].help if field in self.choices else ""
+        return chosen_help or (self.OPTIONS[field].sentence if field in self.OPTIONS else "")
 
-    # Values of the fields
+    # Fields and their values
+
+    def choice_field(self, field: str, chosen: Any = None) -> Cycle:
+        """Returns the field for one of its `choices`, with a value of the request chosen at first; else the first."""
+        choices = self.choices[field]
+        index = [*choices].index(chosen) if chosen in choices else 0
+        return Cycle([choice.name for choice in choices.values()], index, id=field)
 
     def text(self, field: str) -> str:
         """Returns what is typed in a field, display-safe and without spaces around it."""
         return display_safe(self.query_one(f"#{field}", Input).value.strip())
 
-    def chosen_index(self, field: str) -> int:
-        """Returns the index of the chosen value of a field that is a `Cycle`."""
-        return self.query_one(f"#{field}", Cycle).chosen_index
+    def chosen(self, field: str) -> Any:
+        """Returns the value in the request of the chosen one of its `choices`."""
+        return [*self.choices[field]][self.query_one(f"#{field}", Cycle).chosen_index]
 
-    def chosen_key(self, field: str, choices: Mapping[Key, object]) -> Key:
-        """Returns the key of the chosen value of a field whose values are those of `choices`, in this order."""
-        return [*choices][self.chosen_index(field)]
+    def typed_values(self, *fields: str) -> dict[str, Any]:
+        """Returns the values of what is typed, by field; an empty field takes its default and is left out.
+
+        Raises:
+            UsageError: A text cannot be used; the message names the field.
+        """
+        return read_values(self.OPTIONS, {field: self.text(field) for field in fields}, fields)
 
     # Events
 
@@ -187,6 +202,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         )
 
     def _show_refusal(self, error: WorkbenchError) -> None:
+        """Shows why the run cannot be estimated, in place of the estimate."""
         self._start_pressed = False
         self._show_estimate(refusal_content(error))
 
@@ -201,6 +217,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self.query_one("#estimate", Static).update(content)
 
     def _show_help(self) -> None:
+        """Shows the help of the field in focus."""
         field = self.focused.id if self.focused is not None else None
         help_text = one_line(self.field_help(field or ""), 400)
         self.query_one("#help", Static).update(Content.styled(help_text, "$tone-muted"))
@@ -221,19 +238,6 @@ def field_line(
 
 def _field_name(name: str) -> Static:
     return Static(Content.styled(f"{name:<13}", "$tone-muted"), classes="name")
-
-
-def parse_whole_number(name: str, text: str, minimum: int) -> int | None:
-    """Returns the number that is typed in a field; None for an empty field.
-
-    Raises:
-        WorkbenchError: The text is not a whole number, or it is less than `minimum`; the error begins with `name`.
-    """
-    if not text:
-        return None
-    if not text.isdecimal() or int(text) < minimum:
-        raise WorkbenchError(f"{name}: a whole number from {minimum} on, or nothing.")
-    return int(text)
 
 
 SCORING_MODES: tuple[tuple[Mode, str], ...] = (
@@ -275,7 +279,9 @@ class RunDialog(Dialog[tuple[Mode, Filter] | None]):
             box.border_title = "Score conversations"
             yield OptionList(
                 *[
-                    Option(Content.assemble((f"{mode:<7}", "bold"), (description, "$tone-muted")))
+                    ListOption(
+                        Content.assemble((f"{mode:<7}", "bold"), (description, "$tone-muted"))
+                    )
                     for mode, description in SCORING_MODES
                 ],
                 markup=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 from textual import events
@@ -14,34 +14,39 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.project.network import NetworkService
 
+
+class Tab(NamedTuple):
+    """One tab of the title line.
+
+    Attributes:
+        name: Of the mode.
+        key: Goes there.
+        title: The whole title.
+        short: The title where the whole ones do not fit.
+        tight: The title that leaves room for the project's name, or a text of the screen, on a narrow terminal.
+    """
+
+    name: str
+    key: str
+    title: str
+    short: str
+    tight: str
+
+
 MODES = (
-    ("overview", "1", "Overview"),
-    ("conversations", "2", "Conversations"),
-    ("triage", "3", "Triage"),
-    ("trees", "4", "Trees"),
-    ("goals", "5", "Goals"),
-    ("desk", "6", "Desk"),
-    ("training", "7", "Training"),
-    ("models", "8", "Models"),
-    ("simulation", "9", "Simulation"),
+    Tab("overview", "1", "Overview", "Over", "Over"),
+    Tab("conversations", "2", "Conversations", "List", "List"),
+    Tab("triage", "3", "Triage", "Triage", "Triage"),
+    Tab("trees", "4", "Trees", "Trees", "Tree"),
+    Tab("goals", "5", "Goals", "Goals", "Goal"),
+    Tab("desk", "6", "Desk", "Desk", "Desk"),
+    Tab("training", "7", "Training", "Train", "Train"),
+    Tab("models", "8", "Models", "Models", "Mod"),
+    Tab("simulation", "9", "Simulation", "Sim", "Sim"),
 )
-"""The modes of the app: name, key and title."""
-TABS = (*MODES, ("validation", "V", "Valid"))
+"""The modes of the app."""
+TABS = (*MODES, Tab("validation", "V", "Valid", "Valid", "Val"))
 """The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
-SHORT_TITLES = {
-    "overview": "Over",
-    "conversations": "List",
-    "training": "Train",
-    "simulation": "Sim",
-}
-"""Titles of modes where the whole ones do not fit."""
-TIGHT_TITLES = SHORT_TITLES | {
-    "trees": "Tree",
-    "goals": "Goal",
-    "models": "Mod",
-    "validation": "Val",
-}
-"""Titles of modes that leave room for the project's name, or a text of the screen, on a narrow terminal."""
 NAME_WIDTH = 40
 LEAST_NAME = 8
 """Cells of the project's name that are worth showing."""
@@ -94,9 +99,9 @@ class TitleLine(Widget):
                 break
         tabs = Content("").join(
             Content.styled(title, "bold $tone-tab on $tone-tab-back")
-            if name == self._mode
+            if tab.name == self._mode
             else Content.assemble((title, "$tone-muted")).stylize("$tone-accent", 0, keyed)
-            for title, (name, _, _) in zip(self._titles, TABS, strict=True)
+            for title, tab in zip(self._titles, TABS, strict=True)
         )
         room = width - tabs.cell_length
         if room - needed_by_middle < least:
@@ -133,10 +138,10 @@ class TitleLine(Widget):
     def on_click(self, event: events.Click) -> None:
         """A click on a mode goes there; one on the right says why the project is read-only or offline."""
         end = 0
-        for title, (name, _, _) in zip(self._titles, TABS, strict=True):
+        for title, tab in zip(self._titles, TABS, strict=True):
             end += len(title)
             if event.x < end:
-                action = "validation" if name == "validation" else f"switch_mode('{name}')"
+                action = "validation" if tab.name == "validation" else f"switch_mode('{tab.name}')"
                 # Not awaited here: the action may remove this screen, which waits until this handler has ended.
                 self.app.call_later(self.app.run_action, action)
                 return
@@ -151,17 +156,17 @@ class TitleLine(Widget):
 def titles_of(mode: str, length: Length) -> list[str]:
     """Returns the titles of the tabs; `key` leaves of other modes only their keys."""
     titles = []
-    for name, key, title in TABS:
-        if length == "whole" or (length == "key" and name == mode):
-            titles.append(f" {key} {title} ")
+    for tab in TABS:
+        if length == "whole" or (length == "key" and tab.name == mode):
+            titles.append(f" {tab.key} {tab.title} ")
         elif length == "key":
-            titles.append(f" {key} ")
+            titles.append(f" {tab.key} ")
         elif length == "shorter":
-            titles.append(f"{key} {TIGHT_TITLES.get(name, title)} ")
+            titles.append(f"{tab.key} {tab.tight} ")
         elif length == "tight":
-            titles.append(f"{key}{TIGHT_TITLES.get(name, title)} ")
+            titles.append(f"{tab.key}{tab.tight} ")
         else:
-            titles.append(f"{key} {SHORT_TITLES.get(name, title)} ")
+            titles.append(f"{tab.key} {tab.short} ")
     return titles
 
 

@@ -15,9 +15,11 @@ from textual.widgets import Input, Static
 
 from engine.base.errors import ProjectMoved, WorkbenchError
 from engine.base.events import DataChanged, Event
+from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
+from engine.conversations.import_request import ImportRequest
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
@@ -120,6 +122,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             self.refresh_data()
 
     def _handle_event(self, event: Event) -> None:
+        """Reads again soon after data changed; once the screen is in front, where it is not."""
         if not isinstance(event, DataChanged):
             return
         if not self.is_active:
@@ -284,8 +287,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
 
         def chosen(answer: tuple[str, str | None]) -> None:
-            path, form = answer
-            self._start(lambda: self.services.jobs.start_import([path], form))
+            path, format = answer
+            self._start(lambda: self.services.jobs.start_import([path], ImportRequest(format)))
 
         from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 
@@ -297,11 +300,11 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            branches, replace = (bool(run.params.get(name)) for name in ("all_branches", "replace"))
-            form, most = (run.params.get(name) for name in ("format", "most_unpacked"))
-            self._start(
-                lambda: self.services.jobs.start_import(paths, form, branches, replace, most)
+            names = options_of(ImportRequest)
+            request = ImportRequest(
+                **{name: run.params[name] for name in names if name in run.params}
             )
+            self._start(lambda: self.services.jobs.start_import(paths, request))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":
@@ -323,6 +326,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self.app.run_worker(go(), group="form")
 
     def _start(self, start: Callable[[], int]) -> None:
+        """Starts a job in the background; why it cannot start is shown in a dialog."""
         self.in_background(start, lambda job: None, group="start")
 
     def on_row_table_failed(self, message: RowTable.Failed) -> None:
@@ -374,5 +378,6 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
 
 
 def _content(figure: Figure) -> Content:
+    """Returns a figure as a line of a choice."""
     number = "" if figure.count is None else f"{figure.count:,}"
     return Content.assemble((f"{number:>9}  ", "bold"), one_line(figure.label, 60))

@@ -30,15 +30,18 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.messages import wrap
 
 POLL_SECONDS = 0.2
-LONGEST = 2_000
-"""Characters of a message that are shown."""
-KEPT = 200
-"""Replies of modules that are shown."""
-WHO = 6
+"""Seconds between two reads of the state."""
+
+MAX_MESSAGE_CHARS = 2_000
+"""Most characters of a message that are shown."""
+MAX_REPLIES = 200
+"""Most replies of modules that are shown."""
+SPEAKER_WIDTH = 6
 """Width of the speaker's name."""
-FIELDS = 6
-"""Fields of a question that are named."""
+MAX_FIELDS = 6
+"""Most fields of a question that are named."""
 OTHER_FORM = "another: a JSON file"
+"""The choice of a form of one's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
 
     @property
     def _known(self) -> str | None:
+        """Name of the bundled form that is chosen; None for a file."""
         index = self.query_one("#form", Cycle).chosen_index
         forms = self._offers.forms
         return forms[index][0] if index < len(forms) else None
@@ -126,7 +130,7 @@ class FormScreen(WorkbenchScreen[None]):
     ) -> None:
         super().__init__(services, feed, mode)
         self._session = session
-        self._state = SessionState("", (), None)
+        self._state = SessionState((), None)
         self._drawn = False
 
     def compose_body(self) -> ComposeResult:
@@ -155,6 +159,7 @@ class FormScreen(WorkbenchScreen[None]):
         self.call_after_refresh(self._look)
 
     def _look(self) -> None:
+        """Reads the state, and draws it where it changed."""
         state = self._session.state()
         if state == self._state and self._drawn:
             return
@@ -165,7 +170,7 @@ class FormScreen(WorkbenchScreen[None]):
         width = self.query_one("#modules").content_size.width - 2
         lines = [
             formatting.line_content(line.module, line.role, line.text, width)
-            for line in state.lines[-KEPT:]
+            for line in state.lines[-MAX_REPLIES:]
         ]
         calls.update(Content("\n").join(lines))
         self.query_one("#state", Static).update(state_content(state))
@@ -233,9 +238,9 @@ def dialogue_content(state: SessionState, width: int) -> Content:
             question = question_of(line) or question
     if state.question is not None:
         parts.append(("asks", state.question, "bold $tone-bright"))
-        parts += [("for", format_field(field), "$tone-muted") for field in state.asked[:FIELDS]]
-        if len(state.asked) > FIELDS:
-            parts.append(("", f"and {len(state.asked) - FIELDS} more", "$tone-muted"))
+        parts += [("for", format_field(field), "$tone-muted") for field in state.asked[:MAX_FIELDS]]
+        if len(state.asked) > MAX_FIELDS:
+            parts.append(("", f"and {len(state.asked) - MAX_FIELDS} more", "$tone-muted"))
     return Content("\n").join(_message(*part, width) for part in parts)
 
 
@@ -258,9 +263,9 @@ def question_of(line: LiveLine) -> str:
 
 def _message(who: str, text: str, style: str, width: int) -> Content:
     """Returns a message beside the name of its speaker."""
-    lines = wrap(display_safe(text[:LONGEST]), width - WHO)
-    text = f"\n{' ' * WHO}".join(lines)
-    return Content.assemble((who.ljust(WHO), "$tone-muted"), (text, style))
+    lines = wrap(display_safe(text[:MAX_MESSAGE_CHARS]), width - SPEAKER_WIDTH)
+    text = f"\n{' ' * SPEAKER_WIDTH}".join(lines)
+    return Content.assemble((who.ljust(SPEAKER_WIDTH), "$tone-muted"), (text, style))
 
 
 def state_content(state: SessionState) -> Content:

@@ -7,23 +7,28 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.interval import Interval
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json, one_line
-from engine.simulate.records import LivePlay, PlayedSet, PlayEstimate, PlayItem, TranscriptLine
+from engine.simulate.records import LivePlay, PlayEstimate, PlayItem, PlaySetting, TranscriptLine
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.row_table import Column, Piece, ordered_by
 
 Called = tuple[int, TranscriptLine]
 """The place of a call in its play, and the call."""
-LONGEST_NAME = 60
+MAX_NAME_CHARS = 60
+"""Most characters of the key of a running play."""
+
 KINDS = {
     "sharded": "sharded conversations",
     "forms": "forms",
     "recsim": "users with profiles",
     "shards": "proposed shards",
 }
+"""How the dialog names each kind."""
+
 ROLE_TONES = {"user": "accent", "assistant": "bright", "judge": "muted"}
+"""The tone of each role."""
 
 
 def play_columns() -> list[Column[PlayItem]]:
@@ -70,7 +75,9 @@ def call_columns() -> list[Column[Called]]:
 # Sets and tables
 
 
-def summary(sets: Sequence[PlayedSet], index: int, table: ReportTable | None, page: str) -> Content:
+def summary(
+    sets: Sequence[PlaySetting], index: int, table: ReportTable | None, page: str
+) -> Content:
     """Returns which set of how many this is, what plays in it, and which table is shown."""
     played = sets[index]
     counts = f"{played.played:,} played"
@@ -87,13 +94,13 @@ def summary(sets: Sequence[PlayedSet], index: int, table: ReportTable | None, pa
     )
 
 
-def format_models(played: PlayedSet) -> str:
+def format_models(played: PlaySetting) -> str:
     """Returns who plays: one name where all roles have the same model, else each role's."""
-    labels = {label for _, label in played.models}
+    labels = set(played.models.values())
     if len(labels) == 1:
         return one_line(labels.pop(), 40)
     return ", ".join(
-        f"{one_line(role, 12)}: {one_line(label, 40)}" for role, label in played.models
+        f"{one_line(role, 12)}: {one_line(label, 40)}" for role, label in played.models.items()
     )
 
 
@@ -111,14 +118,14 @@ def _sort_key(cell: Cell) -> float | str | None:
 
 def note(table: ReportTable, by: int | None) -> Content:
     """Returns how to read a table: the meaning of the column that it is sorted by, and the notes of the table."""
-    parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].means}"]
+    parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].description}"]
     return Content.styled(one_line(" ".join([*parts, *table.notes]), 400), "$tone-muted")
 
 
 def column_content(column: ReportColumn) -> Content:
     """Returns a column to choose: its name, and what it holds."""
     name = f"{one_line(column.title, 16):<17}"
-    return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
+    return Content.assemble((name, "bold"), (one_line(column.description, 80), "$tone-muted"))
 
 
 NOTHING_PLAYED = EmptyState(
@@ -174,7 +181,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
         head = number_format.counted(play.replies, "call")
         parts.append(
             Content.assemble(
-                (one_line(play.key, LONGEST_NAME), "bold"), (f"  {head}", "$tone-muted")
+                (one_line(play.key, MAX_NAME_CHARS), "bold"), (f"  {head}", "$tone-muted")
             )
         )
         parts += [

@@ -60,6 +60,7 @@ class PlayScreen(WorkbenchScreen[None]):
             self.in_background(lambda: simulations.transcript(play), self._show, group="calls")
 
     def _show(self, lines: list[TranscriptLine]) -> None:
+        """Lists the calls."""
         self._lines = lines
         item = self._item
         result = item.summary if item.reason is None else f"broke off: {item.reason}"
@@ -83,9 +84,11 @@ class PlayScreen(WorkbenchScreen[None]):
 
     @property
     def _line(self) -> TranscriptLine | None:
+        """The call under the cursor."""
         return None if self.table.here is None else self.table.here[1]
 
     def _show_call(self) -> None:
+        """Shows the call under the cursor whole."""
         line = self._line
         pane = self.query_one(TextPane)
         text = (

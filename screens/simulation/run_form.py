@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from engine.base.text import display_safe, one_line
-from engine.simulate.records import PlayEstimate, chosen_models
+from engine.simulate.records import PlayEstimate
 from engine.simulate.request import (
     BOTH,
     FIELDS,
@@ -24,27 +24,28 @@ from engine.simulate.request import (
     read_request,
 )
 from engine.simulate.service.service import SimulationService
-from screens.shell.run_form import FORM_KEYS, RunForm, field_line
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.simulation import formatting
-from screens.widgets.controls import Cycle, LineInput
+from screens.widgets.controls import LineInput
 
-LINES = (
+KIND_FIELDS = (
     "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",
     "tasks", "language", "turns",
 )  # fmt: skip
 """Fields with a line of their own that only some kinds have; the lines of other kinds are hidden."""
 JUDGED: tuple[Kind, ...] = ("sharded", "shards")
 """Kinds in which a judge takes part."""
-PROFILES = {"question": "another for each question", "run": "one for a run"}
-"""For how long a user keeps a profile, with what the form shows."""
-REPLIES = {False: "follow a JSON schema", True: "free, as in the source"}
-"""Whether replies are free, with what the form shows."""
+PROFILES = {"question": FormChoice("another for each question"), "run": FormChoice("one for a run")}
+"""For how long a user keeps a profile."""
+REPLIES = {False: FormChoice("follow a JSON schema"), True: FormChoice("free, as in the source")}
+"""Whether replies are free."""
 KIND_HELP: dict[Kind, str] = {
     "sharded": "Instructions revealed piece by piece, under conditions; the answers are scored.",
     "forms": "Forms filled in conversation, by modules or by one prompt; what is filled is scored.",
     "recsim": "Users with profiles who plan something with an assistant.",
     "shards": "Proposes shards for full instructions; a person approves them before they are played.",
 }
+"""What each kind plays."""
 
 
 class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
@@ -53,27 +54,32 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
     PLACE = "simulation-new"
     FORM_TITLE = "Simulate conversations"
     FIRST_FIELD = "kind"
+    OPTIONS = OPTIONS
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, simulations: SimulationService, offers: SimulationOffers) -> None:
         super().__init__()
         self._simulations, self._offers = simulations, offers
+        models = {name: FormChoice(name) for name in offers.models}
+        self.choices = {
+            "kind": {kind: FormChoice(formatting.KINDS[kind], KIND_HELP[kind]) for kind in KINDS},
+            "model": {None: FormChoice(f"{offers.models[0]} (the project's)"), **models},
+            "user_model": {None: FormChoice("the same"), **models},
+            "judge_model": {None: FormChoice("the same"), **models},
+            "variants": {name: FormChoice(name) for name in (BOTH, *offers.variants)},
+            "profile": PROFILES,
+            "free_replies": REPLIES,
+            "language": {name: FormChoice(name) for name in offers.languages},
+        }
 
     def compose_fields(self) -> ComposeResult:
         """Yields the fields of all kinds, filled with the last request."""
         offers, last = self._offers, self._offers.last or SimulationRequest(KINDS[0])
-        models = offers.models
-        variants = (BOTH, *offers.variants)
-        variant = variants.index(last.variants[0] if len(last.variants) == 1 else BOTH)
-        yield field_line(
-            "kind",
-            Cycle([formatting.KINDS[kind] for kind in KINDS], KINDS.index(last.kind), id="kind"),
-        )
-        yield field_line(
-            "model", _model("model", f"{models[0]} (the project's)", models, last.model)
-        )
-        yield field_line("user", _model("user_model", "the same", models, last.user_model))
-        yield field_line("judge", _model("judge_model", "the same", models, last.judge_model))
+        variant = last.variants[0] if len(last.variants) == 1 else BOTH
+        yield field_line("kind", self.choice_field("kind", last.kind))
+        yield field_line("model", self.choice_field("model", last.model))
+        yield field_line("user", self.choice_field("user_model", last.user_model))
+        yield field_line("judge", self.choice_field("judge_model", last.judge_model))
         yield field_line("runs", _input(last, "runs"), _input(last, "limit"), "limit")
         yield field_line("seed", _input(last, "seed"), _input(last, "temperature"), "temperature")
         yield field_line("instructions", _input(last, "instructions"))
@@ -81,31 +87,19 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         yield field_line("user temp.", _input(last, "user_temperature"))
         yield field_line("checks", _input(last, "checks"))
         yield field_line("forms", _input(last, "forms", [name for name, _ in offers.forms]))
-        yield field_line("variant", Cycle(variants, variant, id="variants"))
-        yield field_line(
-            "user is",
-            Cycle([*PROFILES.values()], [*PROFILES].index(last.profile), id="profile"),
-        )
-        yield field_line(
-            "replies",
-            Cycle([*REPLIES.values()], [*REPLIES].index(last.free_replies), id="free_replies"),
-        )
+        yield field_line("variant", self.choice_field("variants", variant))
+        yield field_line("user is", self.choice_field("profile", last.profile))
+        yield field_line("replies", self.choice_field("free_replies", last.free_replies))
         yield field_line("tasks", _input(last, "tasks", offers.tasks))
-        yield field_line(
-            "language",
-            Cycle(offers.languages, offers.languages.index(last.language), id="language"),
-        )
+        yield field_line("language", self.choice_field("language", last.language))
         yield field_line("turns", _input(last, "turns"))
-
-    @property
-    def _kind(self) -> Kind:
-        return KINDS[self.chosen_index("kind")]
 
     def update_lines(self) -> None:
         """Each kind has its own lines."""
-        for name in LINES:
-            self.query_one(f"#field-{name}").display = name in FIELDS[self._kind]
-        self.query_one("#field-judge_model").display = self._kind in JUDGED
+        kind: Kind = self.chosen("kind")
+        for name in KIND_FIELDS:
+            self.query_one(f"#field-{name}").display = name in FIELDS[kind]
+        self.query_one("#field-judge_model").display = kind in JUDGED
 
     def request(self) -> SimulationRequest:
         """Returns the request that the fields describe.
@@ -113,16 +107,12 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         Raises:
             WorkbenchError: A field cannot be used.
         """
-        offers, models = self._offers, self._offers.models
+        kind: Kind = self.chosen("kind")
         texts = {box.id: self.text(box.id) for box in self.query(Input) if box.id}
-        for name in ("model", "user_model", "judge_model"):
-            texts[name] = chosen_models(models, self.chosen_index(name)) or ""
-        texts["variants"] = (BOTH, *offers.variants)[self.chosen_index("variants")]
-        texts["profile"] = [*PROFILES][self.chosen_index("profile")]
-        texts["language"] = offers.languages[self.chosen_index("language")]
-        request = read_request(self._kind, texts)
-        free = self._kind == "forms" and [*REPLIES][self.chosen_index("free_replies")]
-        return replace(request, free_replies=free)
+        for name in ("model", "user_model", "judge_model", "variants", "profile", "language"):
+            texts[name] = self.chosen(name) or ""
+        request = read_request(kind, texts)
+        return replace(request, free_replies=kind == "forms" and self.chosen("free_replies"))
 
     def estimate(self, request: SimulationRequest) -> PlayEstimate:
         """Returns how many plays are left, and what they take."""
@@ -133,20 +123,13 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         return formatting.estimate_content(cost)
 
     def field_help(self, field: str) -> str:
-        """Returns the help of a field of this kind."""
-        if field == "kind":
-            return KIND_HELP[self._kind]
+        """Returns the help of a field, and for the forms their names and subjects."""
         if field == "forms":
             return (
                 "; ".join(f"{name}: {what}" for name, what in self._offers.forms)
                 + "; or JSON files."
             )
-        return OPTIONS[field].sentence if field in OPTIONS else ""
-
-
-def _model(name: str, none: str, models: Sequence[str], chosen: str | None) -> Cycle:
-    index = models.index(chosen) + 1 if chosen in models else 0
-    return Cycle([none, *models], index, id=name)
+        return super().field_help(field)
 
 
 def _input(last: SimulationRequest, name: str, usual: Sequence[str] = ()) -> Input:

@@ -13,10 +13,9 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobStarted
-from engine.base.report_table import ReportRow, ReportTable
+from engine.base.report_table import ReportRow, ReportTable, tab_separated
 from engine.opener.open_project import OpenProject
-from engine.results.table_rendering import tab_separated
-from engine.simulate.records import PlayedSet, PlayItem, SetResults
+from engine.simulate.records import PlayItem, PlaySetting, SetResults
 from engine.simulate.request import SimulationOffers, SimulationRequest
 from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SimulationService
@@ -34,6 +33,8 @@ from screens.widgets.report_columns import NO_COLUMNS, report_columns
 from screens.widgets.row_table import ItemTable, RowTable
 
 STAGE = "simulate"
+"""Name of the stage that plays, in the events of jobs."""
+
 OTHER_LINES = 12
 """Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
 LISTEN_SECONDS = 0.4
@@ -72,7 +73,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self._sets: list[PlayedSet] = []
+        self._sets: list[PlaySetting] = []
         self._shown = ""  # key of the set that is shown
         self._results = SetResults((), ())
         self._page = 0
@@ -105,7 +106,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         simulations, shown = self.services.simulations, self._shown
         before = {played.config_hash for played in self._sets}
 
-        def read() -> tuple[list[PlayedSet], str, SetResults]:
+        def read() -> tuple[list[PlaySetting], str, SetResults]:
             sets = simulations.sets()
             keys = [played.config_hash for played in sets]
             # a new set is the one that was just begun
@@ -114,7 +115,8 @@ class SimulationScreen(WorkbenchScreen[None]):
 
         self.in_background(read, lambda results: self._show(*results), group="sets")
 
-    def _show(self, sets: list[PlayedSet], key: str, results: SetResults) -> None:
+    def _show(self, sets: list[PlaySetting], key: str, results: SetResults) -> None:
+        """Shows the sets and the results of one of them."""
         if key != self._shown:
             self._page, self._sort = 0, None
         self._sets, self._shown, self._results = sets, key, results
@@ -127,19 +129,23 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     @property
     def _at(self) -> int:
+        """Index of the set that is shown."""
         keys = [played.config_hash for played in self._sets]
         return keys.index(self._shown) if self._shown in keys else 0
 
     @property
     def _table_here(self) -> ReportTable | None:
+        """The table that is shown; None where nothing has ended yet."""
         tables = self._results.tables
         return tables[self._page] if self._page < len(tables) else None
 
     def _ordered(self, table: ReportTable) -> list[ReportRow]:
+        """Returns the rows of a table in the order that the person chose."""
         by, descending = self._sort or (None, False)
         return formatting.sorted_rows(table.rows, by, descending)
 
     def _show_table(self) -> None:
+        """Shows the table with its note, and the plays of its row."""
         if not self._sets:
             return
         table = self._table_here
@@ -237,6 +243,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         ask_order(self, choices, now, self._sort_by)
 
     def _sort_by(self, by: int) -> None:
+        """Sorts by a column; by the same one again in the other direction."""
         table = self._table_here
         if table is not None and by < len(table.columns):
             first = table.columns[by].kind != "text"  # the largest figure first, names from a to z
@@ -270,15 +277,18 @@ class SimulationScreen(WorkbenchScreen[None]):
             self._begin(partial(self.services.simulations.go_on, self._shown))
 
     def _begin(self, start: partial[int]) -> None:
+        """Starts a run and shows its replies."""
         self.in_background(start, lambda job: self._follow(True), group="start")
 
     # Live replies
 
     @property
     def _playing(self) -> bool:
+        """Whether a simulation runs or waits."""
         return any(job.stage == STAGE for job in self.services.jobs.active())
 
     def _handle_job_event(self, event: Event) -> None:
+        """Shows the replies of a run that begins, and the results of one that ends."""
         if isinstance(event, JobStarted) and event.stage == STAGE:
             self._follow(True)
         elif isinstance(event, JobEnded) and event.stage == STAGE:
@@ -290,6 +300,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._follow(not self.has_class("-live"))
 
     def _follow(self, on: bool) -> None:
+        """Shows the live replies, or the plays."""
         self.set_class(on, "-live")
         # what is shown now has its size only once it is laid out
         self.call_after_refresh(self.query_one(LivePane).listen)
@@ -298,6 +309,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     @property
     def _item(self) -> PlayItem | None:
+        """The play under the cursor."""
         return self.plays.here
 
     def action_conversation(self) -> None:
@@ -326,6 +338,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.app.push_screen(TextDialog(title, value="shards.jsonl"), chosen)
 
     def _open_drafts(self, drafts: DraftsFile) -> None:
+        """Shows the shards of a file."""
         self.app.push_screen(ShardsScreen(self.services, self.feed, drafts, self.MODE))
 
     def action_form(self) -> None:
@@ -350,6 +363,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.in_background(simulations.offers, show, group="offers")
 
     def _open_session(self, session: PersonSession) -> None:
+        """Shows a form that is being filled."""
         self._session = session
         self.app.push_screen(FormScreen(self.services, self.feed, session, self.MODE))
 

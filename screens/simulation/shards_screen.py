@@ -26,11 +26,14 @@ from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 Placed = tuple[int, Candidate]
 """The place of a shard in its instruction, from 1, and the shard."""
 AUTHORS = {"model": "model", "text": "as in the text", "person": "you"}
+"""How the list names who worded a shard."""
+
 SIGNS: dict[State, tuple[str, str]] = {
     "proposed": ("○ waits for you", "$tone-borderline"),
     "approved": ("● approved", "$tone-complete"),
     "rejected": ("✗ rejected", "$tone-incomplete"),
 }
+"""The sign and the tone of each state."""
 
 
 class ShardsScreen(WorkbenchScreen[None]):
@@ -87,13 +90,16 @@ class ShardsScreen(WorkbenchScreen[None]):
 
     @property
     def _draft(self) -> Draft | None:
+        """The instruction that is shown."""
         return self._items[self._nth] if self._items else None
 
     @property
     def _shard(self) -> Candidate | None:
+        """The shard under the cursor."""
         return None if self.table.here is None else self.table.here[1]
 
     def _show_draft(self) -> None:
+        """Shows the instruction, with the place of the shard under the cursor."""
         draft = self._draft
         if draft is not None:
             waiting = sum(other.state == "proposed" for other in self._items)
@@ -174,6 +180,8 @@ class ShardsScreen(WorkbenchScreen[None]):
 
 
 def _columns() -> list[Column[Placed]]:
+    """Returns the columns of the list of shards."""
+
     def text(placed: Placed) -> Sequence[Piece]:
         return [(one_line(placed[1].text, 400) or "(empty)", "")]
 
@@ -188,6 +196,7 @@ def _columns() -> list[Column[Placed]]:
 
 
 def _summary(draft: Draft, nth: int, many: int, waiting: int, path: str) -> Content:
+    """Returns which instruction of how many this is, its state, and how many wait."""
     sign, tone = SIGNS[draft.state]
     cut = "cut by the model" if draft.segmented else "cut at its sentences"
     return Content.assemble(

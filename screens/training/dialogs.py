@@ -13,9 +13,9 @@ from textual.widgets import Input, Static
 
 from engine.base import number_format
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.request_options import label
 from engine.base.text import one_line
-from engine.conversations.filters import completions, parse_filter
+from engine.conversations.filter_completion import completions
+from engine.conversations.filters import parse_filter
 from engine.training.records import (
     Choice,
     RunDetail,
@@ -29,21 +29,26 @@ from engine.training.service import TrainingService
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
-from screens.shell.run_form import FORM_KEYS, RunForm, field_line
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.training import formatting
 from screens.widgets.background import background
-from screens.widgets.controls import Cycle, LineInput
+from screens.widgets.controls import LineInput
 from screens.widgets.formatting import facts_table
 from screens.widgets.text_pane import TextPane
 
-MOST_VALIDATIONS = 200
-"""Validations that are listed, the newest ones."""
-WIDTH = 96
+MAX_VALIDATIONS = 200
+"""Most validations that are listed, the newest ones."""
+SAMPLE_WIDTH = 96
 """Cells of a line of a sample."""
-HELD_OUT = ("0.5", "0.3", "0.2", "0.1")
+HELD_OUT = {
+    share: FormChoice(f"{100 * float(share):.0f}% of the conversations")
+    for share in ("0.5", "0.3", "0.2", "0.1")
+}
 """Shares to choose from, the default first."""
-OTHER_BASE = Choice("", "A GGUF file, or a folder as Hugging Face writes it.")
+OTHER_BASE = ""
 """The last choice of the field `base`; the field `path` then says which."""
+PATH_HELP = "A GGUF file, or a folder as Hugging Face writes it."
+"""What can be typed in the field `path`."""
 
 
 class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
@@ -52,6 +57,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
     PLACE = "training-new"
     FORM_TITLE = "Train an adapter"
     FIRST_FIELD = "recipe"
+    OPTIONS = OPTIONS
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, training: TrainingService, choices: TrainingChoices) -> None:
@@ -59,41 +65,31 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         self._training = training
         self._default_preset = choices.preset
         self._settings = choices.settings
-        self._choices: dict[str, Sequence[Choice]] = {
-            "recipe": choices.recipes,
-            "preset": choices.presets,
-            "base": (*choices.bases, OTHER_BASE),
+        self.choices = {
+            "recipe": _form_choices(choices.recipes),
+            "preset": _form_choices(choices.presets),
+            "base": {
+                **_form_choices(choices.bases),
+                OTHER_BASE: FormChoice("another: a path", PATH_HELP),
+            },
+            "held_out": HELD_OUT,
         }
 
     def compose_fields(self) -> ComposeResult:
         """Yields a line for each field of the request that a person chooses here."""
-        presets = [choice.name for choice in self._choices["preset"]]
-        preset = presets.index(self._default_preset) if self._default_preset in presets else 0
-        shares = [f"{100 * float(share):.0f}% of the conversations" for share in HELD_OUT]
-        fields = {
-            "filter": LineInput(id="filter", placeholder=OPTIONS["filter"].default),
-            "name": LineInput(id="name"),
-            "recipe": Cycle(self._names("recipe"), id="recipe"),
-            "preset": Cycle(self._names("preset"), preset, id="preset"),
-            "base": Cycle([*self._names("base")[:-1], "another: a path"], id="base"),
-            "path": LineInput(id="path"),
-            "held_out": Cycle(shares, id="held_out"),
-            "limit": LineInput(id="limit", placeholder="all"),
-            "settings": LineInput(id="settings", placeholder="as in the preset"),
-        }
-        for name, widget in fields.items():
-            yield field_line(label(name), widget)
+        yield field_line("filter", LineInput(id="filter", placeholder=OPTIONS["filter"].default))
+        yield field_line("name", LineInput(id="name"))
+        yield field_line("recipe", self.choice_field("recipe"))
+        yield field_line("preset", self.choice_field("preset", self._default_preset))
+        yield field_line("base", self.choice_field("base"))
+        yield field_line("path", LineInput(id="path"))
+        yield field_line("held out", self.choice_field("held_out"))
+        yield field_line("limit", LineInput(id="limit", placeholder="all"))
+        yield field_line("settings", LineInput(id="settings", placeholder="as in the preset"))
 
     def update_lines(self) -> None:
         """Shows the field `path` only where other weights are chosen."""
-        self.query_one("#field-path").display = self._chosen("base") is OTHER_BASE
-
-    def _names(self, field: str) -> list[str]:
-        return [choice.name for choice in self._choices[field]]
-
-    def _chosen(self, field: str) -> Choice | None:
-        choices = self._choices[field]
-        return choices[self.chosen_index(field)] if choices else None
+        self.query_one("#field-path").display = self.chosen("base") == OTHER_BASE
 
     def request(self) -> TrainingRequest:
         """Returns the request that the fields say.
@@ -102,14 +98,11 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
             WorkbenchError: A field cannot be understood.
         """
         texts = {name: self.text(name) for name in ("name", "limit")}
-        texts["held_out"] = HELD_OUT[self.chosen_index("held_out")]
-        for field in self._choices:
-            choice = self._chosen(field)
-            texts[field] = "" if choice is None else choice.name
-        if self._chosen("base") is OTHER_BASE:
+        texts |= {field: self.chosen(field) for field in self.choices}
+        if texts["base"] == OTHER_BASE:
             texts["base"] = self.text("path")
             if not texts["base"]:
-                raise WorkbenchError("Say where the weights are.", OTHER_BASE.help)
+                raise WorkbenchError("Say where the weights are.", PATH_HELP)
         try:
             filter = parse_filter(self.text("filter"))
         except FilterError as error:
@@ -127,16 +120,13 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
 
     def field_help(self, field: str) -> str:
         """Returns the help of a field: of its current choice, of what is being typed, or of the field itself."""
-        if field in self._choices:
-            choice = self._chosen(field)
-            return "" if choice is None else choice.help
         if field == "path":
-            return OTHER_BASE.help
+            return PATH_HELP
         if field == "filter":
             return self._filter_help() or OPTIONS["filter"].sentence
         if field == "settings":
             return f"field=value, several with spaces between them. {self._settings_help()}"
-        return OPTIONS[field].sentence if field in OPTIONS else ""
+        return super().field_help(field)
 
     def _filter_help(self) -> str:
         """Returns what can follow the text in the field `filter`: names of fields, or values."""
@@ -156,6 +146,11 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
                 return f"{setting.name}: {setting.help}"
         names = [setting.name for setting in self._settings if setting.name.startswith(text)]
         return ", ".join(names or [setting.name for setting in self._settings])
+
+
+def _form_choices(choices: Sequence[Choice]) -> dict[str, FormChoice]:
+    """Returns choices of the service as those of a field of the form, by their names."""
+    return {choice.name: FormChoice(choice.name, choice.help) for choice in choices}
 
 
 class DetailDialog(Dialog[None]):
@@ -199,7 +194,7 @@ def detail_content(detail: RunDetail) -> Content:
     if detail.valid:
         blocks.append(_section("validations", _valid_lines(detail.valid, detail.run.best_step)))
     if detail.samples:
-        blocks.append(_section("samples", formatting.sample_content(detail.samples, WIDTH)))
+        blocks.append(_section("samples", formatting.sample_content(detail.samples, SAMPLE_WIDTH)))
     if detail.warnings:
         lines = [
             Content.styled(f"! {one_line(w, 400)}", "$tone-borderline") for w in detail.warnings
@@ -213,11 +208,13 @@ def detail_content(detail: RunDetail) -> Content:
 
 
 def _section(title: str, lines: Sequence[Content]) -> Content:
+    """Returns lines under a title."""
     return Content("\n").join([Content.styled(title, "bold"), *lines])
 
 
 def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content]:
-    shown = list(points[-MOST_VALIDATIONS:])
+    """Returns the validations as a table, the best one marked."""
+    shown = list(points[-MAX_VALIDATIONS:])
     lines = [Content.styled("    step    loss   AUROC      F1   pairs", "$tone-muted")]
     for point in shown:
         mark = "  ◆ best" if point.step == best else ""
@@ -235,6 +232,7 @@ def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content
 
 
 def _setting(setting: Setting) -> Content:
+    """Returns a setting with its value and its help."""
     name, value = one_line(setting.name, 30), one_line(setting.value, 120)
     return Content.assemble(
         (f"{name:<15}", "$tone-muted"), f"{value}  ", (one_line(setting.help, 300), "$tone-muted")

@@ -12,8 +12,9 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.trees.compare import TreeComparison
 from engine.trees.guarantee import MIN_USELESS_WIDTH
-from engine.trees.records import NodeKind, PropertyBounds, TreeConfig, TreeItem, TreeRow
+from engine.trees.records import PropertyBounds, TreeConfig, TreeItem, TreeRow
 from engine.trees.reports import Deciles
+from engine.trees.tree import Kind
 from screens.widgets.curve import block_rows, spread
 from screens.widgets.row_table import Column, Piece, ordered_by
 
@@ -146,7 +147,7 @@ def columns(
             for block, cell in zip(turn_blocks(rows, cells, MEASURES[0]), cells, strict=True)
         ]
 
-    found = [
+    list_columns = [
         Column("name", "conversation", NAME_WIDTH, name, flexible=True),
         Column("step", "step", 5, lambda i: [(str(i.row.step), "tone--muted")], right=True,
                keep=9 if turns else 4),
@@ -161,8 +162,8 @@ def columns(
         Column("held", "in the tree", 11, held, right=True, keep=1),
     ]  # fmt: skip
     if turns:
-        found.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
-    return found
+        list_columns.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
+    return list_columns
 
 
 _NONE: Sequence[Piece] = [("–", "tone--muted")]
@@ -223,22 +224,22 @@ def format_bounds(bounds: PropertyBounds) -> str:
     return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
 
 
-def format_leaves(leaves: int, kinds: Sequence[NodeKind]) -> str:
+def format_leaves(leaves: int, kinds: Sequence[Kind]) -> str:
     """Returns the number of leaves, and how many are whole answers; the others only begin one.
 
     Args:
         kinds: The kinds of all nodes.
     """
-    return f"{leaf_count(leaves)}, {whole_count(kinds.count('ended'))}"
+    return f"{leaf_count(leaves)}, {whole_count(kinds.count(Kind.ENDED))}"
 
 
 def leaf_count(number: int) -> str:
-    """`1 leaf`, `9 leaves`."""
+    """Returns `1 leaf`, `9 leaves`."""
     return number_format.counted(number, "leaf").replace("leafs", "leaves")
 
 
 def whole_count(number: int) -> str:
-    """`no whole answer`, `1 whole answer`, `3 whole answers`."""
+    """Returns `no whole answer`, `1 whole answer`, `3 whole answers`."""
     return number_format.counted(number, "whole answer") if number else "no whole answer"
 
 
@@ -253,13 +254,13 @@ def format_config(config: TreeConfig) -> str:
     return f"{format_growth(config)} · {one_line(config.place)}"
 
 
-def between_content(found: TreeComparison) -> Content:
+def between_content(comparison: TreeComparison) -> Content:
     """Returns the bounds on the distance of two trees, and how many answers they share."""
     return Content.assemble(
         ("total variation in ", "$tone-muted"),
-        (number_format.ends(found.low, found.high), "bold $tone-accent"),
+        (number_format.ends(comparison.low, comparison.high), "bold $tone-accent"),
         (" · ", "$tone-muted"),
-        number_format.counted(found.answers, "answer") + " in both ",
+        number_format.counted(comparison.answers, "answer") + " in both ",
         ("≡", "$tone-accent"),
         (" · last column: how much more probable here", "$tone-muted"),
     )
@@ -270,8 +271,8 @@ def tabs_content(rows: Sequence[TreeRow], front: int) -> Content:
     tabs = [
         Content.styled(
             f" {one_line(format_growth(row), 30)} ",
-            "bold $tone-tab on $tone-tab-back" if at == front else "$tone-muted",
+            "bold $tone-tab on $tone-tab-back" if index == front else "$tone-muted",
         )
-        for at, row in enumerate(rows)
+        for index, row in enumerate(rows)
     ]
     return Content.assemble(*tabs, ("  tab", "bold $tone-accent"), (" the other", "$tone-muted"))

@@ -18,8 +18,11 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.trees.records import AnswerRow, GroupedAnswers, NodeColumns, TreeItem
+from engine.trees.meaning import GroupedAnswers, Meaning
+from engine.trees.measures import Answer
+from engine.trees.records import NodeColumns, TreeItem
 from engine.trees.service import TreeService
+from engine.trees.tree import Kind
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
 from screens.trees.columns import whole_count
@@ -34,43 +37,47 @@ STEP = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the list.
+    """One line of the list of answers.
 
     Attributes:
-        at: Its number in the list.
-        there: Probability of the same answer in the other tree; None where there is no such answer or no other tree.
-        meaning: Probability of the group of equal meaning, on its first line only; None on other lines and without
-            groups.
+        number: Its number in the list, from 0.
+        other_probability: Probability of the same answer in the other tree; None where there is no such answer or no
+            other tree.
+        meaning: The group of equal meaning with its number, from 0, on its first line only; None on other lines and
+            without groups.
     """
 
-    at: int
-    answer: AnswerRow
-    there: float | None
-    meaning: float | None
+    number: int
+    answer: Answer
+    other_probability: float | None
+    meaning: tuple[int, Meaning] | None = None
 
 
-def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[Line]:
-    """Returns the lines of answers that are sorted by group, or not grouped."""
-    there = {other.text: other.probability for other in others}
-    masses: dict[int, float] = {}
-    for answer in answers:
-        if answer.group is not None:
-            masses[answer.group] = masses.get(answer.group, 0.0) + answer.probability
-    lines = []
-    for at, answer in enumerate(answers):
-        begins = answer.group is not None and (at == 0 or answers[at - 1].group != answer.group)
-        meaning = masses[answer.group] if begins and answer.group is not None else None
-        lines.append(Line(at, answer, there.get(answer.text), meaning))
-    return lines
+def lines_of(
+    answers: Sequence[Answer], others: Sequence[Answer], groups: Sequence[Meaning] | None = None
+) -> list[Line]:
+    """Returns the lines of answers, group by group where there are groups."""
+    probabilities = {other.text: other.probability for other in others}
+    order: list[tuple[int, tuple[int, Meaning] | None]] = [(at, None) for at in range(len(answers))]
+    if groups is not None:
+        order = [
+            (index, (group_number, group) if index == group.answers[0] else None)
+            for group_number, group in enumerate(groups)
+            for index in group.answers
+        ]
+    return [
+        Line(number, answers[index], probabilities.get(answers[index].text), meaning)
+        for number, (index, meaning) in enumerate(order)
+    ]
 
 
-def kinds_text(answers: Sequence[AnswerRow]) -> str:
+def kinds_text(answers: Sequence[Answer]) -> str:
     """Returns how many texts are whole answers and how many only begin one, with their probability."""
-    whole = [answer.probability for answer in answers if answer.kind == "ended"]
-    begun = [answer.probability for answer in answers if answer.kind != "ended"]
+    whole = [answer.probability for answer in answers if answer.end is Kind.ENDED]
+    begun = [answer.probability for answer in answers if answer.end is not Kind.ENDED]
     parts = [f"{whole_count(len(whole))} ({number_format.probability(sum(whole))} of all)"]
     if begun:
-        glyphs = f"{KIND_LOOKS['cut'][0]} {KIND_LOOKS['long'][0]}"
+        glyphs = f"{KIND_LOOKS[Kind.CUT][0]} {KIND_LOOKS[Kind.LONG][0]}"
         count = number_format.counted(len(begun), "beginning")
         parts.append(f"{count} of others {glyphs} ({number_format.probability(sum(begun))})")
     return " · ".join(parts)
@@ -91,12 +98,12 @@ class AnswersDialog(Dialog[int | None]):
     def __init__(self, trees: TreeService, item: TreeItem, other: TreeItem | None = None) -> None:
         super().__init__()
         self._trees, self._item, self._other = trees, item, other
-        self._answers: Sequence[AnswerRow] = ()
-        self._others: Sequence[AnswerRow] = ()
+        self._answers: Sequence[Answer] = ()
+        self._others: Sequence[Answer] = ()
         self._lines: Sequence[Line] = ()
         self._meanings: GroupedAnswers | None = None
         self._threshold = THRESHOLD
-        self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.at)
+        self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.number)
 
     def compose(self) -> ComposeResult:
         """Yields a title, the table, the whole answer under the cursor, the keys."""
@@ -121,23 +128,26 @@ class AnswersDialog(Dialog[int | None]):
         """Reads the answers."""
         other = self._other
 
-        def read() -> tuple[list[AnswerRow], list[AnswerRow]]:
+        def read() -> tuple[list[Answer], list[Answer]]:
             return self._read(self._item), [] if other is None else self._read(other)
 
-        def arrived(found: tuple[list[AnswerRow], list[AnswerRow]]) -> None:
-            self._answers, self._others = found
+        def arrived(answers: tuple[list[Answer], list[Answer]]) -> None:
+            self._answers, self._others = answers
             self._show()
             self.table.focus()
 
         background(self, read, arrived, self.show_error, group="answers")
 
-    def _read(self, item: TreeItem) -> list[AnswerRow]:
+    def _read(self, item: TreeItem) -> list[Answer]:
         row = item.row
         return self._trees.answers(row.conversation_id, row.step, row.config_hash)
 
     def _show(self) -> None:
         grouped = self._meanings
-        self._lines = lines_of(self._answers if grouped is None else grouped.answers, self._others)
+        if grouped is None:
+            self._lines = lines_of(self._answers, self._others)
+        else:
+            self._lines = lines_of(grouped.answers, self._others, grouped.meanings.groups)
         self.table.show_columns(self._columns())
         self.table.show(array("q", range(len(self._lines))))
         self.query_one("#about", Static).update(self._about())
@@ -149,14 +159,15 @@ class AnswersDialog(Dialog[int | None]):
             count = kinds_text(self._answers)
             if self._other is None:
                 return Content(count)
-            both = sum(line.there is not None for line in self._lines)
+            both = sum(line.other_probability is not None for line in self._lines)
             return Content(f"{count} · {both:,} of them in the other tree too")
-        groups = sum(line.meaning is not None for line in self._lines)
-        bits = number_format.between(grouped.entropy_low, grouped.entropy_high)
+        meanings = grouped.meanings
+        groups = len(meanings.groups)
+        bits = number_format.between(meanings.entropy_low, meanings.entropy_high)
         return Content.assemble(
             (number_format.counted(groups, "meaning"), "bold"),
             f" of {number_format.counted(len(self._lines), 'text')} · alike from ",
-            (number_format.probability(grouped.threshold), "bold $tone-accent"),
+            (number_format.probability(self._threshold), "bold $tone-accent"),
             f" on · entropy over meanings {bits} bits",
             (f" · {one_line(grouped.by, 60)}", "$tone-muted"),
         )
@@ -181,8 +192,8 @@ class AnswersDialog(Dialog[int | None]):
         about = self.query_one("#about", Static)
         about.update(Content.styled("comparing …", "$tone-muted"))
 
-        def arrived(found: GroupedAnswers) -> None:
-            self._meanings = found
+        def arrived(grouped: GroupedAnswers) -> None:
+            self._meanings = grouped
             self._show()
 
         def failed(error: WorkbenchError) -> None:
@@ -203,7 +214,7 @@ class AnswersDialog(Dialog[int | None]):
         columns = [
             Column("kind", "", 1, _kind_cell),
             Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
-            Column("leaves", "leaves", 7, lambda line: [(f"{line.answer.leaves:,}", "tone--muted")],
+            Column("leaves", "leaves", 7, lambda line: [(f"{len(line.answer.leaves):,}", "tone--muted")],
                    right=True, keep=3),
             Column("text", "answer", 20,
                    lambda line: [(shown_text(line.answer.text) or "(nothing)", "")], flexible=True),
@@ -218,8 +229,8 @@ class AnswersDialog(Dialog[int | None]):
         return [self._lines[index] for index in ids if index < len(self._lines)]
 
     def _show_answer(self) -> None:
-        at = self.table.cursor_id
-        text = "" if at is None else one_line(self._lines[at].answer.text, 400)
+        number = self.table.cursor_id
+        text = "" if number is None else one_line(self._lines[number].answer.text, 400)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
     def on_row_table_highlighted(self) -> None:
@@ -228,17 +239,17 @@ class AnswersDialog(Dialog[int | None]):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter goes to the leaf."""
-        self.dismiss(self._lines[message.row_id].answer.node)
+        self.dismiss(self._lines[message.row_id].answer.leaves[0])
 
     def action_copy(self) -> None:
         """Copies the answer under the cursor."""
-        at = self.table.cursor_id
-        if at is not None:
-            copy(self, self._lines[at].answer.text, f"answer {at + 1}")
+        number = self.table.cursor_id
+        if number is not None:
+            copy(self, self._lines[number].answer.text, f"answer {number + 1}")
 
 
 def _kind_cell(line: Line) -> Sequence[Piece]:
-    glyph, tone, _ = KIND_LOOKS[line.answer.kind]
+    glyph, tone, _ = KIND_LOOKS[line.answer.end]
     return [(glyph, tone)]
 
 
@@ -248,18 +259,20 @@ def _p_cell(line: Line) -> Sequence[Piece]:
 
 
 def _there_cell(line: Line) -> Sequence[Piece]:
-    if line.there is None:
+    other = line.other_probability
+    if other is None:
         return [("–", "tone--muted")]
-    apart = number_format.difference(line.answer.probability - line.there, 3)
-    return [(f"{number_format.probability(line.there, 3)} ", ""), (f"{apart:>5}", "tone--muted")]
+    difference = number_format.difference(line.answer.probability - other, 3)
+    return [(f"{number_format.probability(other, 3)} ", ""), (f"{difference:>5}", "tone--muted")]
 
 
 def _meaning_cell(line: Line) -> Sequence[Piece]:
-    if line.meaning is None or line.answer.group is None:
+    if line.meaning is None:
         return [("   ⋮", "tone--muted")]
+    number, group = line.meaning
     return [
-        (f"{line.answer.group + 1:>3} ", ""),
-        (number_format.probability(line.meaning), "tone--accent"),
+        (f"{number + 1:>3} ", ""),
+        (number_format.probability(group.probability), "tone--accent"),
     ]
 
 
@@ -280,11 +293,11 @@ def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
     """Returns the tokens of a path. A character whose bytes are split belongs to the token that completes it."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rows = []
-    for at, node in enumerate(nodes):
-        text = decoder.decode(columns.spelling[node], final=at == len(nodes) - 1)
+    for index, node in enumerate(nodes):
+        text = decoder.decode(columns.spelling[node], final=index == len(nodes) - 1)
         rows.append(
             TokenRow(
-                at,
+                index,
                 columns.token[node],
                 columns.spelling[node],
                 text,

@@ -16,7 +16,8 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.trees.records import NodeKind, OpenTree, PropertyBounds, TreeRow
+from engine.trees.records import OpenTree, PropertyBounds, TreeRow
+from engine.trees.tree import Kind
 from screens.trees.columns import (
     MEASURES,
     format_bounds,
@@ -103,9 +104,7 @@ def account_content(row: TreeRow) -> Content:
     )
 
 
-def measures_content(
-    row: TreeRow, kinds: Sequence[NodeKind], bounds: PropertyBounds | None
-) -> Content:
+def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds | None) -> Content:
     """Returns the figures of the tree on one line, given the kinds of its nodes; bounds on a property come first."""
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:
@@ -166,14 +165,14 @@ class TurnLine(Widget):
     def show(self, rows: Sequence[TreeRow], step: int) -> None:
         """Shows the trees of a conversation by step, the cursor on one of them."""
         self._rows = [row for row in rows if row.reason is None]
-        self._at = next((at for at, row in enumerate(self._rows) if row.step == step), 0)
+        self._at = next((index for index, row in enumerate(self._rows) if row.step == step), 0)
         self.set_class(len(self._rows) > 1, "-several")
         self.refresh()
 
     def beside(self, delta: int) -> int | None:
         """Returns the step `delta` trees after the current one; None where there is none."""
-        at = self._at + delta
-        return self._rows[at].step if 0 <= at < len(self._rows) else None
+        index = self._at + delta
+        return self._rows[index].step if 0 <= index < len(self._rows) else None
 
     def measure_next(self) -> None:
         """Shows another measure."""

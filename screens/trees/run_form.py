@@ -6,6 +6,7 @@ its root is an answer. *Alpha* is the least probability that is followed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -14,15 +15,15 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from engine.base import number_format
+from engine.base.request_options import Option, options_of
 from engine.base.text import one_line
-from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.filters import ListQuery
 from engine.project.records import Estimate
-from engine.trees.places import At
-from engine.trees.records import TreeRequest
+from engine.trees.options import Growth, TreeOptions
+from engine.trees.records import At, TreeRequest
 from engine.trees.service import TreeService
-from engine.trees.tree import ALPHA_HELP, Growth
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
-from screens.widgets.controls import Cycle, LineInput
+from screens.widgets.controls import LineInput
 
 TREE_PLACES: dict[At, FormChoice] = {
     "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
@@ -59,60 +60,44 @@ DEFAULT_REQUEST = TreeRequest()
 """What the form begins with."""
 
 
-def parse_alpha(text: str, maximum: float = 1.0) -> float | None:
-    """Returns the alpha that a text says; None if the text is not a number above 0 and at most `maximum`."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 < value <= maximum else None
-
-
 class TreeRunForm(RunForm[TreeRequest, Estimate]):
     """Asks for the conversations, alpha and the place; the number of conversations is shown before anything starts."""
 
     PLACE = "tree-run"
     FORM_TITLE = "Grow response trees"
     FIRST_FIELD = "alpha"
+    OPTIONS: ClassVar[Mapping[str, Option]] = options_of(TreeRequest) | options_of(TreeOptions)
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, trees: TreeService, query: ListQuery) -> None:
         super().__init__()
         self._trees, self._query = trees, query
+        self.choices = {"at": TREE_PLACES, "mode": GROWTH_MODES, "tuned": ADAPTER_USES}
 
     def compose_fields(self) -> ComposeResult:
         """Yields the lines of the form; the filter is that of the list below the dialog."""
         filter_input = LineInput(
-            str(self._query.filter), placeholder="all conversations", id="which"
+            str(self._query.filter), placeholder="all conversations", id="filter"
         )
         yield field_line("of", filter_input)
         yield field_line("alpha", LineInput(f"{DEFAULT_REQUEST.tree.alpha:g}", id="alpha"))
-        place_names = [place.name for place in TREE_PLACES.values()]
-        yield field_line("where", Cycle(place_names, id="where"))
-        mode_names = [mode.name for mode in GROWTH_MODES.values()]
-        yield field_line("branches", Cycle(mode_names, id="branches"))
-        adapter_names = [use.name for use in ADAPTER_USES.values()]
-        yield field_line("model", Cycle(adapter_names, id="model"))
+        yield field_line("where", self.choice_field("at"))
+        yield field_line("branches", self.choice_field("mode"))
+        yield field_line("model", self.choice_field("tuned"))
 
     def request(self) -> TreeRequest:
         """Returns the request that the fields describe.
 
         Raises:
-            WorkbenchError: The filter cannot be understood, or alpha is not in (0, 1]: what is not a valid alpha
-                becomes 0, which the options of a tree refuse.
+            UsageError: The filter cannot be understood, or alpha is not above 0 and at most 1.
         """
-        alpha = parse_alpha(self.text("alpha"))
-        tree = replace(
-            DEFAULT_REQUEST.tree,
-            alpha=0.0 if alpha is None else alpha,
-            mode=self.chosen_key("branches", GROWTH_MODES),
-        )
+        growth = self.typed_values("alpha")
         return replace(
             DEFAULT_REQUEST,
-            tree=tree,
-            at=self.chosen_key("where", TREE_PLACES),
-            tuned=self.chosen_key("model", ADAPTER_USES),
-            filter=parse_filter(self.text("which")),
+            tree=replace(DEFAULT_REQUEST.tree, mode=self.chosen("mode"), **growth),
+            at=self.chosen("at"),
+            tuned=self.chosen("tuned"),
+            **self.typed_values("filter"),
         )
 
     def estimate(self, request: TreeRequest) -> Estimate:
@@ -122,20 +107,6 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
     def estimate_text(self, request: TreeRequest, cost: Estimate) -> Content:
         """Returns the estimate in words."""
         return estimate_content(cost)
-
-    def field_help(self, field: str) -> str:
-        """Returns what a field, or its chosen value, means; empty for a field without help."""
-        if field == "where":
-            return TREE_PLACES[self.chosen_key(field, TREE_PLACES)].help
-        if field == "branches":
-            return GROWTH_MODES[self.chosen_key(field, GROWTH_MODES)].help
-        if field == "model":
-            return ADAPTER_USES[self.chosen_key(field, ADAPTER_USES)].help
-        if field == "which":
-            return (
-                "A filter as in the list, such as state:incomplete; empty takes all conversations."
-            )
-        return f"{ALPHA_HELP.capitalize()}." if field == "alpha" else ""
 
 
 def estimate_content(estimate: Estimate) -> Content:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.base.text import one_line
 from engine.opener.conversations import ConversationRow
-from engine.questions.records.calibration import Agreement
-from engine.questions.records.example_probes import ExampleProbe, ExampleProbeChange
-from engine.questions.records.triage import QueueOrder, VerdictRow
+from engine.questions.records import (
+    Agreement,
+    ExampleProbe,
+    ExampleProbeChange,
+    QueueOrder,
+    VerdictRow,
+)
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
@@ -131,9 +135,9 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
         )
     if not scored:
         return SCORE
-    given = number_format.counted(sum(tally.values()), "verdict")
+    verdicts = number_format.counted(sum(tally.values()), "verdict")
     return EmptyState(
-        f"Nothing is left in the queue. {given} given.",
+        f"Nothing is left in the queue. {verdicts} given.",
         "shows what your verdicts say of the scores",
         "calibration",
         others=(
@@ -146,9 +150,9 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
 def act_notice(row: VerdictRow, done: str) -> str:
     """Returns the notice after an undo or redo, which names what changed: `the tag “late” on 12 conversations`."""
     if row.kind in ("tag", "untag"):
-        where = number_format.counted(row.count, "conversation")
-        what = "Tag" if row.kind == "tag" else "Removal of the tag"
-        return f"{what} “{one_line(''.join(row.tags), 40)}” on {where} {done}."
+        conversations = number_format.counted(row.count, "conversation")
+        act = "Tag" if row.kind == "tag" else "Removal of the tag"
+        return f"{act} “{one_line(''.join(row.tags), 40)}” on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."
     names = {"give": "Verdict", "repeat": "Blind answer", "note": "Note"}

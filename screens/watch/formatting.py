@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.content import Content
 
+from engine.base.conversation import State
 from engine.base.number_format import bar, counted, difference, percent_range, probability
-from engine.base.outcomes import State
 from engine.base.text import end_of_path, one_line
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.filters import Filter, Term
@@ -20,16 +20,19 @@ from screens.widgets.row_table import Column, Piece
 
 
 def _time(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the time of an event, without its date."""
     return [(str(row.values["at"])[11:19], "tone--muted")]
 
 
 def _name(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the name of the conversation, or why a file could not be read."""
     if row.conversation_id is None:
         return [(one_line(str(row.values["error"])), "tone--incomplete")]
     return [(one_line(str(row.values["conversation"])), "")]
 
 
 def _turn(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the number of the turn; `end` where the conversation ended."""
     if row.values.get("ended"):
         return [("end", "tone--bright")]
     turn = row.values.get("turn")
@@ -37,10 +40,12 @@ def _turn(row: LiveEvent) -> Sequence[Piece]:
 
 
 def _p(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the probability that the conversation ends there."""
     return [] if row.conversation_id is None else [(probability(row.values["p"]), "")]
 
 
 def _change(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the change of the probability since the turn before; a large one is bright."""
     change = row.values.get("change")
     if change is None:
         return []
@@ -48,6 +53,7 @@ def _change(row: LiveEvent) -> Sequence[Piece]:
 
 
 def _state(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the state by the decision rule, as sign and word."""
     if row.conversation_id is None:
         return []
     look = STATE_LOOKS[State(row.values["state"])]
@@ -55,12 +61,14 @@ def _state(row: LiveEvent) -> Sequence[Piece]:
 
 
 def _goal(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the goal; `novel` where the conversation is like none."""
     if row.values.get("novel"):
         return [("novel", "tone--borderline")]
     return [(one_line(str(row.values.get("goal") or "")), "")]
 
 
 def _signals(row: LiveEvent) -> Sequence[Piece]:
+    """Returns the signals of an event."""
     return [(signals_text(row), "tone--borderline")]
 
 
@@ -74,6 +82,7 @@ COLUMNS: list[Column[LiveEvent]] = [
     Column("goal", "goal", 24, _goal, keep=2),
     Column("signals", "signals", 22, _signals, keep=6),
 ]
+"""Columns of the list of events."""
 
 
 def signals_text(row: LiveEvent) -> str:
@@ -224,8 +233,10 @@ def goal_figures(chart: Chart) -> list[Figure]:
 
 
 def _ended(first: int, last: int) -> Term:
+    """Returns the term that selects conversations by the order in which they ended."""
     return Term("ended", ":", (str(first), str(last)), span=True)
 
 
 def _watched(value: str) -> Filter:
+    """Returns the filter of one kind of watched conversations."""
     return Filter().with_choice("watched", value)

@@ -17,7 +17,7 @@ from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.results.watch.chart import Chart
-from engine.results.watch.service import MOST_EVENTS, LiveEvent, RulesInForce, WatchRequest
+from engine.results.watch.service import MAX_EVENTS, LiveEvent, RulesInForce, WatchRequest
 from engine.results.watch.signals import PRECISION
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.importing import PathSuggester
@@ -37,12 +37,15 @@ WAITING = EmptyState(
     "shows how often each signal was right on past conversations",
     "rules",
 )
+"""Shown until the first event of a watch."""
+
 NOTHING = EmptyState(
     "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
     "It needs 20 past conversations in the project.",
     "watches a file or a folder",
     "watch",
 )
+"""Shown while nothing is watched."""
 
 
 class WatchScreen(WorkbenchScreen[None]):
@@ -65,7 +68,7 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed, mode)
-        self._events: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
+        self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
         self._listed: list[LiveEvent] = []
         self._read = 0
         self._paused = False
@@ -112,6 +115,7 @@ class WatchScreen(WorkbenchScreen[None]):
             self._show_summary()
 
     def _show_events(self) -> None:
+        """Lists the events with the words of the filter, the newest first."""
         words = self._filter.lower().split()
         self._listed = [
             event
@@ -131,6 +135,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self._show_event()
 
     def _show_event(self) -> None:
+        """Shows the event under the cursor whole."""
         row = self.table.here
         self.query_one("#event", Static).update(
             Content("") if row is None else formatting.event_text(row)
@@ -144,6 +149,7 @@ class WatchScreen(WorkbenchScreen[None]):
         return WAITING if self._watching() else NOTHING
 
     def _show_summary(self) -> None:
+        """Shows what is watched, and how much came."""
         held = len(self.services.watches.live.after(self._read)) if self._paused else 0
         watching = self._watching()
         if not self._listed:
@@ -163,6 +169,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(paused + text if self._paused else text)
 
     def _watching(self) -> bool:
+        """Returns whether a watch runs."""
         return any(job.stage == "watch" for job in self.services.jobs.active())
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
@@ -183,6 +190,7 @@ class WatchScreen(WorkbenchScreen[None]):
         choose_figure(self, title, figures(self._chart) if self._chart is not None else [])
 
     def _show_chart(self, chart: Chart | None) -> None:
+        """Draws completion and goals."""
         self._chart = chart
         self._show_summary()
         lines: list[Line] = []
@@ -277,9 +285,10 @@ class WatchScreen(WorkbenchScreen[None]):
         self.call_after_refresh(lambda: self._show_chart(self._chart))
 
 
-IDLE = 10.0
+DEFAULT_IDLE_MINUTES = 10.0
 """Minutes without growth after which a conversation has ended, at first."""
 HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
+"""What a watch does, for the dialog."""
 
 
 class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
@@ -305,7 +314,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             yield Static(
                 "A conversation has ended after so many minutes without growth", classes="field"
             )
-            yield LineInput(f"{IDLE:g}", id="idle")
+            yield LineInput(f"{DEFAULT_IDLE_MINUTES:g}", id="idle")
             yield Static("Least precision of a signal on past conversations", classes="field")
             yield LineInput(f"{PRECISION:g}", id="precision")
             yield Static(Content.styled(HELP, "$tone-muted"), id="problem")
@@ -331,10 +340,12 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             self.dismiss((path, WatchRequest(idle=60 * idle, precision=precision)))
 
     def _refuse(self, why: str) -> None:
+        """Says what is wrong with a field."""
         self.query_one("#problem", Static).update(Content.styled(why, "$tone-incomplete"))
 
 
 def _number(text: str) -> float | None:
+    """Returns the number that a text is; None if it is none."""
     try:
         return float(text)
     except ValueError:

@@ -18,24 +18,33 @@ from textual.widgets.option_list import Option
 
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.conversations.filters import (
-    Completion,
-    Filter,
-    completions,
-    parse_filter,
-    term_at_cursor,
-)
+from engine.conversations.filter_completion import Completion, completions, term_at_cursor
+from engine.conversations.filters import Filter, parse_filter
 from screens.widgets.background import background
 from screens.widgets.controls import MAX_TYPED_CHARACTERS, LineInput
 from screens.widgets.keyed import Keyed
 
-TYPING_REST = 0.2
+TYPING_REST_SECONDS = 0.2
 """Seconds without a key before the typed filter is applied."""
 PROMPT = "▽ "
 
 
-class FilterInput(Keyed, LineInput):
-    """The input with the keys of the list of completions."""
+class FilterInput(LineInput):
+    """The input of the line."""
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Returns whether a key is typed here; Textual does not know the slash among those that are."""
+        return key == "slash" or super().check_consume_key(key, character)
+
+
+class FilterLine(Keyed, Vertical):
+    """The line in which a filter is written, with the keys of the list of completions.
+
+    It is visible while it has the focus or holds a filter; completions and mistakes are drawn over the list below.
+
+    Attributes:
+        read_values: Reads the values of a field with their counts among what the rest of the filter matches.
+    """
 
     PLACE = "filter"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,51 +53,6 @@ class FilterInput(Keyed, LineInput):
         Binding("up", "choose(-1)", "Previous completion", show=False),
         Binding("escape", "leave", "Back", tooltip="Back to the list"),
     ]
-
-    class CompletionAccepted(Message):
-        """Posted to insert the chosen completion."""
-
-    class CompletionMoved(Message):
-        """Posted to choose another completion, `by` lines further down."""
-
-        def __init__(self, by: int) -> None:
-            super().__init__()
-            self.by = by
-
-    class Exited(Message):
-        """Posted to leave the line."""
-
-    completing = False
-    """Whether there are completions; without them tab goes to the next pane."""
-
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Keys that are typed; Textual does not know the slash among them."""
-        return key == "slash" or super().check_consume_key(key, character)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the completions do nothing while there are none."""
-        return self.completing or action not in ("take", "choose")
-
-    def action_take(self) -> None:
-        """Puts the chosen completion in."""
-        self.post_message(self.CompletionAccepted())
-
-    def action_choose(self, by: int) -> None:
-        """Goes through the completions."""
-        self.post_message(self.CompletionMoved(by))
-
-    def action_leave(self) -> None:
-        """Leaves the line."""
-        self.post_message(self.Exited())
-
-
-class FilterLine(Vertical):
-    """Visible while it has the focus or holds a filter; completions and mistakes are drawn over the list below.
-
-    Attributes:
-        read_values: Reads the values of a field with their counts among what the rest of the filter matches.
-    """
-
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; }
     FilterLine.-used { display: block; }
@@ -132,9 +96,10 @@ class FilterLine(Vertical):
         self._values_of: tuple[str, Filter] | None = None
         self._values: Sequence[tuple[str, int | None]] = ()
         self._timer: Timer | None = None
-        self._asked = Filter()
-        self._found: list[Completion] = []
-        self._moved = False
+        self._applied = Filter()
+        self._completions: list[Completion] = []
+        self._cursor_moved = False
+        self._completing = False
         self._mistake: WorkbenchError | None = None
 
     def compose(self) -> ComposeResult:
@@ -154,7 +119,11 @@ class FilterLine(Vertical):
 
     def on_mount(self) -> None:
         """Watches the cursor, whose position decides what can be completed."""
-        self.watch(self._input, "selection", self._offer, init=False)
+        self.watch(self._input, "selection", self._offer_completions, init=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the completions do nothing while there are none; then tab goes to the next pane."""
+        return self._completing or action not in ("take", "choose")
 
     @property
     def _input(self) -> FilterInput:
@@ -162,7 +131,7 @@ class FilterLine(Vertical):
 
     def put(self, filter: Filter) -> None:
         """Writes a filter that was asked for elsewhere."""
-        self._asked = filter
+        self._applied = filter
         self._write(str(filter))
         self._show_mistake(None)
 
@@ -174,7 +143,7 @@ class FilterLine(Vertical):
         self._values_of = None  # the counts may have changed since
         self._input.focus()
         self._input.cursor_position = len(self._input.value)
-        self.call_after_refresh(self._offer)
+        self.call_after_refresh(self._offer_completions)
 
     def complain(self, error: WorkbenchError | None) -> None:
         """Shows why a filter cannot be applied. None hides that, but not a mistake in the text being typed."""
@@ -194,27 +163,27 @@ class FilterLine(Vertical):
         """Applies the filter once no key was pressed for a moment."""
         event.stop()
         self._stop_timer()
-        self._timer = self.set_timer(TYPING_REST, self._rested)
-        self._offer()
+        self._timer = self.set_timer(TYPING_REST_SECONDS, self._apply_typed)
+        self._offer_completions()
 
-    def _rested(self) -> None:
-        mistake = self._ask()
+    def _apply_typed(self) -> None:
+        mistake = self._apply()
         # An unfinished term that can be completed is no mistake yet.
         unfinished = (
             isinstance(mistake, FilterError)
-            and bool(self._found)
-            and mistake.at >= self._found[0].start
+            and bool(self._completions)
+            and mistake.at >= self._completions[0].start
         )
         self._show_mistake(None if unfinished else mistake)
 
-    def _ask(self) -> FilterError | None:
+    def _apply(self) -> FilterError | None:
         self._stop_timer()
         try:
             filter = parse_filter(display_safe(self._input.value))
         except FilterError as error:
             return error
-        if filter != self._asked:
-            self._asked = filter
+        if filter != self._applied:
+            self._applied = filter
             self.post_message(self.Applied(filter))
         return None
 
@@ -226,19 +195,18 @@ class FilterLine(Vertical):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter inserts the completion under the cursor; without one it applies the filter and leaves the line."""
         event.stop()
-        if self._moved and self._found:
-            self._take()
+        if self._cursor_moved and self._completions:
+            self.action_take()
             return
-        mistake = self._ask()
+        mistake = self._apply()
         self._show_mistake(mistake)
         if mistake is None:
             self.post_message(self.Exited())
 
-    def on_filter_input_exited(self, event: FilterInput.Exited) -> None:
-        """Escape leaves the line; a text that is no filter is replaced by the last filter that was applied."""
-        event.stop()
-        if self._ask() is not None:
-            self._write(str(self._asked))
+    def action_leave(self) -> None:
+        """Leaves the line; a text that is no filter is replaced by the last filter that was applied."""
+        if self._apply() is not None:
+            self._write(str(self._applied))
         self._show_mistake(None)
         self.post_message(self.Exited())
 
@@ -251,13 +219,13 @@ class FilterLine(Vertical):
 
     # Completions
 
-    def _offer(self, *_: object) -> None:
+    def _offer_completions(self, *_: object) -> None:
         # The input may be gone already: this also comes after the last refresh of a screen that closes.
         if not self.query(FilterInput) or not self._input.has_focus:
             return
         text, cursor = self._input.value, self._input.cursor_position
         known = {self._values_of[0]: self._values} if self._values_of is not None else {}
-        self._found = [
+        self._completions = [
             completion
             for completion in completions(text, cursor, known)
             if display_safe(completion.text) == completion.text  # not those with control characters
@@ -265,12 +233,13 @@ class FilterLine(Vertical):
         self._read_values(text, cursor)
         offered = self.query_one(OptionList)
         offered.clear_options()
-        counted = any(completion.count is not None for completion in self._found)
+        counted = any(completion.count is not None for completion in self._completions)
         offered.add_options(
-            Option(_offer_content(completion, counted=counted)) for completion in self._found
+            Option(_completion_content(completion, counted=counted))
+            for completion in self._completions
         )
         offered.highlighted = None
-        self._moved = False
+        self._cursor_moved = False
         self._show_offers()
 
     def _read_values(self, text: str, cursor: int) -> None:
@@ -286,53 +255,48 @@ class FilterLine(Vertical):
         def arrived(values: Sequence[tuple[str, int | None]]) -> None:
             if self._values_of == question:
                 self._values = values
-                self._offer()
+                self._offer_completions()
 
         # a rest that cannot be answered is told when the whole filter is applied
         background(self, lambda: read(field, rest), arrived, lambda _: None, group="values")
 
     def _show_offers(self) -> None:
-        if self._input.completing != bool(self._found):
-            self._input.completing = bool(self._found)
-            self._input.refresh_bindings()
-        self.query_one(OptionList).set_class(bool(self._found), "-shown")
+        if self._completing != bool(self._completions):
+            self._completing = bool(self._completions)
+            self.refresh_bindings()
+        self.query_one(OptionList).set_class(bool(self._completions), "-shown")
         self._show_under()
 
     def _hide_offers(self) -> None:
-        self._found, self._moved = [], False
+        self._completions, self._cursor_moved = [], False
         self._show_offers()
 
     def _show_under(self) -> None:
         under = self.query_one("#under")
         under.set_class(
-            bool(self._found) or self.query_one("#mistake").has_class("-shown"), "-shown"
+            bool(self._completions) or self.query_one("#mistake").has_class("-shown"), "-shown"
         )
 
-    def on_filter_input_completion_moved(self, event: FilterInput.CompletionMoved) -> None:
-        """Goes through the completions."""
-        event.stop()
+    def action_choose(self, by: int) -> None:
+        """Goes `by` lines on in the completions, from the last one to the first."""
         offered = self.query_one(OptionList)
         now = offered.highlighted
-        first = 0 if event.by > 0 else len(self._found) - 1
-        offered.highlighted = first if now is None else (now + event.by) % len(self._found)
-        self._moved = True
-
-    def on_filter_input_completion_accepted(self, event: FilterInput.CompletionAccepted) -> None:
-        """Inserts the completion under the cursor, else the first."""
-        event.stop()
-        self._take()
+        first = 0 if by > 0 else len(self._completions) - 1
+        offered.highlighted = first if now is None else (now + by) % len(self._completions)
+        self._cursor_moved = True
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click puts a completion in."""
         event.stop()
         event.option_list.highlighted = event.option_index
-        self._take()
+        self.action_take()
         self._input.focus()
 
-    def _take(self) -> None:
-        if not self._found:
+    def action_take(self) -> None:
+        """Inserts the completion under the cursor, else the first."""
+        if not self._completions:
             return
-        completion = self._found[self.query_one(OptionList).highlighted or 0]
+        completion = self._completions[self.query_one(OptionList).highlighted or 0]
         value, cursor = self._input.value, self._input.cursor_position
         # A field goes on with its value; after a value the next term may follow.
         behind = "" if completion.is_partial else " "
@@ -362,7 +326,7 @@ class FilterLine(Vertical):
         self._show_under()
 
 
-def _offer_content(completion: Completion, *, counted: bool) -> Content:
+def _completion_content(completion: Completion, *, counted: bool) -> Content:
     """Returns a completion with its count, where there are counts, and what it is."""
     count = "" if completion.count is None else f"{completion.count:,}"
     return Content.assemble(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import State, Verdict
 from engine.base.text import one_line
-from engine.questions.records.calibration import Agreement
+from engine.questions.records import Agreement
 
 TONES = {
     "tone--complete",
@@ -61,7 +61,7 @@ VERDICT_LOOKS: dict[Verdict, Look] = {
 
 
 def date_and_minute(time: str) -> str:
-    """Date and minute of an ISO 8601 time, `2026-10-31 10:04`; display-safe."""
+    """Returns the date and the minute of an ISO 8601 time, `2026-10-31 10:04`; display-safe."""
     return one_line(time[:16].replace("T", " "))
 
 

@@ -19,7 +19,7 @@ from engine.base.text import one_line
 from engine.opener.jobs import JobService
 
 if TYPE_CHECKING:
-    from engine.model.service.records import PullRow
+    from engine.model.records import PullRow
     from engine.training.records import TrainingRun
 
 

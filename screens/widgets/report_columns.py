@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.base.interval import Interval
 from engine.base.number_format import ends, signed
-from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import (
+    UNKNOWN,
+    Cell,
+    ReportColumn,
+    ReportRow,
+    ReportTable,
+    format_cell,
+)
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.results.table_rendering import UNKNOWN, format_cell
 from screens.widgets.row_table import Column, Piece
 
 LEVEL = 0.05
@@ -31,12 +37,13 @@ def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
     """
     shown = [(nth, column) for nth, column in enumerate(table.columns) if column.on_screen]
     columns = [_column(table, nth, column, place) for place, (nth, column) in enumerate(shown)]
-    if any(row.p is not None for row in table.rows):
+    if any(row.p_value is not None for row in table.rows):
         columns.append(Column("chance", "chance?", 7, _chance, keep=_MOST_IMPORTANT - 2))
     return columns
 
 
 def _column(table: ReportTable, nth: int, column: ReportColumn, place: int) -> Column[ReportRow]:
+    """Returns a column of the table; of a figure with an interval both are shown."""
     title = one_line(column.title or table.title, LONGEST_NAME)
     keep = _MOST_IMPORTANT - place
     cells = [row.cells[nth] for row in table.rows]
@@ -56,6 +63,7 @@ def _column(table: ReportTable, nth: int, column: ReportColumn, place: int) -> C
 
 
 def _mark(row: ReportRow) -> Piece:
+    """Returns the sign of a row: a baseline, or what is compared."""
     return ("○ ", "tone--muted") if row.kind == "baseline" else ("● ", "tone--accent")
 
 
@@ -66,9 +74,10 @@ def _interval(cell: Cell) -> Sequence[Piece]:
 
 
 def _chance(row: ReportRow) -> Sequence[Piece]:
-    if row.p is None:
+    """Returns whether the first figure of a row is above or below chance."""
+    if row.p_value is None:
         return [("", "")]
-    if row.p >= LEVEL:
+    if row.p_value >= LEVEL:
         return [("no", "tone--muted")]
     above = first_figure(row) > 0.5
     return [("above", "tone--complete")] if above else [("below", "tone--incomplete")]

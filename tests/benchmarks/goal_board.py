@@ -50,7 +50,7 @@ class Board:
         self._sums = np.zeros((k, vectors.shape[1]))
         np.add.at(self._sums, own, vectors[inside])
         self._sizes = np.bincount(own, minlength=k).astype(float)
-        near = Neighbours(vectors[inside], "").of_rows(
+        near = Neighbours(vectors[inside]).of_rows(
             np.arange(len(inside)), min(NEIGHBOURS, len(inside) - 1)
         )
         self._links = np.zeros((k, k))

@@ -31,8 +31,8 @@ from engine.goals.labels.word_kinds import (
     stem,
     stems,
 )
-from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, choose, label_body, read_label
+from engine.goals.stages.clustering import ProcessAsker
 from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
 from engine.model.embedders.embedder import Embedder, embedder_for
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.model:
             catalog = Catalog(data_dir(), cache_dir())
-            model = catalog.runnable(catalog.entry(options.model))
+            model = catalog.loadable(catalog.entry(options.model))
             process.load(model.path, model.options)
             asker = ProcessAsker(process)
         reader = embedder_for("minilm")
@@ -111,8 +111,8 @@ def measured(
     embedder = embedder_for("tfidf")
     embedder.fit(texts)
     vectors = embedder.embed(texts)
-    clusters = cluster(vectors, propose_k(vectors, 0).k, 0)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    clusters = cluster(vectors, propose_k(vectors, 0), 0)
+    near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     after = merged(Board(vectors, clusters, shown, embedder))
     groups = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     names = reader.embed([_spelled(goal) for goal in goals])

@@ -122,10 +122,10 @@ def measure(
     """Clusters, merges and judges with one seed."""
     goals = int(gold.max()) + 1
     plain = cluster(vectors, goals, seed, cut=None)
-    clusters = cluster(vectors, k1 or propose_k(vectors, seed).k, seed)
+    clusters = cluster(vectors, k1 or propose_k(vectors, seed), seed)
     board = Board(vectors, clusters, texts, embedder)
     after = merged(board)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
     found: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]] = {}

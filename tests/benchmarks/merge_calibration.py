@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             embedder = embedder_for(options.embedder)
             embedder.fit(texts)
             vectors = embedder.embed(texts)
-            clusters = cluster(vectors, propose_k(vectors, options.seed).k, options.seed)
+            clusters = cluster(vectors, propose_k(vectors, options.seed), options.seed)
             board = Board(vectors, clusters, shown, embedder)
             a, b = board.pairs()
             features, same = board.features(a, b), same_goal(board, gold, a, b)

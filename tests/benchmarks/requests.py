@@ -20,8 +20,9 @@ import numpy as np
 from sklearn.metrics import v_measure_score
 
 from engine.base.conversation import Message
-from engine.completeness.requests import MIN_SCORE_FALL, requests_of, starts_by_curve
+from engine.completeness.requests import MIN_SCORE_FALL, starts_by_curve
 from engine.completeness.tables import requests, scores
+from engine.completeness.tables.requests import requests_of
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import truth_by_conversation

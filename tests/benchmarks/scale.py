@@ -27,11 +27,11 @@ from pathlib import Path
 import numpy as np
 
 from engine.base.conversation import Conversation, Message, render_log
-from engine.completeness.block import log_item
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring import log_item
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.opener.open_project import OpenProject
 from engine.project import runs
@@ -105,9 +105,9 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
         project = workspace.project
         request = ScoringRequest(mode="probe", remaining=False, tune=False)
         run = workspace.scoring_runs.run(request)
-        key, label = run.reading.config_hash, run.model.model.label
+        key, label = run.reading.config_hash, run.model.label
         source = project.write(
-            lambda conn: sources.put(conn, "/made", "made", "uniform", "made up")
+            lambda conn: imports.put_source(conn, "/made", "made", "uniform", "made up")
         )
         project.write(lambda conn: hidden_states.register_config(conn, key, label, None))
         begin = partial(
@@ -121,7 +121,7 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
         run_id = project.write(begin)
         for first in range(1, count + 1, BATCH):
             batch = list(islice(made, min(BATCH, count + 1 - first)))
-            project.write(partial(imports.add, source_id=source, records=batch))
+            project.write(partial(imports.add_records, source_id=source, records=batch))
             if not states:
                 continue
             entries = [

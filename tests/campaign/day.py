@@ -29,22 +29,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engine.base.conversation import Conversation
+from engine.base.conversation import Conversation, Verdict
 from engine.base.errors import UsageError
-from engine.base.outcomes import Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations
-from engine.conversations.watched_inputs import WatchedFiles
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
-from engine.model.catalog import embedded_model
+from engine.model.catalog import LoadableModel, embedded_model
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.questions.tables import verdicts
+from engine.results.watch.watched_inputs import WatchedFiles
 from engine.results.watch.watching import Event, WatchStage
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
@@ -207,7 +205,7 @@ def child(folder: Path, minutes: int, every: int) -> int:
     os.environ[scored.WEIGHTS] = str(folder / "weights.gguf")
     file = folder / "live.jsonl"
     process = ModelProcess(folder / "model.log")
-    model = RunModel(replace(scored.model(), options=LoadOptions(context=1024, threads=1)))
+    model = replace(scored.model(), options=LoadOptions(context=1024, threads=1))
     outcome: RunOutcome | None = None
     with (
         (folder / "events.jsonl").open("a") as events,
@@ -247,7 +245,7 @@ def child(folder: Path, minutes: int, every: int) -> int:
     return 0 if isinstance(outcome, JobDone) else 1
 
 
-def work_between(project: Project, process: ModelProcess, model: RunModel, file: Path) -> None:
+def work_between(project: Project, process: ModelProcess, model: LoadableModel, file: Path) -> None:
     """What a person does beside a watch: imports a file, scores everything, and gives verdicts on what was imported."""
     reading = ReadingStage(project, process, model)
     for stage in (

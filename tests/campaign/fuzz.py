@@ -34,8 +34,8 @@ from typing import Any, get_args
 from unittest.mock import patch
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.completeness.block import Question
 from engine.completeness.model_requests import Score
+from engine.completeness.scoring import Question
 from engine.completeness.service.outside import import_scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
@@ -43,18 +43,17 @@ from engine.conversations.tables import selecting
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.model.catalog import embedded_model
-from engine.model.embedders.sentence import HttpEmbedder
-from engine.model.endpoints.client import EndpointModel
+from engine.model.embedders.embedder import HttpEmbedder
+from engine.model.endpoints import pacing
+from engine.model.endpoints.client import EndpointClient, parse_address, served_models
+from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.model import EndpointModel
+from engine.model.endpoints.probe import probe
 from engine.model.gguf_file import read_gguf
-from engine.model.http import retry_waits
-from engine.model.http.address import parse_address
-from engine.model.http.client import EndpointClient, served_models
-from engine.model.http.fleet import Fleet
-from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
-from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
 from engine.opener.exports import export_lines
+from engine.opener.model_process import endpoint_handlers
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.service.answers import import_answers
@@ -64,7 +63,7 @@ from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
-from engine.trees.tree import TreeOptions
+from engine.trees.options import TreeOptions
 from screens.training.dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
@@ -75,7 +74,7 @@ from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
 from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
-from tests.engine.model.http.toy_peer import NAMES, Handler, Manner, running
+from tests.engine.model.endpoints.toy_peer import NAMES, Handler, Manner, running
 from tests.engine.model.toy import END
 from tests.engine.trees.test_endpoint_growth import PLACE
 from tests.screens.training.training_runs import finish, write_run
@@ -292,7 +291,7 @@ class Fuzz:
         self.peers = {manner: servers.enter_context(running(manner)) for manner in MANNERS}
         for peer in self.peers.values():
             peer.server.RequestHandlerClass = type("Bound", (DamagedAnswers,), {"peer": peer})
-        servers.enter_context(patch.object(retry_waits, "LONGEST_WAIT", 0.0))
+        servers.enter_context(patch.object(pacing, "LONGEST_WAIT", 0.0))
 
     def readers(self, choice: random.Random, folder: Path) -> Callable[[], None]:
         """A log in any format."""
@@ -483,7 +482,7 @@ class Fuzz:
                 probe(address, end_text=choice.choice(("", NAMES[END])))
                 return
             model = EndpointModel(
-                "toy", Fleet([(asker, None)]), self.can[manner], ENDPOINT_HANDLERS
+                "toy", Fleet([(asker, None)]), self.can[manner], endpoint_handlers()
             )
             model.load(Path(), LoadOptions())
             if what == "score":

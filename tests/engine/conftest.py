@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from engine.base import folders
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, quantize
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
-from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_goals
+from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, SMALL, write_shallow
 
@@ -91,9 +92,15 @@ def clustered(tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.fixture
-def goals(clustered: Project) -> GoalService:
-    """The goal service of the clustered project."""
-    return stored_goals(clustered)
+def review(clustered: Project) -> MergeReviewService:
+    """The merge review of the clustered project."""
+    return stored_review(clustered)
+
+
+@pytest.fixture
+def goals(review: MergeReviewService) -> GoalService:
+    """The goals of the clustered project."""
+    return review.goals
 
 
 @pytest.fixture

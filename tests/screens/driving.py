@@ -48,7 +48,7 @@ async def opened(
 ) -> AsyncIterator[Pilot[None]]:
     """The app on a support project, in the mode of this key."""
     app = StartedApp(project.services(), project.subscribe, clock=clock)
-    app.first_mode = next(name for name, key, _ in MODES if key == mode)
+    app.first_mode = next(name for name, key, *_ in MODES if key == mode)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         yield pilot

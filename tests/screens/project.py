@@ -19,8 +19,9 @@ from engine.completeness.service.sets import ScoreSets
 from engine.completeness.tables import scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.service.saved import SavedViews
-from engine.goals.service.service import GoalService
+from engine.conversations.service import SavedViews
+from engine.goals.service.groups import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.catalog import Catalog
@@ -35,7 +36,7 @@ from engine.opener.project_file import ProjectFileService
 from engine.opener.requests import RequestService
 from engine.project.network import NetworkService
 from engine.project.project import Project
-from engine.questions.records.triage import VerdictRow
+from engine.questions.records import VerdictRow
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
 from engine.questions.service.triage import TriageService
@@ -114,7 +115,12 @@ class ScreenProject:
         self.calibration = CalibrationService(self.file, lambda: self.emit(_changed("rule")))
         self.network = NetworkService(self.file)
         self.trees = RecordedTrees(self.file)
-        self.goals = self.goal_service(GoalService)
+        self.goals = GoalService(
+            self.file,
+            stages_of(self.file).queue_cache,
+            lambda: self.emit(_changed("goal_decision")),
+        )
+        self.merge_review = self.review_service(MergeReviewService)
         self.trainers = HeldTrainers()
         self.training = TrainingService(
             self.file, self.catalog, self.trainers, lambda: Machine("CPU", 24_000_000_000)
@@ -131,10 +137,11 @@ class ScreenProject:
         )
         _OPEN.append(self)
 
-    def goal_service(self, kind: type[GoalService]) -> GoalService:
-        """The goals of the file, served by this class."""
+    def review_service(self, kind: type[MergeReviewService]) -> MergeReviewService:
+        """The merge review of the file, served by this class."""
         return kind(
             self.file,
+            self.goals,
             stages_of(self.file),
             RecordedRunner(self.file, self.jobs),
             lambda: self.emit(_changed("goal_decision")),
@@ -187,6 +194,9 @@ class ScreenProject:
         made.example_probes = self.example_probes
         made.trees = self.trees
         made.goals = self.goals
+        made.merge_review = self.merge_review
+        made.runner = RecordedRunner(self.file, self.jobs)
+        made.goal_stages = lambda: stages_of(self.file)  # type: ignore[method-assign]
         made.training = self.training
         made.network = self.network
         made.models = self.models

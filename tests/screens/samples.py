@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.base.conversation import Conversation, Message, Role, ToolCall
-from engine.completeness.tables import remaining, score_sets, scores
-from engine.completeness.tables.remaining import RemainingEntry
+from engine.completeness.records import CurvePoint, RemainingTasks
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations.tables import imports, sources
+from engine.completeness.tables.scores import ScoreEntry
+from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -98,17 +98,17 @@ def store(file: Project, found: Sequence[Sample], config: ScoreConfig = SCORED) 
     def work(conn: sqlite3.Connection) -> None:
         (before,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
         for label, group in itertools.groupby(found, lambda sample: sample.source):
-            source = sources.put(conn, label, label, "uniform", "it looked like it")
-            imports.add(conn, source, [_parsed(sample) for sample in group])
+            source = imports.put_source(conn, label, label, "uniform", "it looked like it")
+            imports.add_records(conn, source, [_parsed(sample) for sample in group])
         if not before:
             _register(conn, config)
         numbered = list(enumerate(found, before + 1))
         entries = [_entry(key, sample) for key, sample in numbered if sample.curve or sample.reason]
         scores.add(conn, CONFIG, 1, entries)
         left = [
-            RemainingEntry(key, sample.remaining) for key, sample in numbered if sample.remaining
+            RemainingTasks(key, sample.remaining) for key, sample in numbered if sample.remaining
         ]
-        remaining.add(conn, CONFIG, CONFIG, 1, left)
+        scores.add_remaining(conn, CONFIG, CONFIG, 1, left)
 
     file.write(work)
 
@@ -146,6 +146,6 @@ def _entry(key: int, sample: Sample) -> ScoreEntry:
     return ScoreEntry(key, boundaries, sample.reason, 10)
 
 
-def boundary(message: int, turn: int, p_end: float) -> BoundaryEntry:
+def boundary(message: int, turn: int, p_end: float) -> CurvePoint:
     """The score after a message, whose normalised P(end) is `p_end`."""
-    return BoundaryEntry(message, message + 1, turn, p_end * 0.8, (1 - p_end) * 0.8)
+    return CurvePoint(message, message + 1, turn, p_end * 0.8, (1 - p_end) * 0.8)

@@ -11,6 +11,7 @@ from engine.base.events import JobProgress
 from engine.completeness.records import Mode
 from engine.completeness.service.runs import ScoringRuns
 from engine.conversations.filters import Filter
+from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationRow, ConversationService
@@ -48,16 +49,9 @@ class RecordedJobs(JobService):
         self.started.append((mode, str(wanted)) if wanted else mode)
         return len(self.started)
 
-    def start_import(
-        self,
-        paths: Sequence[str],
-        format: str | None = None,
-        all_branches: bool = False,
-        replace: bool = False,
-        most_unpacked: int | None = None,
-    ) -> int:
-        asked = [format] if format else []
-        self.started.append([*paths, *asked])
+    def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
+        format = [request.format] if request.format else []
+        self.started.append([*paths, *format])
         return len(self.started)
 
     def begin(self, stages: Sequence[Stage]) -> int:

@@ -11,7 +11,7 @@ import pytest
 from textual.widgets import OptionList, Static
 
 import screens
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from screens.shell.app_interface import Shell

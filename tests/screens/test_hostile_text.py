@@ -12,9 +12,8 @@ from rich.style import Style
 from textual.color import Color
 from textual.pilot import Pilot
 
-from engine.base.conversation import ToolCall, without_surrogates
+from engine.base.conversation import ToolCall, Verdict, without_surrogates
 from engine.base.events import JobEnded, JobProgress
-from engine.base.outcomes import Verdict
 from engine.formats.records import Leak
 from screens.reader.screen import ReaderScreen
 from screens.shell.base_app import ControlGuard

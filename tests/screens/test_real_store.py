@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message
-from engine.base.outcomes import Verdict
-from engine.conversations.tables import imports, sources
+from engine.base.conversation import Conversation, Message, Verdict
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -38,8 +37,10 @@ def fill(path: Path, count: int = 500) -> Project:
         )
         for number in range(1, count + 1)
     ]
-    source = project.write(lambda conn: sources.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
-    project.write(lambda conn: imports.add(conn, source, records))
+    source = project.write(
+        lambda conn: imports.put_source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    )
+    project.write(lambda conn: imports.add_records(conn, source, records))
     return project
 
 

@@ -48,7 +48,7 @@ def test_picture(
 ) -> None:
     """The screen looks as it did when it was last looked at."""
     # What a filter finds while it is typed depends on how fast that is.
-    monkeypatch.setattr("screens.widgets.filter_line.TYPING_REST", 3600.0)
+    monkeypatch.setattr("screens.widgets.filter_line.TYPING_REST_SECONDS", 3600.0)
     minutes = count()
     monkeypatch.setattr(
         "engine.goals.views.decision_log.utc_now", lambda: f"2026-10-31T10:{next(minutes):02}:00Z"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.base.outcomes import Verdict
-from engine.completeness.tables import remaining, score_sets, scores
-from engine.completeness.tables.remaining import RemainingEntry
+from engine.base.conversation import Verdict
+from engine.completeness.records import CurvePoint, RemainingTasks
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations.stages.importing import ImportStage
+from engine.completeness.tables.scores import ScoreEntry
+from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations
 from engine.jobs.runner import JobRunner
 from engine.project import runs
@@ -104,11 +104,11 @@ def score(project: Project, ids: list[int]) -> None:
         for number, key in enumerate(ids):
             text = payloads[number % len(payloads)]
             p = 0.3 + 0.01 * (number % 30)
-            curve = (BoundaryEntry(1, 2, 1, 0.1, 0.9), BoundaryEntry(4, 5, 2, p, 1 - p))
+            curve = (CurvePoint(1, 2, 1, 0.1, 0.9), CurvePoint(4, 5, 2, p, 1 - p))
             entries.append(ScoreEntry(key, () if number % 9 == 8 else curve, text, 10))
-            left.append(RemainingEntry(key, text, None if number % 2 else text))
+            left.append(RemainingTasks(key, text, None if number % 2 else text))
         scores.add(conn, CONFIG, run_id, entries)
-        remaining.add(conn, CONFIG, CONFIG, run_id, left)
+        scores.add_remaining(conn, CONFIG, CONFIG, run_id, left)
         runs.finish(conn, run_id, "interrupted", NAME)
 
     project.write(work)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.training.events import Event, EventLog, read_events
 from training.event_writer import VALIDATION_SPEEDUP, EventWriter
 from training.examples import Datasets, Example, Log

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import DataError
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.training.config import WORDS, Recipe
 from tests.training.tiny_runs import item
 from training.examples import Example, Log, make_example, make_examples, read_logs

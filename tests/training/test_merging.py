@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ModelFileError
-from engine.model.adapter_files import KEPT, AdapterOrigin, merge
+from engine.model.adapter_files import MAX_MERGED_COPIES, AdapterOrigin, merge
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import quantize
@@ -86,11 +86,11 @@ class TestMerged:
     def test_few_copies_are_kept(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         """The copies used last are kept; no incomplete file is left."""
         folder = tmp_path / "cache"
-        for number in range(KEPT + 2):
+        for number in range(MAX_MERGED_COPIES + 2):
             merge(*pair, folder / f"{number}.gguf")
 
         assert sorted(path.name for path in folder.iterdir()) == [
-            f"{number}.gguf" for number in range(2, KEPT + 2)
+            f"{number}.gguf" for number in range(2, MAX_MERGED_COPIES + 2)
         ]
 
     def test_another_base_is_refused(self, pair: tuple[Path, Path], tmp_path: Path) -> None:

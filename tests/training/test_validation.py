@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.completeness.block import LogItem, Question, question_tokens
 from engine.completeness.model_requests import Score
+from engine.completeness.scoring import LogItem, Question, question_tokens
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.training.config import TrainConfig

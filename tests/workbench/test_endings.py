@@ -37,8 +37,8 @@ sys.exit(main(sys.argv[1:]))
 """
 """A program that stands still after each call of a function of the real one."""
 
-EXPORT = ("engine.conversations.service.line_files", "as_json")
-BACKUP = ("engine.project.file.backups", "_vacuum")
+EXPORT = ("engine.base.line_files", "as_json")
+BACKUP = ("engine.project.backups", "_vacuum")
 ENDING = [signal.SIGTERM, signal.SIGHUP]
 
 

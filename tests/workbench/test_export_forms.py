@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.conversation import Conversation, render_log
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Conversation, Verdict, render_log
 from engine.conversations.tables import conversations
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Parsed

@@ -18,10 +18,8 @@ import pytest
 from engine.base import folders
 from engine.base.conversation import Conversation
 from engine.base.errors import Cancelled
-from engine.base.outcomes import State
 from engine.completeness import bundled_probe
-from engine.completeness.bundled_probe import BundledProbe
-from engine.completeness.records import CurvePoint, ScoreRow
+from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.stages import fitting
 from engine.project.records import Estimate
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -164,7 +162,7 @@ def test_provisional_scores_of_the_samples_probe_give_way(
     monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
     # The first two blocks are 32 conversations; the shallow weights have the width of the shipped ones.
     monkeypatch.setattr(fitting, "MIN_CONVERSATIONS_FOR_PROBE", 33)
-    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: BundledProbe.load())
+    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: load_bundled_probe()[0])
     project = tmp_path / "mine.wb"
     with monkeypatch.context() as context:
         if cancelled:
@@ -271,20 +269,6 @@ def test_what_writes_does_not_begin_read_only(
     assert main(["open", "--read-only"]) == 2
     assert "written into one" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("turns", "place"), [((1, 1), "step 2"), ((1, 2), "turn 1")])
-def test_the_reason_names_where_it_seemed_done(turns: tuple[int, int], place: str) -> None:
-    """A conversation whose curve fell is said to have seemed done earlier: after a step in a log of one turn, else
-    after a turn."""
-    curve = tuple(
-        CurvePoint(at, at + 1, turn, p, p)
-        for at, turn, p in zip((1, 3), turns, (0.9, 0.1), strict=True)
-    )
-    score = ScoreRow(1, "k", 1, State.INCOMPLETE, None, 0.1, 0.1, curve, "probe", "m", None, None)
-    found = first_look.reason(score, "user", "book a table")
-    assert f"seemed done after {place} (.90) and went on" in found
-    assert "book a table" in found
 
 
 def test_a_busy_machine_is_expected_to_stay_busy() -> None:

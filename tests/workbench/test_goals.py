@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engine.goals.records import GoalDecision
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project
 from workbench.cli import main
 from workbench.command_result import EXIT_INCOMPLETE, EXIT_USAGE
@@ -124,12 +125,17 @@ def test_all_pairs_by_their_probability(run: Run) -> None:
 
 
 def test_settling(
-    goals: GoalService, clustered: Project, capsys: pytest.CaptureFixture[str]
+    goals: GoalService,
+    review: MergeReviewService,
+    clustered: Project,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A conversation that a rule put among strangers settles in the group of its neighbors, which a dry run says."""
     home, away, *_ = [group.id for group in goals.groups()]
     strayed = array("q", [goals.members(home)[0].conversation_id])
-    goals.decide_all(lambda state: [GoalDecision("move", (away,), parts=(strayed,), author="auto")])
+    review.decide_all(
+        lambda state: [GoalDecision("move", (away,), parts=(strayed,), author="auto")]
+    )
     size = len(goals.members(home))
     path = str(clustered.path)
     clustered.close()

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointEntry
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.service.endpoints import Endpoints
 from engine.training import process
 from engine.training.events import RunDirectory

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.boundaries import NO_TEXT
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from engine.completeness.records import CurvePoint
 from engine.completeness.tables import requests, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project import runs
 from engine.project.project import Project
@@ -50,7 +51,7 @@ def path(tmp_path: Path) -> str:
             ScoreEntry(
                 key,
                 tuple(
-                    BoundaryEntry(2 * at + 1, 2 * at + 2, at + 1, p, 1 - p)
+                    CurvePoint(2 * at + 1, 2 * at + 2, at + 1, p, 1 - p)
                     for at, p in enumerate(curve)
                 ),
                 None,

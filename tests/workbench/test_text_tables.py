@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.base.interval import Interval
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from workbench.text_tables import table_lines
 
 TABLE = ReportTable(
@@ -12,7 +12,7 @@ TABLE = ReportTable(
         ReportColumn("", "text", text_title="figure"),
         ReportColumn("n", "count"),
         ReportColumn("AUROC", "interval", chance=0.5),
-        ReportColumn("accuracy", "interval", text_title="acc.", text_ends=False),
+        ReportColumn("accuracy", "interval", text_title="acc.", ends_in_text=False),
         ReportColumn("gain", "difference"),
     ),
     (

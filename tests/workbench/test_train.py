@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.model.service.adapter_in_use import use_adapter
 from engine.project.project import Project
-from engine.training import adapter_in_use
 from engine.training import service as runs
 from engine.training.events import RunDirectory, read_events
 from engine.training.process import has_process
@@ -280,7 +280,7 @@ class TestWords:
         for name in ("one", "two"):
             bare_run(project, name)
         with Project.open(project) as opened:
-            adapter_in_use.put(opened, "two")
+            use_adapter(opened, "two")
         main(["train", "status", str(project), "--json"])
         rows = json.loads(capsys.readouterr().out)["runs"]
 
@@ -293,7 +293,7 @@ class TestWords:
         for name in ("one", "two"):
             bare_run(project, name)
         with Project.open(project) as opened:
-            adapter_in_use.put(opened, "two")
+            use_adapter(opened, "two")
         assert main(["train", "use", str(project), "one"]) == 2
         assert main(["train", "delete", str(project), "two", "--yes"]) == 2
         capsys.readouterr()
@@ -334,4 +334,4 @@ def test_flags_and_dialog_have_the_declared_defaults() -> None:
     """Without flags the request is the default one, and the dialog proposes the default share."""
     arguments = build_parser().parse_args(["train", "start", "p.wb"])
     assert read_request(TrainingRequest, arguments) == TrainingRequest()
-    assert float(HELD_OUT[0]) == DEFAULTS["held_out"]
+    assert float(next(iter(HELD_OUT))) == DEFAULTS["held_out"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.trees.tree import TreeOptions
+from engine.trees.options import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 from workbench.cli import main
 

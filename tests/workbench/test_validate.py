@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.project.project import Project
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeConfig
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store
 from workbench.cli import main
 
@@ -43,8 +43,10 @@ def imported(path: Path, truths: Sequence[dict[str, Any] | None]) -> Project:
         )
         for number, truth in enumerate(truths, start=1)
     ]
-    source = project.write(lambda conn: sources.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
-    project.write(lambda conn: imports.add(conn, source, records))
+    source = project.write(
+        lambda conn: imports.put_source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    )
+    project.write(lambda conn: imports.add_records(conn, source, records))
     return project
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, talk

@@ -176,7 +176,7 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PYTHONPATH", str(watched.folder))
     with Session(str(project)) as session:
         session.wait("11 conversations")
-        for name, key, _ in reversed(MODES):
+        for name, key, *_ in reversed(MODES):
             session.press(key)
             session.wait(ONLY_ON[name])
         session.terminal.press(b"q")

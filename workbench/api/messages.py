@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.completeness.records import Mode, ScoringRequest
+from engine.completeness.records import Mode
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.one_conversation import ConversationScore
 from engine.opener.open_project import OpenProject
 

@@ -8,25 +8,26 @@ from contextlib import closing
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
+from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, UsageError, WorkbenchError
 from engine.base.events import Event, JobProgress, Listener
-from engine.base.outcomes import Verdict
-from engine.completeness.records import Mode, ScoreSet, ScoringRequest
+from engine.completeness.records import Mode, ScoreSet
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
+from engine.conversations.import_request import ImportRequest
 from engine.conversations.selection import check_limit
-from engine.conversations.service.imports import import_stages
+from engine.conversations.service import import_stages
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
-from engine.questions.records.triage import VerdictRow
+from engine.questions.records import VerdictRow
 from engine.trees.records import TreeRequest
 from workbench.arguments import read_filter
 
@@ -75,15 +76,10 @@ class Project:
             Path(os.path.expanduser(path)), create=create, read_only=read_only
         )
 
-    def __enter__(self) -> Project:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -137,14 +133,9 @@ class Project:
             FormatError: An input cannot be read.
             WorkbenchError: The project cannot be written.
         """
-        stage, check = import_stages(
-            self._workspace.project,
-            [str(path) for path in paths],
-            format,
-            all_branches=all_branches,
-            replace=replace,
-            most_unpacked=None if most_unpacked is None else round(most_unpacked * (1 << 30)),
-        )
+        most_bytes = None if most_unpacked is None else round(most_unpacked * (1 << 30))
+        request = ImportRequest(format, all_branches, replace, most_bytes)
+        stage, check = import_stages(self._workspace.project, [str(p) for p in paths], request)
         self._run([stage, check], progress)
         return ImportResult(
             new=stage.new,
@@ -396,23 +387,23 @@ class Project:
 
     def proposal(self) -> Proposal | None:
         """Returns the next pair of goals that may be one; None when none is left."""
-        return self._workspace.goals.proposal()
+        return self._workspace.merge_review.proposal()
 
     def merge(self, proposal: Proposal, label: str | None = None) -> GoalDecision:
         """Merges the two goals of a proposal."""
-        return self._workspace.goals.merge(proposal, label)
+        return self._workspace.merge_review.merge(proposal, label)
 
     def apart(self, proposal: Proposal, *, never: bool = False) -> GoalDecision:
         """Keeps the two goals of a proposal apart; with `never` in later clusterings too."""
-        return self._workspace.goals.apart(proposal, never=never)
+        return self._workspace.merge_review.apart(proposal, never=never)
 
     def rename(self, goal: str, label: str) -> GoalDecision:
         """Gives a goal, named by its id, another label."""
-        return self._workspace.goals.rename(goal, label)
+        return self._workspace.merge_review.rename(goal, label)
 
     def undo_decision(self) -> GoalDecision | None:
         """Undoes the newest decision on goals and returns it; None when nothing is left."""
-        return self._workspace.goals.undo()
+        return self._workspace.merge_review.undo()
 
     # Within
 

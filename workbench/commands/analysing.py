@@ -15,8 +15,7 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.questions.question_names import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
-from engine.results.metrics.aptitude import aptitudes
-from engine.results.metrics.turns import TurnRow
+from engine.results.metrics.known_outcomes import TurnRow, aptitudes
 from engine.simulate.forms.table import by_model, draw_forms
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions
@@ -38,7 +37,7 @@ from workbench.arguments import (
     LABELING,
     PROJECT,
     argument,
-    positive,
+    number,
     read_request,
     switch,
     takes,
@@ -157,8 +156,8 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
         "--part", action="append", choices=list(PARTS), help="may be repeated (default: all four)"
     ),
     *LABELING,
-    argument("--limit", type=positive, metavar="N", help="only the first N"),
-    argument("--seed", type=int, default=0, help="seed of the replies (default: 0)"),
+    number("--limit", "only the first N"),
+    argument("--seed", type=int, default=0, help="seed of the replies"),
     switch(
         "--tag",
         "also tag each conversation with its ratings, such as `rating.Diversity.2`, for filters",

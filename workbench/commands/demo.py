@@ -9,14 +9,14 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
-from engine.completeness.records import STEP_STOP, ScoringRequest
-from engine.conversations.service.imports import import_stages
+from engine.completeness.scoring_request import ScoringRequest
+from engine.conversations.service import import_stages
 from engine.jobs.contract import Stage
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from engine.trees.records import TreeRequest
-from engine.trees.tree import Transform, TreeOptions
-from workbench.arguments import Argument, argument, positive, switch, takes
+from engine.trees.options import Transform, TreeOptions
+from engine.trees.records import STEP_STOP, TreeRequest
+from workbench.arguments import Argument, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look
 from workbench.commands.first_look import show_rest
@@ -31,7 +31,9 @@ CONVERSATIONS = 90
 """Fifteen of each world: enough for a probe and for goals, and read within two minutes on two old cores."""
 
 SEED = 7
+"""Seed of the samples."""
 PROJECT = "demo.wb"
+"""Name of the project in the folder."""
 
 TREES = TreeRequest(
     TreeOptions(alpha=0.01, max_tokens=48, stop=(STEP_STOP,), transform=Transform(temperature=0.5)),
@@ -45,19 +47,14 @@ to what is likely, so that whole answers hold most of the probability, and the t
 
 def _folder(help: str) -> Argument:
     """Returns the folder of the demo."""
-    return argument("dir", nargs="?", default=FOLDER, help=f"{help} (default: {FOLDER})")
+    return argument("dir", nargs="?", default=FOLDER, help=help)
 
 
 @takes(
     _folder("folder for the project"),
     switch("--headless", "do not open the terminal screens"),
-    argument(
-        "--count",
-        type=positive,
-        default=CONVERSATIONS,
-        help=f"conversations (default: {CONVERSATIONS})",
-    ),
-    argument("--seed", type=int, default=SEED, help=f"seed of the samples (default: {SEED})"),
+    number("--count", "conversations", CONVERSATIONS),
+    argument("--seed", type=int, default=SEED, help="seed of the samples"),
     switch("--samples-only", "import the samples and run nothing"),
 )
 def demo(arguments: argparse.Namespace) -> CommandResult | int:
@@ -129,7 +126,7 @@ def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
 
 
 def _further(workspace: OpenProject) -> Sequence[Stage]:
-    """Remaining tasks and trees, beside what `workbench open` does."""
+    """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
     remaining = workspace.scoring_runs.run(ScoringRequest()).stages[-1]
     return [remaining, *workspace.tree_runs.stages(TREES)]
 

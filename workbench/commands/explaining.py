@@ -11,20 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
+from rich.console import Group, RenderableType
+from rich.constrain import Constrain
 from rich.markdown import Markdown
 
 from engine.base import errors
 from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
 from engine.base.text import one_line
 from workbench.arguments import argument, takes
-from workbench.command_result import (
-    EXIT_CANCELLED,
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_USAGE,
-    CommandResult,
-)
+from workbench.command_result import EXIT_CANCELLED, EXIT_FAILED, EXIT_USAGE, CommandResult
 
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED_PAGES, CHECKOUT_PAGES = PACKAGE / "pages", PACKAGE.parent / "docs"
@@ -58,8 +53,8 @@ class Topic(NamedTuple):
         " `workbench help` lists commands",
     )
 )
-def explain(arguments: argparse.Namespace) -> CommandResult | int:
-    """Prints what is known of a topic; `workbench.cli` shows the help of commands.
+def explain(arguments: argparse.Namespace) -> CommandResult:
+    """Returns what is known of a topic; `workbench.cli` shows the help of commands.
 
     Raises:
         NotFound: Nothing is known of it.
@@ -74,16 +69,16 @@ def explain(arguments: argparse.Namespace) -> CommandResult | int:
             f"Nothing is known of “{one_line(name, 60)}”.",
             f"{suggestion}`workbench help topics` lists what is.",
         )
-    if sys.stdout.isatty() and not arguments.json:
-        console = Console(highlight=False)
-        for topic in topics:
-            console.print(
-                Markdown(topic.text, hyperlinks=False), width=min(console.width, MAX_PAGE_COLUMNS)
-            )
-            console.print()
-        return EXIT_DONE
     text = "\n".join(topic.text for topic in topics)
-    return CommandResult([text], {"topics": [topic._asdict() for topic in topics]})
+    drawings: list[RenderableType] = []
+    for topic in topics:
+        page = Markdown(topic.text, hyperlinks=False)
+        drawings += [Constrain(page, MAX_PAGE_COLUMNS), ""]
+    return CommandResult(
+        [text],
+        {"topics": [topic._asdict() for topic in topics]},
+        drawing=Group(*drawings) if sys.stdout.isatty() else None,
+    )
 
 
 def topics_of(name: str) -> list[Topic]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,20 +18,20 @@ from typing import Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
-from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.conversations.filters import ListQuery
-from engine.conversations.service.imports import account_lines, import_stages
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
+from engine.conversations.service import account_lines, import_stages
+from engine.conversations.stages import ImportStage
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
 from engine.model.stages import TuningStage
-from engine.opener.conversations import ConversationRow
+from engine.opener.first_reading import MAX_TO_READ, FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
@@ -43,13 +42,6 @@ from workbench.narration import Narrator, narrate, print_json, print_text, run_s
 
 MAX_GOALS_SHOWN = 12
 """Most groups that are printed."""
-MAX_TO_READ = 10
-"""Most conversations that are named to be read first."""
-MAX_TO_READ_PER_GROUP = 3
-"""Most conversations of one group among those to read first, as long as other groups have some."""
-
-LOWEST_CONSIDERED = 200
-"""How many of the conversations with the lowest scores those to read first are chosen from."""
 
 PROVISIONAL_SECONDS = 40.0
 """Seconds of reading for the provisional scores."""
@@ -59,10 +51,6 @@ MAX_WAIT_FACTOR = 1.5
 
 MAX_PROBE_READING_SECONDS = 60.0
 """Seconds that whole logs for a probe may take to read; of longer ones the ends are read."""
-
-MIN_CURVE_FALL = 0.3
-"""Least fall of the curve for which it is said that a conversation seemed done earlier."""
-
 
 SCORING = ScoringRequest(remaining=False)
 """The final scores. They come without remaining tasks, which take longer than all the rest; `run complete` writes those
@@ -106,18 +94,16 @@ def first_look(
     as_json: bool,
     screens: bool = False,
     further: Further | None = None,
-    format: str | None = None,
+    importing: ImportRequest = DEFAULT_IMPORT,
     provisional: bool = True,
-    most_unpacked: int | None = None,
 ) -> Looked:
     """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
 
     Args:
         screens: The screens are opened next, so return after the first result and leave the rest to them.
         further: Stages to run after the scores.
-        format: Format in which the files are read; None: that which is detected.
+        importing: How the files are read.
         provisional: Whether to wait for provisional scores where reading takes long.
-        most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
 
     Raises:
         WorkbenchError: A file cannot be read, or a stage failed; what was done is kept. Where nothing was read, no new
@@ -128,7 +114,7 @@ def first_look(
     try:
         with OpenProject(project, create=True) as workspace:
             look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
-            return look.run(screens, format, provisional, most_unpacked)
+            return look.run(screens, importing, provisional)
     except UnknownFormat as error:
         if is_new:
             project.unlink(missing_ok=True)
@@ -160,17 +146,11 @@ class _FirstLook:
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
 
-    def run(
-        self, screens: bool, format: str | None, provisional_too: bool, most_unpacked: int | None
-    ) -> Looked:
+    def run(self, screens: bool, importing: ImportRequest, provisional_too: bool) -> Looked:
         """See `first_look`; `provisional_too` is whether to wait for provisional scores."""
         workspace = self._workspace
-        reading, self._check = import_stages(
-            workspace.project,
-            [str(path) for path in self._paths],
-            format,
-            most_unpacked=most_unpacked,
-        )
+        paths = [str(path) for path in self._paths]
+        reading, self._check = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
         try:
             self._run([reading])
@@ -198,7 +178,7 @@ class _FirstLook:
             narrate("The scores are final now: every conversation was read.")
         self._say(f"\nFinal scores, {self._after()}:", *self._score_lines())
         self._run(self._further_stages(self._workspace))
-        to_read = self._to_read()
+        to_read = conversations_to_read(self._workspace)
         if self._json:
             counts = self._workspace.conversations.counts()
             print_json(
@@ -212,10 +192,10 @@ class _FirstLook:
                         {
                             "name": row.external_id,
                             "p": row.p_end_normalised,
-                            "why": why,
+                            "why": reason,
                             "opening": row.opening,
                         }
-                        for row, why in to_read
+                        for row, reason in to_read
                     ],
                 }
             )
@@ -226,6 +206,7 @@ class _FirstLook:
     # Running
 
     def _run(self, stages: Sequence[Stage]) -> None:
+        """Runs stages one after another under the time left of the whole plan."""
         for stage in stages:
             run_stages(self._workspace, [stage], self._narrator)
             self._time_left.end(stage.name)
@@ -328,6 +309,7 @@ class _FirstLook:
         workspace.runner.start([*waiting_count, *self._further_stages(workspace)])
 
     def _code(self, reading: ImportStage) -> int:
+        """Returns the exit code: with gaps where something is unscored, rejected or not read."""
         unscored = self._workspace.conversations.counts().unscored
         lost = any(source.account.warns for source in reading.sources)
         return EXIT_INCOMPLETE if unscored or reading.quarantined or lost else EXIT_DONE
@@ -360,59 +342,20 @@ class _FirstLook:
         line = rate_line(rows.counts(), rows.rule())
         return [line, *set_lines(self._workspace.score_sets.all())]
 
-    def _to_read(self) -> list[tuple[ConversationRow, str]]:
-        """Returns the conversations to read first, with the reason for each: the least likely to have ended, of many
-        goals.
-        """
-        ids = self._workspace.conversations.ids(ListQuery(sort="p"))[:LOWEST_CONSIDERED]
-        rows = [
-            row
-            for row in self._workspace.conversations.rows(ids)
-            if row.state in (State.INCOMPLETE, State.BORDERLINE)
-        ]
-        labels = self._labels()
-        first: list[ConversationRow] = []
-        more: list[ConversationRow] = []
-        seen: Counter[str] = Counter()
-        for row in rows:
-            label = labels.get(row.id, "")
-            seen[label] += 1
-            (first if seen[label] <= MAX_TO_READ_PER_GROUP else more).append(row)
-        chosen = sorted((first + more)[:MAX_TO_READ], key=rows.index)
-        return [(row, self._reason(row, labels.get(row.id))) for row in chosen]
-
-    def _reason(self, row: ConversationRow, label: str | None) -> str:
-        conversations = self._workspace.conversations
-        score = conversations.score(row.id)
-        assert score is not None
-        return reason(score, conversations.messages(row.id)[-1].role, label)
-
-    def _labels(self) -> dict[int, str]:
-        """Returns the label of each conversation's group."""
-        decision_log = self._workspace.merge_queue_cache.decision_log
-        clustering = self._workspace.goals.shown()
-        if clustering is None:
-            return {}
-        state = decision_log.state(clustering.id)
-        return {
-            int(member): state.groups[key].label
-            for key in state.current
-            for member in state.members(key)
-        }
-
-    def _to_read_lines(self, to_read: Sequence[tuple[ConversationRow, str]]) -> list[str]:
+    def _to_read_lines(self, to_read: Sequence[FirstReading]) -> list[str]:
         lines = ["\nRead these first, the least likely to have ended:"]
         if not self._workspace.conversations.counts().scored:
             return [*lines, "  none: no conversation is scored"]
         if not to_read:
             return [*lines, "  none: every scored conversation looks complete"]
-        for row, why in to_read:
+        for row, reason in to_read:
             name, opening = one_line(row.external_id, 24), one_line(row.opening, 80)
             lines.append(f"  {probability(row.p_end_normalised):>5}  {name}  {opening}")
-            lines.append(f"         {one_line(why, 160)}")
+            lines.append(f"         {one_line(reason, 160)}")
         return lines
 
     def _steps_by_hand(self) -> list[str]:
+        """Returns the commands that do each step by hand."""
         project = shlex.quote(str(self._project))
         files = " ".join(shlex.quote(str(path)) for path in self._paths)
         return [
@@ -433,39 +376,6 @@ def at_speed(cost: Estimate, measured: float | None) -> float | None:
     if cost.seconds is None or not cost.tokens or measured is None:
         return cost.seconds
     return max(cost.seconds, cost.tokens / measured)
-
-
-def reason(score: ScoreRow, last_role: str, label: str | None) -> str:
-    """Returns why a conversation is among those to read first, in words: how it ends, what its curve did before, its
-    goal.
-    """
-    parts = [ENDINGS.get(last_role, f"ends with a {last_role} message")]
-    if score.p_end_normalised is not None and score.curve:
-        peak = max(score.curve, key=lambda point: point.p_end_normalised)
-        if peak.p_end_normalised - score.p_end_normalised >= MIN_CURVE_FALL:
-            height = probability(peak.p_end_normalised)
-            # A log of one turn can end after each step, so its turn says nothing.
-            one_turn = score.curve[-1].turn == 1
-            place = f"step {peak.step}" if one_turn else f"turn {peak.turn}"
-            parts.append(f"seemed done after {place} ({height}) and went on")
-        elif len(score.curve) > 1:
-            parts.append(
-                f"never above {probability(peak.p_end_normalised)} at its {len(score.curve)} places"
-                " where it could end"
-            )
-    if score.reason:
-        parts.append(score.reason)
-    if label:
-        parts.append(f"wanted: {label}")
-    return " · ".join(parts)
-
-
-ENDINGS = {
-    "user": "the user has the last word",
-    "tool": "stops at a tool's answer, without a word to the user",
-    "assistant": "the last answer does not look like an end",
-}
-"""How a conversation ends, by the role of its last message."""
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import UsageError
+from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.goals.records import SplitProposal
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.run_results import (
+from engine.goals.service.results import (
     assignment_result,
     clustering_result,
     gold_goals,
@@ -27,9 +28,11 @@ from engine.project import settings
 from workbench.arguments import (
     PROJECT,
     argument,
+    number,
     positive,
     read_request,
     request_arguments,
+    several,
     share,
     switch,
     takes,
@@ -92,7 +95,7 @@ def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
         help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
         " are to the clusters, as in Table 4 of Soroka et al.",
     ),
-    argument("--seed", type=int, default=0, help="seed of what is held out (default: 0)"),
+    argument("--seed", type=int, default=0, help="seed of what is held out"),
 )
 def run_assign(arguments: argparse.Namespace) -> CommandResult:
     """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
@@ -118,10 +121,8 @@ def run_assign(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument("--seeds", type=positive, default=5, help="number of other seeds (default: 5)"),
-    argument(
-        "--bootstraps", type=positive, default=20, help="number of bootstrap samples (default: 20)"
-    ),
+    number("--seeds", "number of other seeds", 5),
+    number("--bootstraps", "number of bootstrap samples", 20),
 )
 def run_stability(arguments: argparse.Namespace) -> CommandResult:
     """Clusters again with other seeds and with bootstrap samples; says how much of the clustering comes again."""
@@ -147,14 +148,8 @@ def _figure_text(value: float | None) -> str:
     PROJECT,
     switch("--ask", "ask a model first whether the parts are one goal"),
     argument("--model", metavar="M", help="the model that is asked"),
-    argument("--limit", type=positive, metavar="N", help="ask about at most N groups"),
-    argument(
-        "--accept",
-        action="append",
-        default=[],
-        metavar="GROUP",
-        help="split this group as proposed; may be repeated",
-    ),
+    number("--limit", "ask about at most N groups"),
+    several("--accept", "split this group as proposed", "GROUP"),
 )
 def run_splits(arguments: argparse.Namespace) -> CommandResult:
     """Lists the groups whose two parts lie about as far apart as groups do, and splits those that are accepted.
@@ -169,8 +164,8 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
         if arguments.ask:
             stages = workspace.goal_stages().ask_splits(arguments.model, arguments.limit)
             run_stages(workspace, stages)
-        goals = workspace.goals
-        proposals = {proposal.group_id: proposal for proposal in goals.split_proposals()}
+        review = workspace.merge_review
+        proposals = {proposal.group_id: proposal for proposal in review.split_proposals()}
         for group in accepted:
             if group not in proposals:
                 raise UsageError(
@@ -178,7 +173,7 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
                     f"These are: {', '.join(proposals) or 'none'}.",
                 )
         for group in accepted:
-            goals.split(group, proposals[group].parts)
+            review.split(group, proposals[group].parts)
             narrate(f"Split {group}; `u` in the goals undoes it.")
     open_proposals = [proposal for group, proposal in proposals.items() if group not in accepted]
     rows = [
@@ -212,40 +207,22 @@ def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
 
 MAX_GROUPS_PER_RUN = 10
 """Groups of each run that are printed for people, as in Figure 4; `--json` has all."""
+_K1_HELP = options_of(ClusteringRequest)["k"].help
 
 
 @takes(
     PROJECT,
-    argument(
-        "--k1", type=positive, required=True, metavar="K", help="clusters to begin with, an overestimate"
-    ),
+    argument("--k1", type=positive, required=True, metavar="K", help=_K1_HELP),
     ABOUT,
     *request_arguments(ClusteringRequest, ("embedder", "seed", "model")),
-    argument(
-        "--hold-out", type=share, metavar="SHARE",
-        help="Table 4: cluster, describe and merge without this share, and assign it (the paper: 0.5)",
-    ),
-    argument(
-        "--seeds", type=positive, default=0, metavar="N",
-        help="Figure 4: N more runs of the whole algorithm with other seeds",
-    ),
-    argument(
-        "--bootstraps", type=positive, default=0, metavar="N",
-        help="N more runs on conversations drawn with replacement",
-    ),
-    argument(
-        "--llm-only", type=positive, default=0, metavar="ORDERS",
-        help="the baseline of appendix C.1: the model labels one whole log after another, in so many shuffled orders",
-    ),
+    *request_arguments(PaperMeasurements, ("hold_out", "seeds", "bootstraps", "orders")),
     *request_arguments(ClusteringRequest, ("filter", "limit")),
-)  # fmt: skip
+)
 def run_paper_goals(arguments: argparse.Namespace) -> CommandResult:
     """Finds goals by Algorithm 1 of Soroka et al. with the paper's prompts and free replies, shows them as the
     project's clustering, and says what is measured of it."""
     request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
-    measurements = PaperMeasurements(
-        arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only
-    )
+    measurements = read_request(PaperMeasurements, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         keep_about(workspace, arguments.about)
         stages = workspace.goal_stages().as_paper(request, measurements)
@@ -259,6 +236,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _paper_lines(report: dict[str, Any]) -> list[str]:
+    """Returns the clusterings, Figure 4, Table 4 and the baseline as text."""
     lines = _run_lines("The clustering", report["clustering"])
     figure, table, baseline = report["figure_4"], report["table_4"], report["llm_only"]
     for name in ("seeds", "bootstraps"):
@@ -294,6 +272,7 @@ def _paper_lines(report: dict[str, Any]) -> list[str]:
 
 
 def _run_lines(title: str, run: dict[str, Any]) -> list[str]:
+    """Returns one run: its merges and its largest groups."""
     head = (
         f"{title}: {run['clusters_before']} clusters merged to {run['clusters']}; {run['asked']} questions,"
         f" {run['merged']} yes, {run['unread']} replies unread,"
@@ -310,6 +289,7 @@ def _run_lines(title: str, run: dict[str, Any]) -> list[str]:
 
 
 def _gold_text(run: dict[str, Any]) -> str:
+    """Returns how well a run agrees with the known goals; empty without any."""
     against = run["against_gold"]
     if against is None:
         return ""

@@ -6,16 +6,16 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure
 from engine.base.text import one_line
-from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
-from engine.goals.service.decisions import import_decisions
-from engine.goals.service.service import GoalService
+from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, MergeOrder, Proposal
+from engine.goals.service.decision_import import import_decisions
+from engine.goals.service.groups import GoalService
 from engine.opener.open_project import OpenProject
-from workbench.arguments import FILTER, PROJECT, argument, one_of, positive, share, switch, takes
+from workbench.arguments import FILTER, PROJECT, argument, number, one_of, share, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
 
@@ -44,7 +44,7 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument("--show", type=positive, metavar="N", help="show the clustering N instead"),
+    number("--show", "show the clustering N instead"),
 )
 def clusterings(arguments: argparse.Namespace) -> CommandResult:
     """Lists the clusterings, oldest first; with --show shows one of them first.
@@ -56,30 +56,52 @@ def clusterings(arguments: argparse.Namespace) -> CommandResult:
         if arguments.show is not None:
             workspace.goals.show(arguments.show)
         rows, shown = workspace.goals.clusterings(), workspace.goals.shown()
-    key = None if shown is None else shown.id
-    lines = [
-        f"{'*' if row.id == key else ' '} {row.id:>2}  {row.created_at[:16].replace('T', ' ')}  {row.text},"
-        f" {row.embedder}, k {row.k}, seed {row.seed}: {counted(row.groups, 'group')} of"
-        f" {counted(row.conversations, 'conversation')}"
-        for row in rows
-    ]
+    key = None if shown is None else shown.clustering.id
+    lines = []
+    for row in rows:
+        made = row.clustering
+        lines.append(
+            f"{'*' if made.id == key else ' '} {made.id:>2}  {made.created_at[:16].replace('T', ' ')}  {made.text},"
+            f" {made.embedder}, k {made.k}, seed {made.seed}: {counted(row.groups, 'group')} of"
+            f" {counted(made.conversations, 'conversation')}"
+        )
     if rows:
         lines.append("* shown; --show N shows another")
     else:
         lines.append("No clusterings. `workbench run cluster PROJECT` makes one.")
-    return CommandResult(lines, {"shown": key, "clusterings": list(map(asdict, rows))})
+    return CommandResult(lines, {"shown": key, "clusterings": list(map(_clustering_json, rows))})
+
+
+def _clustering_json(row: ClusteringSummary) -> dict[str, Any]:
+    """Returns a clustering as JSON values, without the configurations of what it was made from."""
+    made = row.clustering
+    return {
+        "id": made.id,
+        "config_hash": made.config_hash,
+        "run_id": made.run_id,
+        "created_at": made.created_at,
+        "text": made.text,
+        "embedder": made.embedder,
+        "k": made.k,
+        "seed": made.seed,
+        "conversations": made.conversations,
+        "groups": row.groups,
+        "outliers": made.outliers,
+        "without": made.without,
+        "novel": row.novel,
+    }
 
 
 @takes(PROJECT, _GROUP, argument("label", help="the new label"))
 def rename(arguments: argparse.Namespace) -> CommandResult:
     """Gives a group another label."""
-    return _decide(arguments, lambda goals, group: goals.rename(group, arguments.label))
+    return _decide(arguments, lambda review, group: review.rename(group, arguments.label))
 
 
 @takes(PROJECT, _GROUP, switch("--off", "unpin it"))
 def pin(arguments: argparse.Namespace) -> CommandResult:
     """Pins a group, which is then not proposed for a merge and keeps its label, or unpins it."""
-    return _decide(arguments, lambda goals, group: goals.pin(group, on=not arguments.off))
+    return _decide(arguments, lambda review, group: review.pin(group, on=not arguments.off))
 
 
 @takes(
@@ -95,7 +117,7 @@ def merge(arguments: argparse.Namespace) -> CommandResult:
     """Merges two groups."""
     return _decide(
         arguments,
-        lambda goals, group, other: goals.merge(goals.pair(group, other), arguments.label),
+        lambda review, group, other: review.merge(review.pair(group, other), arguments.label),
     )
 
 
@@ -104,7 +126,7 @@ def apart(arguments: argparse.Namespace) -> CommandResult:
     """Refuses a merge: the two are not proposed again."""
     return _decide(
         arguments,
-        lambda goals, group, other: goals.apart(goals.pair(group, other), never=arguments.never),
+        lambda review, group, other: review.apart(review.pair(group, other), never=arguments.never),
     )
 
 
@@ -112,13 +134,7 @@ def apart(arguments: argparse.Namespace) -> CommandResult:
     PROJECT,
     _GROUP,
     one_of(
-        argument(
-            "--parts",
-            type=positive,
-            default=2,
-            metavar="N",
-            help="parts that k-means makes (default: 2)",
-        ),
+        number("--parts", "parts that k-means makes", 2),
         argument(
             "--members",
             nargs="+",
@@ -135,7 +151,7 @@ def split(arguments: argparse.Namespace) -> CommandResult:
         UsageError: There is no such group, it does not have one of the members, or nothing would be split off.
     """
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
-        goals = workspace.goals
+        goals, review = workspace.goals, workspace.merge_review
         group = resolve(goals.groups(), arguments.group)
         if arguments.members:
             ids = {conversation(workspace, name) for name in arguments.members}
@@ -147,12 +163,12 @@ def split(arguments: argparse.Namespace) -> CommandResult:
             parts = [tuple(sorted(ids))]
             sizes = [len(ids), group.size - len(ids)]
         else:
-            preview = goals.split_preview(group.id, arguments.parts)
+            preview = review.split_preview(group.id, arguments.parts)
             parts, sizes = [part.conversation_ids for part in preview], [p.size for p in preview]
         if len([size for size in sizes if size]) < 2:
             raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
         if not arguments.dry_run:
-            goals.split(group.id, parts)
+            review.split(group.id, parts)
         groups = goals.groups()
     sizes_text = ", ".join(f"{size:,}" for size in sizes)
     would = "would be split" if arguments.dry_run else "was split"
@@ -173,7 +189,7 @@ def move(arguments: argparse.Namespace) -> CommandResult:
         goals = workspace.goals
         target = None if arguments.group == NO_GROUP else resolve(goals.groups(), arguments.group)
         keys = [conversation(workspace, name) for name in arguments.conversations]
-        decision = goals.move(keys, None if target is None else target.id)
+        decision = workspace.merge_review.move(keys, None if target is None else target.id)
         return _decision_result(decision, goals)
 
 
@@ -181,9 +197,9 @@ def move(arguments: argparse.Namespace) -> CommandResult:
 def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes the newest decision on groups back, or gives it again."""
     with OpenProject(Path(arguments.project)) as workspace:
-        goals = workspace.goals
+        goals, review = workspace.goals, workspace.merge_review
         _require_groups(goals)
-        decision = goals.redo() if arguments.redo else goals.undo()
+        decision = review.redo() if arguments.redo else review.undo()
         if decision is None:
             raise NotYet(f"There is nothing to {'redo' if arguments.redo else 'undo'}.")
         return _decision_result(decision, goals)
@@ -191,9 +207,7 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument(
-        "--limit", type=positive, default=10, metavar="N", help="list at most N (default: 10)"
-    ),
+    number("--limit", "list at most N", 10),
     argument("--order", choices=get_args(MergeOrder), help="which pairs come first, from now on"),
     argument(
         "--least-similarity",
@@ -220,20 +234,20 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
     if arguments.model is not None and not arguments.ask:
         raise UsageError("--model is for --ask.", "Add --ask.")
     with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
-        goals = workspace.goals
-        _require_groups(goals)
+        review = workspace.merge_review
+        _require_groups(workspace.goals)
         if order is not None:
-            goals.set_order(order)
+            review.set_order(order)
         if similarity is not None:
-            goals.set_least_similarity(similarity)
+            review.set_least_similarity(similarity)
         if arguments.ask:
             run_stages(workspace, workspace.goal_stages().ask(arguments.model))
         pairs: list[Proposal] = []
         while len(pairs) < arguments.limit and (
-            proposal := goals.proposal([earlier.pair for earlier in pairs])
+            proposal := review.proposal([earlier.pair for earlier in pairs])
         ):
             pairs.append(proposal)
-        pairs_left = goals.progress().left
+        pairs_left = review.progress().left
     lines = [
         f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{one_line(pair.a.label, 40)}” ({pair.a.size:,})"
         f" and {pair.b.id} “{one_line(pair.b.label, 40)}” ({pair.b.size:,});"
@@ -283,15 +297,15 @@ def decide(arguments: argparse.Namespace) -> CommandResult:
             "The probability of --refuse-below is at most that of --merge-above.",
         )
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
-        goals = workspace.goals
-        _require_groups(goals)
-        refusals = [] if below is None else goals.below(below)
-        merges = [] if above is None else goals.above(above)
+        review = workspace.merge_review
+        _require_groups(workspace.goals)
+        refusals = [] if below is None else review.below(below)
+        merges = [] if above is None else review.above(above)
         merged, refused = len(merges), len(refusals)
         if not arguments.dry_run:
-            refused = goals.refuse_all(refusals, below) if refusals else 0
-            merged = goals.merge_all(merges, above) if merges else 0
-        groups = len(goals.groups())
+            refused = review.refuse_all(refusals, below) if refusals else 0
+            merged = review.merge_all(merges, above) if merges else 0
+        groups = len(workspace.goals.groups())
     would = "would be merged" if arguments.dry_run else "merged"
     return CommandResult(
         [
@@ -309,11 +323,11 @@ def settle(arguments: argparse.Namespace) -> CommandResult:
         UsageError: Nothing was clustered yet.
     """
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
-        goals = workspace.goals
-        _require_groups(goals)
-        targets = goals.settle_preview()
+        review = workspace.merge_review
+        _require_groups(workspace.goals)
+        targets = review.settle_preview()
         if targets and not arguments.dry_run:
-            goals.settle()
+            review.settle(targets)
     moved = sum(target.count for target in targets)
     would = "would be moved" if arguments.dry_run else "moved"
     lines = [
@@ -321,7 +335,19 @@ def settle(arguments: argparse.Namespace) -> CommandResult:
     ]
     return CommandResult(
         [*lines, f"{counted(moved, 'conversation')} {would}."],
-        {"moved": moved, "dry_run": arguments.dry_run, "groups": list(map(asdict, targets))},
+        {
+            "moved": moved,
+            "dry_run": arguments.dry_run,
+            "groups": [
+                {
+                    "label": target.label,
+                    "size": target.size,
+                    "count": target.count,
+                    "outliers": target.outliers,
+                }
+                for target in targets
+            ],
+        },
     )
 
 
@@ -335,7 +361,7 @@ def settle(arguments: argparse.Namespace) -> CommandResult:
 def import_file(arguments: argparse.Namespace) -> CommandResult:
     """Repeats the decisions of a file here, as one act; groups are found by their labels."""
     with OpenProject(Path(arguments.project)) as workspace:
-        report = import_decisions(workspace.goals.decide_all, Path(arguments.file))
+        report = import_decisions(workspace.merge_review.decide_all, Path(arguments.file))
     code = EXIT_INCOMPLETE if report.left_out else EXIT_DONE
     return CommandResult(report.sentences(), asdict(report), code)
 
@@ -346,7 +372,8 @@ def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> 
         goals = workspace.goals
         groups = goals.groups()
         names = [arguments.group, *([arguments.other] if "other" in arguments else [])]
-        return _decision_result(act(goals, *(resolve(groups, name).id for name in names)), goals)
+        group_ids = [resolve(groups, name).id for name in names]
+        return _decision_result(act(workspace.merge_review, *group_ids), goals)
 
 
 def _decision_result(decision: GoalDecision, goals: GoalService) -> CommandResult:

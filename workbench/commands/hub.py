@@ -14,19 +14,17 @@ from engine.base.text import one_line
 from engine.model.hub.access import hub_from_environment
 from engine.model.hub.pulls import (
     PullPlan,
-    PullProgress,
     carry_out,
     free_space,
     plan_pull,
     refuse_without_room,
     unfinished,
 )
-from engine.model.hub.repositories import HubRepository, look_at, search
-from engine.model.recommended import RecommendedSet, recommended_sets, set_for
-from engine.model.service.facts import machine_memory
-from engine.model.service.pulls import Rate
+from engine.model.hub.repositories import look_at, recommended_sets, search
+from engine.model.memory_plan import machine_memory
+from engine.model.records import HubRepository, PullRow, RecommendedSet
 from engine.model.service.service import hub_of
-from workbench.arguments import argument, positive, takes
+from workbench.arguments import argument, number, takes
 from workbench.command_result import CommandResult
 from workbench.commands.models import open_catalog
 from workbench.narration import Narrator, narrate
@@ -42,7 +40,7 @@ MB = 1_000_000
         metavar="WORD",
         help="words to search for; OWNER/NAME lists the files of a repository",
     ),
-    argument("--limit", type=positive, default=20, help="most repositories to list (default: 20)"),
+    number("--limit", "most repositories to list", 20),
 )
 def find(arguments: argparse.Namespace) -> CommandResult:
     """Searches the hub, lists the files of one repository, or prints the recommended models."""
@@ -105,38 +103,33 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _pull(plan: PullPlan) -> dict[str, Any]:
+    """Pulls the files of a plan with narration; returns what arrived as JSON values."""
     folders.log_to_file()
-    wanted, title = plan.wanted, f"Pulling {plan.name}"
+    manifest, title = plan.manifest, f"Pulling {plan.name}"
     refuse_without_room(plan)
     arrived = f", {plan.done / MB:,.0f} MB of it are on disk" if plan.done else ""
     narrate(
-        f"{wanted.files[0].path} of {wanted.repository} at {wanted.revision[:8]}, {wanted.size / MB:,.0f} MB{arrived};"
-        f" license {wanted.licence or 'unknown'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
+        f"{manifest.files[0].path} of {manifest.repository} at {manifest.revision[:8]},"
+        f" {manifest.size / MB:,.0f} MB{arrived}; license {manifest.licence or 'unknown'};"
+        f" {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
     )
-    narrator, rate, redirects = Narrator(), Rate(), set[str]()
-    state = ""
+    narrator, redirects = Narrator(), set[str]()
 
-    def progress(pull_progress: PullProgress) -> None:
-        nonlocal rate, state
-        if pull_progress.redirect and pull_progress.redirect not in redirects:
-            redirects.add(pull_progress.redirect)
-            narrate(f"  {wanted.hub} redirects the download: it comes {pull_progress.redirect}")
-        if pull_progress.state != state:
-            rate, state = Rate(), pull_progress.state
-        rate.add(pull_progress.done)
-        speed = rate.value
-        seconds_left = (pull_progress.total - pull_progress.done) / speed if speed else None
-        note = "checksum" if pull_progress.state == "checking" else ""
+    def progress(row: PullRow) -> None:
+        if row.redirect and row.redirect not in redirects:
+            redirects.add(row.redirect)
+            narrate(f"  {manifest.hub} redirects the download: it comes {row.redirect}")
+        note = "checksum" if row.state == "checking" else ""
         narrator(
             JobProgress(
                 0,
                 "pull",
                 title,
-                pull_progress.done // MB,
-                pull_progress.total // MB,
+                row.done // MB,
+                row.total // MB,
                 "MB",
-                speed,
-                seconds_left,
+                row.rate,
+                row.seconds_left,
                 note,
             )
         )
@@ -144,7 +137,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     narrator(JobStarted(0, "pull", title))
     outcome: Outcome = "failed"
     try:
-        manifest = carry_out(hub_of(wanted.hub), plan, threading.Event(), progress)
+        manifest = carry_out(hub_of(manifest.hub), plan, threading.Event(), progress)
         outcome = "done"
     except KeyboardInterrupt:
         raise Cancelled(
@@ -168,10 +161,10 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
 
 def _list_files(repository: HubRepository) -> CommandResult:
     """Returns the files of one repository."""
-    machine = machine_memory()
+    memory = machine_memory().together
     lines = []
     for file in repository.files:
-        large = machine.system is not None and file.size > machine.system + machine.gpu_free
+        large = memory is not None and file.size > memory
         parts = f"  {len(file.parts)} parts" if len(file.parts) > 1 else ""
         lines.append(
             f"{file.name:<64} {file.size / MB:>9,.0f} MB{parts}"
@@ -199,12 +192,10 @@ def _list_files(repository: HubRepository) -> CommandResult:
 
 def _list_recommended() -> CommandResult:
     """Returns the recommended models, in sets by the memory that they need."""
-    sets = recommended_sets(folders.config_dir())
-    machine = machine_memory()
-    here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
+    sets = recommended_sets(folders.config_dir(), machine_memory().larger)
     return CommandResult(
-        [line for models in sets for line in _set_lines(models, models is here)],
-        {"recommended": [{**asdict(models), "here": models is here} for models in sets]},
+        [line for models in sets for line in _set_lines(models)],
+        {"recommended": [asdict(models) for models in sets]},
         hints=[
             "This list comes with the program; the hub was not asked."
             " `workbench models pull OWNER/NAME FILE` pulls one."
@@ -212,8 +203,8 @@ def _list_recommended() -> CommandResult:
     )
 
 
-def _set_lines(models: RecommendedSet, here: bool) -> list[str]:
-    head = f"{models.memory / 1e9:.0f} GB of memory{', like this machine' if here else ''}"
+def _set_lines(models: RecommendedSet) -> list[str]:
+    head = f"{models.memory / 1e9:.0f} GB of memory{', like this machine' if models.here else ''}"
     return [
         head,
         *(

@@ -8,7 +8,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,16 @@ from typing import Any
 from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
 from engine.base.text import one_line
-from engine.conversations.service.imports import account_lines, file_of, import_stages, shares_line
-from engine.conversations.service.mapping_draft import MappingDraft, Trial
-from engine.conversations.stages.checking import CheckStage
+from engine.conversations.import_request import ImportRequest
+from engine.conversations.service import account_lines, file_of, import_stages, shares_line
+from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
+from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds
-from engine.formats.records import PLACES, Parsed, SourceReport
+from engine.formats.records import PLACES, Parsed, SourceReport, Unread
 from engine.formats.registry import unusable
 from engine.opener.open_project import OpenProject
-from workbench.arguments import MOST_UNPACKED, PROJECT, argument, switch, takes
+from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import print_text, run_stages
 
@@ -33,26 +35,21 @@ MAX_CONVERSATIONS_SHOWN = 2
 MAX_CHARACTERS_SHOWN = 2_000
 """Most characters that `--dry-run` shows of each conversation."""
 
+JSON_COUNTS = (
+    "read", "new", "grew", "changed", "judged", "duplicate", "unchanged", "quarantined", "leaks"
+)  # fmt: skip
+"""The counts of an import stage that `--json` has."""
+
 
 @takes(
     PROJECT,
     argument("paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"),
-    argument("--format", help="format of the input (default: detected)"),
+    *request_arguments(ImportRequest),
     switch(
         "--map",
         "guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
         " file with it; with --json, or without a terminal, print a guess and store nothing (exit 3)",
     ),
-    switch(
-        "--all-branches",
-        "make a conversation of each branch of a tree of messages, not only of the current one",
-    ),
-    switch(
-        "--replace",
-        "a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
-        " (default: keep both)",
-    ),
-    MOST_UNPACKED,
     switch(
         "--dry-run",
         "read everything, say what would be imported and show two conversations; store nothing",
@@ -60,16 +57,17 @@ MAX_CHARACTERS_SHOWN = 2_000
 )
 def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
+    request = read_request(ImportRequest, arguments)
     if arguments.map:
-        file = file_to_map(arguments)
+        file = file_to_map(arguments.paths, request.format)
         if arguments.json or not sys.stdin.isatty():  # there is nobody to ask
             return guessed_mapping(file)
-        arguments.format = ask_for_mapping(file)
-        if arguments.format is None:
+        request = replace(request, format=ask_for_mapping(file))
+        if request.format is None:
             return EXIT_CANCELLED
     if arguments.dry_run:
         try:
-            return _dry_run(arguments)
+            return _dry_run(arguments, request)
         except UnknownFormat as error:
             raise with_command(error, arguments.project) from None
     path = Path(arguments.project)
@@ -78,25 +76,15 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     try:
         with OpenProject(path, create=True) as workspace:
             stage, check = import_stages(
-                workspace.project,
-                arguments.paths,
-                arguments.format,
-                stdin=sys.stdin.buffer,
-                all_branches=arguments.all_branches,
-                replace=arguments.replace,
-                most_unpacked=arguments.most_unpacked,
+                workspace.project, arguments.paths, request, stdin=sys.stdin.buffer
             )
             run_stages(workspace, [stage, check])
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:
             path.unlink(missing_ok=True)
-        unknown = (
-            [refusal for refusal in stage.refused if isinstance(refusal, UnknownFormat)]
-            if stage
-            else []
-        )
-        if unknown:
-            raise with_command(unknown[0], arguments.project) from None
+        for refusal in stage.refused if stage is not None else ():
+            if isinstance(refusal, UnknownFormat):
+                raise with_command(refusal, arguments.project) from None
         raise
     next_command = (
         None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
@@ -105,18 +93,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
-    counts = (
-        "read",
-        "new",
-        "grew",
-        "changed",
-        "judged",
-        "duplicate",
-        "unchanged",
-        "quarantined",
-        "leaks",
-    )
-    document: dict[str, Any] = {name: getattr(stage, name) for name in counts}
+    document: dict[str, Any] = {name: getattr(stage, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["check"] = check.as_json()
     return CommandResult(
@@ -136,17 +113,16 @@ def run_check(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult([stage.summary()], stage.as_json())
 
 
-def _dry_run(arguments: argparse.Namespace) -> CommandResult:
+def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandResult:
     """Reads the inputs without a project and says what an import would do."""
     sources: list[SourceReport] = []
     examples: list[Conversation] = []
-    max_unpacked = arguments.most_unpacked
     opened_inputs = open_inputs(
         arguments.paths,
-        format=arguments.format,
+        format=request.format,
         stdin=sys.stdin.buffer,
-        all_branches=arguments.all_branches,
-        bounds=None if max_unpacked is None else Bounds(max_unpacked),
+        all_branches=request.all_branches,
+        bounds=None if request.most_unpacked is None else Bounds(request.most_unpacked),
     )
     for opened in opened_inputs:
         report = SourceReport(opened.label, opened.detection)
@@ -167,6 +143,7 @@ def _dry_run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
+    """Returns the exit code: with gaps where something was refused, rejected or not read."""
     gaps = refused or any(source.rejected or source.account.warns for source in sources)
     return EXIT_INCOMPLETE if gaps else EXIT_DONE
 
@@ -177,6 +154,7 @@ def _log_text(conversation: Conversation) -> str:
 
 
 def _source_json(source: SourceReport) -> dict[str, Any]:
+    """Returns what was read from a source as JSON values."""
     account = source.account
     return {
         "source": source.label,
@@ -187,18 +165,18 @@ def _source_json(source: SourceReport) -> dict[str, Any]:
         "quarantined": source.rejected,
         "reasons": source.reasons,
         "characters": {place: account.chars.get(place, 0) for place in PLACES},
-        "not_read": {name: asdict(account_entry) for name, account_entry in account.lost.items()},
-        "unknown_parts": {
-            name: asdict(account_entry) for name, account_entry in account.unknown.items()
-        },
-        "kept_from_models": {
-            name: asdict(account_entry) for name, account_entry in account.hidden.items()
-        },
-        "several_ids": {name: asdict(account_entry) for name, account_entry in account.ids.items()},
-        "dates": {name: asdict(account_entry) for name, account_entry in account.dates.items()},
+        "not_read": _entries_json(account.lost),
+        "unknown_parts": _entries_json(account.unknown),
+        "kept_from_models": _entries_json(account.hidden),
+        "several_ids": _entries_json(account.ids),
+        "dates": _entries_json(account.dates),
         "out_of_order": account.out_of_order,
         "warning": account.warns,
     }
+
+
+def _entries_json(entries: Mapping[str, Unread]) -> dict[str, Any]:
+    return {name: asdict(entry) for name, entry in entries.items()}
 
 
 # Mappings of unknown formats
@@ -212,19 +190,19 @@ _MAPPING_QUESTION = (
 )
 
 
-def file_to_map(arguments: argparse.Namespace) -> str:
+def file_to_map(paths: Sequence[str], format: str | None) -> str:
     """Returns the file that `--map` is about.
 
     Raises:
         UsageError: There are several, it is a folder or standard input, or a format was chosen too.
     """
-    path: str = arguments.paths[0]
-    if len(arguments.paths) > 1:
+    path = paths[0]
+    if len(paths) > 1:
         raise UsageError(
-            f"--map is about one file, and {len(arguments.paths)} paths were given.",
+            f"--map is about one file, and {len(paths)} paths were given.",
             "Map one of them; then import the others with --format and the name that you gave.",
         )
-    if arguments.format is not None:
+    if format is not None:
         raise UsageError(
             "--map makes a format, and --format chooses one.", "Leave out one of them."
         )
@@ -337,6 +315,7 @@ def _mapping_text(draft: MappingDraft, text: str) -> str:
 
 
 def _trial_lines(trial: Trial) -> list[str]:
+    """Returns what is read with a mapping, with some conversations."""
     lines = [trial.counts, *(f"  ! {doubt}" for doubt in trial.doubts)]
     if trial.account.total:
         lines.append(shares_line(trial.account))

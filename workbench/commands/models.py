@@ -12,30 +12,28 @@ from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
-from engine.model.http.client import REQUEST_SECONDS
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.http.fleet import Prices
-from engine.model.hub.pulls import unfinished
+from engine.model.endpoints.client import REQUEST_SECONDS
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.fleet import Prices
+from engine.model.hub.pulls import Pulls, unfinished
+from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
-from engine.model.service import adding
-from engine.model.service.adding import add_file
+from engine.model.records import WORKS
+from engine.model.service import model_files
+from engine.model.service.adapter_in_use import adapter_in_use
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
-from engine.model.service.facts import (
+from engine.model.service.model_files import (
     AdapterFacts,
-    MachineMemory,
     ModelFacts,
     adapter_facts,
+    add_file,
     find,
     ggufs_in,
-    machine_memory,
     model_facts,
 )
-from engine.model.service.pulls import Pulls
-from engine.model.service.records import WORKS
-from engine.model.service.run_setup import ModelsInUse, sample_text
+from engine.model.service.run_setup import ModelsInUse, bundled_logs
 from engine.project.project import Project
-from engine.training import adapter_in_use
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import ask_first, narrate
@@ -118,7 +116,9 @@ def verify(arguments: argparse.Namespace) -> CommandResult:
     checks = []
     for entry in entries:
         try:
-            checks.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
+            checks.append(
+                {"name": entry.name, "ok": True, "said": model_files.verify(catalog, entry)}
+            )
         except ModelFileError as error:
             checks.append({"name": entry.name, "ok": False, "said": str(error)})
     return CommandResult(
@@ -146,10 +146,10 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
         Pulls(catalog.data).give_up(name)
     else:
         entry = find(catalog, name)
-        done = adding.removal(entry)
+        done = model_files.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
-        adding.remove(catalog, entry)
+        model_files.remove(catalog, entry)
     return CommandResult([f"{name} is removed."], {"removed": name, "done": done})
 
 
@@ -177,7 +177,7 @@ def use(arguments: argparse.Namespace) -> CommandResult:
         in_use = ModelsInUse(project, open_catalog(), endpoints)
         if name is not None:
             in_use.use(name, arguments.works or tuple(WORKS))
-        chosen, adapter = in_use.chosen(), adapter_in_use.get(project)
+        chosen, adapter = in_use.chosen(), adapter_in_use(project)
     models = {work: chosen.get(work, DEFAULT_MODEL) for work in WORKS}
     lines = [f"{work:<11} {one_line(models[work], 60):<30} {what}" for work, what in WORKS.items()]
     if adapter is not None:
@@ -193,9 +193,10 @@ def open_catalog() -> Catalog:
 
 
 def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
+    """Compares the formats of a model with narration; returns its entry with the result."""
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
-        request = Tune(entry.path, catalog.cache, sample_text())
+        request = Tune(entry.path, catalog.cache, bundled_logs())
         result = process.ask(request, lambda _, note: narrate(f"  {note}"))
     except KeyboardInterrupt:
         raise Cancelled("Tuning was cancelled; nothing was kept.") from None
@@ -266,6 +267,7 @@ def _entry_line(name: str, size: int | None, origin: str, detail: str) -> str:
 
 
 def _model_summary(model: ModelFacts) -> str:
+    """Returns what a model takes, how fast it is and where it is from; else what is wrong with it."""
     if model.problem:
         return one_line(model.problem, 300)
     parts = []
@@ -293,6 +295,7 @@ def _model_summary(model: ModelFacts) -> str:
 
 
 def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
+    """Returns the facts about a model as JSON values."""
     entry, manifest, footprint = model.entry, model.manifest, model.footprint
     plan = footprint.plan if footprint else None
     return {
@@ -329,6 +332,7 @@ def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> 
 
 
 def _adapter_json(catalog: Catalog, adapter: AdapterFacts) -> dict[str, Any]:
+    """Returns the facts about an adapter as JSON values."""
     entry = adapter.entry
     return {
         "name": entry.name,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.text import display_safe
-from workbench.arguments import MOST_UNPACKED, argument, switch, takes
+from engine.conversations.import_request import ImportRequest
+from workbench.arguments import argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_DONE
 from workbench.surroundings import on_terminal
 
@@ -39,7 +40,7 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
     switch("--headless", "with log files: print the result, open no screens"),
     switch("--create", "make the project if it is not there"),
     switch("--read-only", "look without changing anything"),
-    MOST_UNPACKED,
+    *request_arguments(ImportRequest, ("most_unpacked",)),
     argument("--theme", choices=THEMES, help="colors (default: the last ones used)"),
 )
 def open_project(arguments: argparse.Namespace) -> int:
@@ -75,7 +76,7 @@ def open_project(arguments: argparse.Namespace) -> int:
             project_path,
             as_json=arguments.json,
             screens=screens,
-            most_unpacked=arguments.most_unpacked,
+            importing=read_request(ImportRequest, arguments),
         )
         if screens:
             show_rest(project_path, first_result, arguments.theme)
@@ -120,7 +121,11 @@ def _ask_and_begin(arguments: argparse.Namespace) -> int:
         logs = Path(beginning.path)
         project_path = Path(project_for([logs]))
         first_result = first_look(
-            [logs], project_path, as_json=False, screens=True, format=beginning.format
+            [logs],
+            project_path,
+            as_json=False,
+            screens=True,
+            importing=ImportRequest(beginning.format),
         )
         show_rest(project_path, first_result, arguments.theme)
         return first_result.code

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, size
-from engine.opener.merging import Taken, merge
-from engine.project.file.backups import KEEP, Backup, back_up, backups_of, restore
-from engine.project.file.repair import Repair, repair
+from engine.conversations.records import MergeReport
+from engine.opener.merging import merge
+from engine.project.backups import BACKUPS_KEPT, Backup, back_up, backups_of, restore
 from engine.project.network import NetworkService
 from engine.project.project import Project
+from engine.project.repair import Repair, repair
 from workbench.arguments import PROJECT, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 
@@ -24,9 +25,9 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
     argument(
         "--keep",
         type=int,
-        default=KEEP,
+        default=BACKUPS_KEPT,
         metavar="N",
-        help=f"how many backups of this command stay, by default {KEEP}; those before upgrades always do",
+        help="how many backups of this command stay; those before upgrades always do",
     ),
 )
 def backup(arguments: argparse.Namespace) -> CommandResult:
@@ -147,7 +148,7 @@ def merge_projects(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _merge_lines(part: Taken) -> list[str]:
+def _merge_lines(part: MergeReport) -> list[str]:
     lines = [f"{part.path}: {counted(part.known, 'conversation')} in common"]
     lines += [f"  added     {number:,} {title}" for title, number in part.added.items()]
     for title, conflict in part.conflicts.items():

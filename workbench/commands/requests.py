@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.base.conversation import State
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure, probability
-from engine.base.outcomes import State
 from engine.base.text import one_line
 from engine.completeness.requests import MIN_SCORE_FALL
 from engine.goals.records import LEAST_SHARE, SecondGoal
@@ -22,7 +22,9 @@ from workbench.arguments import (
     FILTER,
     LABELING,
     PROJECT,
+    annotator,
     argument,
+    number,
     one_of,
     positive,
     read_request,
@@ -44,15 +46,14 @@ from workbench.text_tables import cell_lines
         "--by",
         choices=["curve", "model"],
         default="curve",
-        help="curve: where the score falls; model: ask a model about each message of the user (default: curve)",
+        help="curve: where the score falls; model: ask a model about each message of the user",
     ),
     argument(
         "--fall",
         type=float,
         default=MIN_SCORE_FALL,
         metavar="X",
-        help="with --by curve, least fall of the score over a turn, 0 to 1: less finds more"
-        f" (default: {MIN_SCORE_FALL})",
+        help="with --by curve, least fall of the score over a turn, 0 to 1: less finds more",
     ),
     *LABELING,
     FILTER,
@@ -96,7 +97,7 @@ def find(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument("--limit", type=positive, metavar="N", help="only the first N conversations"),
+    number("--limit", "only the first N conversations"),
     FILTER,
 )
 def list_requests(arguments: argparse.Namespace) -> CommandResult:
@@ -172,7 +173,7 @@ def goals(arguments: argparse.Namespace) -> CommandResult:
         help="number of the turn, as in `requests list` and in the reader",
     ),
     switch("--not", "no request begins there, whatever is found", dest="none"),
-    argument("--annotator", default="", metavar="NAME", help="name of the person who marks it"),
+    annotator("name of the person who marks it"),
 )
 def mark(arguments: argparse.Namespace) -> CommandResult:
     """Says that a further request begins with a turn, or that none does.
@@ -201,9 +202,7 @@ def mark(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument(
-        "--annotator", default="", metavar="NAME", help="name of the person who takes it back"
-    ),
+    annotator("name of the person who takes it back"),
 )
 def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes back the newest mark that is in force, whichever conversation it is of.
@@ -257,7 +256,7 @@ def second_goals(arguments: argparse.Namespace) -> CommandResult:
             return _undo_second_goal(workspace, arguments.annotator)
         if arguments.conversation is None:
             raise UsageError("No conversation is named.", "Name one by its id.")
-        key = _conversation_named(workspace, arguments.conversation)
+        key = conversation(workspace, arguments.conversation)
         for judgement in ("confirm", "remove"):
             label = getattr(arguments, judgement)
             if label is not None:
@@ -290,15 +289,6 @@ def _undo_second_goal(workspace: OpenProject, annotator: str) -> CommandResult:
     done = "confirmed" if undone.kind == "confirm" else "removed"
     hint = f"“{one_line(undone.label)}” is no longer {done}."
     return CommandResult([], {"undone": asdict(undone)}, hints=[hint])
-
-
-def _conversation_named(workspace: OpenProject, name: str) -> int:
-    keys = workspace.conversations.named(name)
-    if not keys:
-        raise NotFound(
-            f"There is no conversation “{one_line(name)}”.", "`workbench list` has their ids."
-        )
-    return keys[0]
 
 
 def _second_goal_named(goals: Sequence[SecondGoal], label: str) -> SecondGoal:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import NotFound, UsageError
+from engine.base.errors import UsageError
 from engine.base.number_format import counted, duration
-from engine.completeness.records import ScoreSet, ScoringRequest
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
+from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
-from engine.training import adapter_in_use
 from workbench.arguments import (
+    DRY_RUN,
     PROJECT,
     argument,
     read_request,
@@ -29,8 +29,10 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.summaries import (
     counts_json,
     headline,
+    intake_result,
     set_json,
     set_lines,
+    set_named,
     set_text,
     sets_json,
 )
@@ -50,13 +52,13 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         run = workspace.scoring_runs.run(request)
-        adapter = run.model.adapter
+        adapter = run.model.adapter_reference
         if adapter and request.adapter is None:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
             return CommandResult([estimate_text(estimate)], asdict(estimate))
-        if run.model.model.tokens_per_s:
+        if run.model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if request.part is not None:
@@ -65,7 +67,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
             )
             return EXIT_DONE
         if adapter and request.adapter is not None:
-            adapter_in_use.put(workspace.project, adapter)
+            use_adapter(workspace.project, adapter)
         counts, rule = workspace.conversations.counts(), workspace.conversations.rule()
         sets = workspace.score_sets.all()
         made = next(
@@ -140,7 +142,7 @@ def estimate_text(estimate: Estimate) -> str:
             help="what stands for incomplete and for complete (default: 0 1), as 1 5 for stars",
         ),
         switch("--replace", "replace the outside scores of the same name"),
-        switch("--dry-run", "say what would happen and store nothing"),
+        DRY_RUN,
     ),
 )
 def list_scores(arguments: argparse.Namespace) -> CommandResult:
@@ -159,7 +161,9 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
         score_sets = workspace.score_sets
         sets = score_sets.all()
         if arguments.use is not None:
-            score_sets.use(_set_named(arguments.use, sets).config_hash)
+            numbers = "Numbers of sets"
+            chosen = set_named(arguments.use, sets, "scores", lambda s: str(s.number), numbers)
+            score_sets.use(chosen.config_hash)
             sets = score_sets.all()
     lines = [
         f"{'*' if score_set.in_force else ' '} {score_set.number:>2}  {score_set.config_hash[:8]}"
@@ -184,21 +188,4 @@ def _import_scores(arguments: argparse.Namespace) -> CommandResult:
             replace=arguments.replace,
             dry_run=arguments.dry_run,
         )
-    dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
-    return CommandResult(
-        [*dry, *report.sentences()],
-        {**report.as_json(), "dry_run": arguments.dry_run},
-        EXIT_INCOMPLETE if report.has_gaps else EXIT_DONE,
-    )
-
-
-def _set_named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
-    """Returns the set with this number, or the one whose hash begins like this."""
-    named = [score_set for score_set in sets if which == str(score_set.number)] or [
-        score_set for score_set in sets if which and score_set.config_hash.startswith(which)
-    ]
-    if len(named) == 1:
-        return named[0]
-    numbers = ", ".join(str(score_set.number) for score_set in sets) or "none"
-    many = "Several sets of scores have hashes that begin with" if named else "No set of scores is"
-    raise NotFound(f"{many} {which!r}.", f"Numbers of sets: {numbers}.")
+    return intake_result(report, arguments.dry_run)

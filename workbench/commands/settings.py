@@ -13,9 +13,10 @@ from engine.base.text import display_safe
 from engine.opener.open_project import OpenProject
 from workbench.arguments import PROJECT, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
-from workbench.narration import narrate, print_json
+from workbench.narration import narrate
 
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
+"""The sign of each status of a check."""
 
 SHELLS = ("bash", "zsh", "fish")
 """The shells that `completion` writes for."""
@@ -29,14 +30,17 @@ SHELLS = ("bash", "zsh", "fish")
 )
 def prompts(arguments: argparse.Namespace) -> CommandResult | int:
     """Lists, prints, replaces or resets the prompts of a project."""
-    from engine.model.service.run_setup import names, shipped
+    from engine.model.prompt_files import all_prompt_names, shipped_prompt
 
     changing = arguments.file is not None or arguments.reset
     with OpenProject(Path(arguments.project), read_only=not changing) as workspace:
         if arguments.name is None:
             if changing:
-                raise UsageError("Which prompt?", f"Prompts are: {', '.join(names())}.")
-            edited = {name: workspace.prompts.source(name) != shipped(name) for name in names()}
+                raise UsageError("Which prompt?", f"Prompts are: {', '.join(all_prompt_names())}.")
+            edited = {
+                name: workspace.prompts.source(name) != shipped_prompt(name)
+                for name in all_prompt_names()
+            }
             return CommandResult(
                 [f"{name}{'  (edited)' if changed else ''}" for name, changed in edited.items()],
                 {"prompts": [{"name": name, "edited": one} for name, one in edited.items()]},
@@ -145,25 +149,25 @@ def _takes_text(action: argparse.Action) -> bool:
 
 
 @takes(argument("project", nargs="?", help="also check this project"))
-def doctor(arguments: argparse.Namespace) -> int:
-    """Prints what this machine can do and what is wrong, with the fix; exits with 1 when a check is bad."""
-    from rich.console import Console
+def doctor(arguments: argparse.Namespace) -> CommandResult:
+    """Says what this machine can do and what is wrong, with the fix; exits with 1 when a check is bad."""
     from rich.table import Table
     from rich.text import Text
 
-    from workbench.doctor import check_network, run_checks
+    from engine.opener.doctor import check_network, run_checks
 
     project = Path(arguments.project) if arguments.project else None
     data = folders.data_dir()
     checks = [*run_checks(data, folders.cache_dir(), project), *check_network(data, project)]
-    if arguments.json:
-        print_json({"checks": [asdict(check) for check in checks]})
-    else:
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        for check in checks:
-            answer = Text(display_safe(check.found))
-            if check.fix:
-                answer.append(f"\n→ {display_safe(check.fix)}", style="bold")
-            table.add_row(Text(MARKS[check.status]), Text(check.name), answer)
-        Console(highlight=False).print(table)
-    return EXIT_FAILED if any(check.status == "bad" for check in checks) else EXIT_DONE
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for check in checks:
+        answer = Text(display_safe(check.found))
+        if check.fix:
+            answer.append(f"\n→ {display_safe(check.fix)}", style="bold")
+        table.add_row(Text(MARKS[check.status]), Text(check.name), answer)
+    return CommandResult(
+        [],
+        {"checks": [asdict(check) for check in checks]},
+        EXIT_FAILED if any(check.status == "bad" for check in checks) else EXIT_DONE,
+        drawing=table,
+    )

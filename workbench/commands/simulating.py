@@ -13,7 +13,7 @@ from engine.base.number_format import duration
 from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
-from engine.results.metrics.aptitude import Scored, aptitudes
+from engine.results.metrics.known_outcomes import Scored, aptitudes
 from engine.simulate.draft import Draft
 from engine.simulate.forms.table import table_of
 from engine.simulate.records import PlayEstimate, PlayRow

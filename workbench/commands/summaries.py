@@ -1,16 +1,25 @@
-"""The counts of a project and its sets of scores, in words and as JSON, for the commands that end with them."""
+"""What several commands end with: the counts of a project, its sets of scores, what became of an imported file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from engine.base.errors import NotFound
 from engine.base.number_format import counted, probability
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
 from engine.opener.conversations import Counts
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate
+
+if TYPE_CHECKING:
+    from engine.completeness.service.outside import OutsideReport
+    from engine.questions.service.answers import AnswerReport
+    from engine.trees.records import TreeConfig
+
+AnySet = TypeVar("AnySet", "ScoreSet", "TreeConfig")
 
 
 def headline(counts: Counts, rule: DecisionRule) -> str:
@@ -71,6 +80,40 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
     if others:
         lines.append(f"  {counted(others, 'other set')} (`workbench scores PROJECT`)")
     return lines
+
+
+def set_named(
+    which: str, sets: Sequence[AnySet], kind: str, names: Callable[[AnySet], str], heading: str
+) -> AnySet:
+    """Returns the set with this name, else the one whose configuration hash begins like this.
+
+    Args:
+        kind: What the sets hold, such as "scores".
+        names: Returns the name of a set.
+        heading: Stands before all names in the hint of the error.
+
+    Raises:
+        NotFound: There is none, or several hashes begin like this.
+    """
+    named = [each for each in sets if which == names(each)] or [
+        each for each in sets if which and each.config_hash.startswith(which)
+    ]
+    if len(named) == 1:
+        return named[0]
+    many = (
+        f"Several sets of {kind} have hashes that begin with" if named else f"No set of {kind} is"
+    )
+    raise NotFound(f"{many} {which!r}.", f"{heading}: {', '.join(map(names, sets)) or 'none'}.")
+
+
+def intake_result(report: AnswerReport | OutsideReport, dry_run: bool) -> CommandResult:
+    """Returns what became of the scores or verdicts of a file; a dry run stored none of them."""
+    dry = ["Nothing is stored; it would be:"] if dry_run else []
+    return CommandResult(
+        [*dry, *report.sentences()],
+        {**report.as_json(), "dry_run": dry_run},
+        EXIT_INCOMPLETE if report.has_gaps else EXIT_DONE,
+    )
 
 
 def narrate_set(score_sets: ScoreSets) -> None:

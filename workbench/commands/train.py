@@ -17,9 +17,10 @@ from engine.base import folders
 from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
 from engine.base.number_format import counted, duration
 from engine.base.text import one_line
+from engine.model.service.adapter_in_use import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.training import adapter_in_use, process
+from engine.training import process
 from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingEstimate, TrainingRun
@@ -100,7 +101,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
     home = Path(arguments.project)
     runs = _training_runs(home)
     with Project.open(home, read_only=True, upgrade=True) as project:
-        used = adapter_in_use.get(project)
+        used = adapter_in_use(project)
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
         settings = [f"  {setting.name:<14} {one_line(setting.value)}" for setting in detail.config]
@@ -164,7 +165,7 @@ def use(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=not (name or none)) as workspace:
         if name or none:
             workspace.training.use(name)
-        used = adapter_in_use.get(workspace.project)
+        used = adapter_in_use(workspace.project)
     adapter = "that comes with the program" if used is None else one_line(used)
     return CommandResult(
         [f"Scoring in the mode tuned uses the adapter {adapter}."], {"adapter": used}
@@ -302,6 +303,7 @@ class _Narrator:
         return alive
 
     def _text(self, event: Event) -> str:
+        """Returns an event as a line; empty where it is not told."""
         kind, step = event["event"], event.get("step")
         if kind == "started":
             self._steps = event.get("steps")
@@ -399,6 +401,7 @@ def _counted_interrupts() -> Iterator[list[int]]:
 
 
 def _training_runs(project: Path) -> TrainingRuns:
+    """Returns the runs beside a project."""
     if not project.is_file():
         raise ProjectMissing(
             f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
@@ -407,12 +410,14 @@ def _training_runs(project: Path) -> TrainingRuns:
 
 
 def _request(arguments: argparse.Namespace) -> TrainingRequest:
+    """Returns the request of the options; --epochs is one of its settings."""
     epochs = [f"epochs={arguments.epochs}"] if arguments.epochs else []
     settings = read_settings([*epochs, *arguments.set])
     return read_request(TrainingRequest, arguments, settings=settings)
 
 
 def _headline(row: TrainingRun) -> str:
+    """Returns the state of a run in one line."""
     parts = [f"{row.name:<24} {row.state:<11}"]
     if row.step is not None and row.steps:
         parts.append(f"step {row.step}/{row.steps}")
@@ -431,6 +436,7 @@ def _headline(row: TrainingRun) -> str:
 
 
 def _run_lines(row: TrainingRun) -> list[str]:
+    """Returns the state of a run, its problem, and how its adapter is used."""
     lines = [_headline(row)]
     if row.problem:
         lines.append(f"  {one_line(row.problem, 400)} {one_line(row.hint, 400)}".rstrip())

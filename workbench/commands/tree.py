@@ -21,15 +21,14 @@ from engine.trees.guarantee import (
     guarantee,
     parse_predicate,
 )
-from engine.trees.meaning import AnswerMeanings, Meanings
+from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
-from engine.trees.model_requests import Grow, GrownTree
-from engine.trees.places import At, Place, places
-from engine.trees.records import TreeRow
+from engine.trees.model_requests import Grow, GrownTree, Place, places
+from engine.trees.records import At, TreeRow
 from engine.trees.reports import meanings_line, tree_line
 from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
-from workbench.arguments import PROJECT, argument, positive, share, switch, takes
+from workbench.arguments import PROJECT, argument, number, share, switch, takes
 from workbench.command_result import CommandResult
 from workbench.commands.trees import GROWTH_ARGUMENTS, tree_request
 from workbench.narration import narrate
@@ -42,7 +41,7 @@ MAX_TREE_LINES = 60
     PROJECT,
     argument("conversation", help="its name, as `workbench list` shows it"),
     *GROWTH_ARGUMENTS,
-    argument("--step", type=positive, metavar="N", help="before the assistant's step N instead"),
+    number("--step", "before the assistant's step N instead"),
     argument("--seconds", type=float, help="stop after this many seconds"),
     argument("--property", metavar="P", help="bound the probability of `contains yes`, ..."),
     switch("--text", "print complete answers instead"),
@@ -59,7 +58,7 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         chosen_places = _places(workspace, arguments, request.at)
-        chosen = workspace.models_in_use.resolve(request.model_request).model
+        chosen = workspace.models_in_use.resolve(request.model_request)
         steps = ", ".join(str(place.step) for place in chosen_places)
         narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
@@ -103,18 +102,16 @@ def _json(arguments: argparse.Namespace, shown: _GrownTree) -> dict[str, Any]:
     if shown.bounds:
         line["property"] = {"text": arguments.property, **asdict(shown.bounds)}
     if arguments.meaning:
-        meant = AnswerMeanings()
-        distinct, groups = meant.of(shown.grown.tree, arguments.meaning)
-        line["meanings"] = meanings_line(distinct, groups, arguments.meaning, meant.by)
+        grouped = AnswerMeanings().of(shown.grown.tree, arguments.meaning)
+        line["meanings"] = meanings_line(grouped, arguments.meaning)
     return line
 
 
 def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
     grown, row = shown.grown, shown.row
     if arguments.meaning:
-        meant = AnswerMeanings()
-        distinct, groups = meant.of(grown.tree, arguments.meaning)
-        lines = meaning_lines(distinct, groups, arguments.meaning, meant.by)
+        grouped = AnswerMeanings().of(grown.tree, arguments.meaning)
+        lines = meaning_lines(grouped, arguments.meaning)
     elif arguments.text:
         lines = [_answer_line(answer) for answer in answers(grown.tree)]
     else:
@@ -173,10 +170,9 @@ def _answer_line(answer: Answer, indent: str = "") -> str:
     )
 
 
-def meaning_lines(
-    distinct: Sequence[Answer], meanings: Meanings, threshold: float, by: str
-) -> list[str]:
+def meaning_lines(grouped: GroupedAnswers, threshold: float) -> list[str]:
     """Returns the answers grouped by meaning, and the entropy over meanings."""
+    meanings = grouped.meanings
     lines: list[str] = []
     for group in meanings.groups:
         several = len(group.answers) > 1
@@ -184,9 +180,9 @@ def meaning_lines(
             wordings = counted(len(group.answers), "wording")
             lines.append(f"{group.probability:7.4f}  {wordings}")
         indent = "  " if several else ""
-        lines += [_answer_line(distinct[index], indent) for index in group.answers]
+        lines += [_answer_line(grouped.answers[index], indent) for index in group.answers]
     lines.append(
-        f"{counted(len(meanings.groups), 'meaning')} at a similarity of {threshold:g} ({by})"
+        f"{counted(len(meanings.groups), 'meaning')} at a similarity of {threshold:g} ({grouped.by})"
         f" · entropy of meanings {meanings.entropy_low:.1f}-{meanings.entropy_high:.1f} bits,"
         f" {meanings.entropy:.1f} of what is covered"
     )

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.line_files import write_file
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.completeness.records import STEP_STOP
 from engine.conversations.filters import ListQuery
-from engine.conversations.service.line_files import write_file
 from engine.opener.open_project import OpenProject
 from engine.trees import reports
-from engine.trees.records import NodeColumns, TreeConfig, TreeRequest
-from engine.trees.tree import Transform, TreeOptions
+from engine.trees.options import Transform, TreeOptions
+from engine.trees.records import STEP_STOP, NodeColumns, TreeRequest
 from workbench.arguments import (
     FILTER,
     FORMULAS,
@@ -26,7 +24,7 @@ from workbench.arguments import (
     Argument,
     ArgumentGroup,
     argument,
-    positive,
+    number,
     read_request,
     request_arguments,
     share,
@@ -36,6 +34,7 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
+from workbench.commands.summaries import set_named
 from workbench.narration import narrate, run_stages
 from workbench.text_tables import table_lines
 
@@ -99,12 +98,7 @@ def run_trees(arguments: argparse.Namespace) -> CommandResult:
         metavar="ID",
         help="grow a tree of this conversation further: what its budget left unread, or the part that --below names",
     ),
-    argument(
-        "--step",
-        type=positive,
-        metavar="N",
-        help="with --grow-on: the tree grown at this step (default: the last)",
-    ),
+    number("--step", "with --grow-on: the tree grown at this step (default: the last)"),
     argument(
         "--below",
         metavar="TEXT",
@@ -126,7 +120,10 @@ def tree_sets(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
         trees = workspace.trees
         if arguments.show is not None:
-            trees.show(_set_named(arguments.show, trees.configs()).config_hash)
+            named = set_named(
+                arguments.show, trees.configs(), "trees", lambda s: s.config_hash[:8], "Sets"
+            )
+            trees.show(named.config_hash)
         if arguments.grow_on is not None:
             _grow_on(workspace, arguments)
         sets, shown = trees.configs(), trees.shown()
@@ -182,16 +179,6 @@ def _node_of(nodes: NodeColumns, text: str) -> int:
     if not candidates:
         raise NotFound(f"No answer of the tree begins with {text!r}.", "`export trees` has them.")
     return max(candidates, key=lambda node: nodes.path[node])
-
-
-def _set_named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
-    """Returns the set whose hash begins like this."""
-    named = [tree_set for tree_set in sets if which and tree_set.config_hash.startswith(which)]
-    if len(named) == 1:
-        return named[0]
-    hashes = ", ".join(tree_set.config_hash[:8] for tree_set in sets) or "none"
-    many = "Several sets of trees have hashes that begin with" if named else "No set of trees is"
-    raise NotFound(f"{many} {which!r}.", f"Sets: {hashes}.")
 
 
 # Trees that stand out

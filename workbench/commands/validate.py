@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import figure
-from engine.base.statistics.records import Contrast
-from engine.completeness.records import Mode
+from engine.base.request_options import options_of
+from engine.base.statistics.intervals import Contrast
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
@@ -18,35 +18,28 @@ from engine.results.records import CompletenessTable
 from engine.results.validation import completeness_report, goals, picture, trees
 from engine.results.validation import service as all_metrics
 from engine.results.validation import verdicts as validation_of_verdicts
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
 from engine.results.validation.verdicts import VerdictValidation, verdict_validation
-from workbench.arguments import FILTER, PROJECT, Argument, argument, positive, takes, titled
+from workbench.arguments import (
+    FILTER,
+    PROJECT,
+    argument,
+    read_request,
+    request_arguments,
+    takes,
+    titled,
+)
 from workbench.command_result import CommandResult
 from workbench.narration import narrate
 from workbench.text_tables import table_lines
 
-TREE_OPTIONS = ("config",)
-"""The options that only `trees` has, by their names in the parsed arguments."""
-COMPLETENESS_OPTIONS = (
-    "run_name",
-    "adapter",
-    "mode",
-    "seed",
-    "limit",
-    "same_kind",
-    "paper",
-    "every_boundary",
-    "plot",
-    "against",
-)
-"""The options that only one of the metrics has, by their names in the parsed arguments."""
-
-
-def _optional_switch(name: str, help: str) -> Argument:
-    """Returns a switch that is None where it is not given, as every option of one metric only."""
-    return argument(name, action="store_const", const=True, help=help)
+METRIC_OPTIONS = {
+    "trees": ("config",),
+    "completeness": (*options_of(TruncationTest), "plot", "against"),
+}
+"""The options that only one of the metrics has, by their names in the parsed arguments, where they are if given."""
 
 
 @takes(
@@ -62,37 +55,23 @@ def _optional_switch(name: str, help: str) -> Argument:
         argument(
             "--config",
             metavar="HASH",
+            default=argparse.SUPPRESS,
             help="the trees with this configuration hash (default: those that the screens show)",
         ),
     ),
     titled(
         "completeness: whole conversations against cut ones",
+        *request_arguments(TruncationTest),
         argument(
-            "--run",
-            dest="run_name",
-            metavar="NAME",
-            help="only the test part of this training run (default: the project's only run, else all conversations)",
+            "--plot",
+            metavar="FILE",
+            default=argparse.SUPPRESS,
+            help="also draw the table, as .svg",
         ),
-        argument("--mode", choices=get_args(Mode), help="only scores of this mode"),
-        argument("--adapter", help="only scores with this adapter"),
-        argument("--seed", type=int, help="seed of the cuts (default: 0)"),
-        argument("--limit", type=positive, help="only the first N conversations"),
-        _optional_switch(
-            "--same-kind",
-            "cut only after steps of the kind (assistant, tool) that a conversation ends with",
-        ),
-        _optional_switch(
-            "--paper",
-            "decide as Soroka et al. do: complete where the end tag is what the model writes next",
-        ),
-        _optional_switch(
-            "--every-boundary",
-            "also: are the scores probabilities of an end, before and after correction for how rare ends are?",
-        ),
-        argument("--plot", metavar="FILE", help="also draw the table, as .svg"),
         argument(
             "--against",
             choices=["rows", "conversations", "cut"],
+            default=argparse.SUPPRESS,
             help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
             " of them was cut",
         ),
@@ -104,25 +83,17 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         UsageError: There is no truth or no result to compare, or an option does not apply here.
     """
-    metric = arguments.metric
-    if metric != "trees":
-        _refuse(arguments, TREE_OPTIONS)
-    if metric != "completeness":
-        _refuse(arguments, COMPLETENESS_OPTIONS)
-    if arguments.against and not arguments.plot:
+    for metric, names in METRIC_OPTIONS.items():
+        for name in names if metric != arguments.metric else ():
+            if name in arguments:
+                option = name.removesuffix("_name").replace("_", "-")
+                raise UsageError(
+                    f"--{option} has no effect on `validate {arguments.metric}`.", "Leave it out."
+                )
+    if "against" in arguments and "plot" not in arguments:
         raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
-    report = _validate_all if metric == "all" else _VALIDATE_METRIC[metric]
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        return report(workspace, arguments)
-
-
-def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
-    for name in options:
-        if getattr(arguments, name) is not None:
-            option = name.removesuffix("_name").replace("_", "-")
-            raise UsageError(
-                f"--{option} has no effect on `validate {arguments.metric}`.", "Leave it out."
-            )
+        return _VALIDATE_METRIC[arguments.metric](workspace, arguments)
 
 
 def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
@@ -154,6 +125,7 @@ def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> Comm
 
 
 def _validate_goals(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the goals with those that are known."""
     validation = goal_validation(workspace.project, ListQuery(arguments.filter))
     return CommandResult(_goals_lines(validation), goals.goals_json(validation))
 
@@ -170,23 +142,18 @@ def _goals_lines(validation: GoalValidation) -> list[str]:
 
 
 def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the scores of whole conversations with those of cut ones, and with truth."""
+    test = read_request(TruncationTest, arguments)
+    if test.run_name is None:
+        test = replace(test, run_name=only_run(Path(arguments.project)))
     validation = completeness_table(
-        workspace.project,
-        workspace.catalog,
-        arguments.run_name or only_run(Path(arguments.project)),
-        query=ListQuery(arguments.filter),
-        mode=arguments.mode,
-        adapter=arguments.adapter,
-        seed=arguments.seed or 0,
-        limit=arguments.limit,
-        same_kind=bool(arguments.same_kind),
-        as_generated=bool(arguments.paper),
-        every_boundary=bool(arguments.every_boundary),
+        workspace.project, workspace.catalog, test, query=ListQuery(arguments.filter)
     )
     for note in completeness_report.notes(validation):
         narrate(note)
-    if arguments.plot:
-        picture.save_picture(validation, Path(arguments.plot), arguments.against or "rows")
+    if "plot" in arguments:
+        against = vars(arguments).get("against", "rows")
+        picture.save_picture(validation, Path(arguments.plot), against)
         narrate(f"Drew {arguments.plot}.")
     return CommandResult(_completeness_lines(validation), completeness_report.as_json(validation))
 
@@ -197,18 +164,18 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
         f"{'completeness':<15}{cut.notes[0]}",
         f"{'':<15}{cut.notes[1]}",
         "",
-        *table_lines(cut, max_name_length=completeness_report.LONGEST_NAME),
+        *table_lines(cut, max_name_length=completeness_report.MAX_NAME_CHARS),
         *_contrast_lines(completeness_report.main_contrasts(validation)),
     ]
     if validation.every_boundary:
         calibration = completeness_report.every_boundary_table(validation)
-        lines += ["", *table_lines(calibration, max_name_length=completeness_report.LONGEST_NAME)]
+        lines += ["", *table_lines(calibration, max_name_length=completeness_report.MAX_NAME_CHARS)]
     for table, truth in zip(against, validation.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
             lines.append(_ALL_EQUAL_TEXT)
             continue
-        head, *rows = table_lines(table, max_name_length=completeness_report.LONGEST_NAME)
+        head, *rows = table_lines(table, max_name_length=completeness_report.MAX_NAME_CHARS)
         chance = " and ".join(figure(missing.chance or 0.0) for missing in table.columns[1:])
         lines += [f"{head}  (by chance {chance})", *rows]
         lines += _contrast_lines(completeness_report.main_contrasts(validation, truth))
@@ -216,8 +183,9 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
 
 
 def _validate_trees(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the measures of response trees with truth."""
     query = ListQuery(arguments.filter)
-    validation = tree_validation(workspace.project, query, arguments.config)
+    validation = tree_validation(workspace.project, query, vars(arguments).get("config"))
     if not validation.tables:
         narrate(trees.without_truth(validation))
     return CommandResult(_trees_lines(validation), trees.trees_json(validation))
@@ -227,7 +195,7 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
     lines = [
         f"{'trees':<15}{config_name(validation.config)}",
         f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
-        f" {validation.wanted:,} asked for; median of {validation.leaves:g} leaves",
+        f" {validation.asked_for:,} asked for; median of {validation.leaves:g} leaves",
     ]
     if validation.unkept:
         lines.append(
@@ -246,6 +214,7 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
 
 
 def _validate_verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the scores with the verdicts of people."""
     validation = verdict_validation(workspace.project, ListQuery(arguments.filter))
     return CommandResult(
         _verdicts_lines(validation), validation_of_verdicts.verdicts_json(validation)
@@ -259,17 +228,19 @@ def _verdicts_lines(validation: VerdictValidation) -> list[str]:
         f"{'verdicts':<15}{first}",
         *(f"{'':<15}{note}" for note in others),
         "",
-        *table_lines(table, max_name_length=completeness_report.LONGEST_NAME),
+        *table_lines(table, max_name_length=completeness_report.MAX_NAME_CHARS),
         *_contrast_lines(validation.contrasts),
     ]
 
 
 def _contrast_lines(contrasts: Sequence[Contrast]) -> list[str]:
+    """Returns what the comparisons of pairs of rows say."""
     return [f"  {line}" for line in conclusions.pairwise(contrasts)]
 
 
 _ALL_EQUAL_TEXT = "  All are the same: there is nothing to tell apart."
 _VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {
+    "all": _validate_all,
     "goals": _validate_goals,
     "completeness": _validate_completeness,
     "trees": _validate_trees,

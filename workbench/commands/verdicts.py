@@ -7,39 +7,44 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, NotYet, UsageError, WorkbenchError
-from engine.base.interval import Interval, Share
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
-from engine.base.outcomes import Verdict
+from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, Term
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement, CalibrationReport, CompletionRate
-from engine.questions.records.example_probes import (
+from engine.questions.records import (
     LEAST_OF_EACH,
     NOT,
     SUCCESS,
+    Agreement,
+    CalibrationReport,
+    CompletionRate,
     ExampleProbe,
     ExampleProbeChange,
     Proposed,
 )
-from engine.questions.service.agreement import PeopleAgreement, people_agreement
 from engine.questions.service.answers import import_answers
+from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from workbench.arguments import (
     ANNOTATOR,
+    DRY_RUN,
     FILTER,
     PROJECT,
+    annotator,
     argument,
+    number,
     one_of,
-    positive,
+    several,
     share,
     switch,
     takes,
     unit_interval,
 )
-from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
+from workbench.command_result import CommandResult
 from workbench.commands.goals import conversation
-from workbench.commands.summaries import narrate_set
+from workbench.commands.summaries import intake_result, narrate_set
 from workbench.narration import narrate
 
 
@@ -51,16 +56,8 @@ from workbench.narration import narrate
         "--verdict", choices=[str(verdict) for verdict in Verdict], help="the verdict of each"
     ),
     argument("--note", help="a note on each; an empty one takes the note away"),
-    argument(
-        "--tag", action="append", default=[], metavar="NAME", help="a tag for each; may be repeated"
-    ),
-    argument(
-        "--untag",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="take this tag away from each; may be repeated",
-    ),
+    several("--tag", "a tag for each", "NAME"),
+    several("--untag", "take this tag away from each", "NAME"),
     ANNOTATOR,
     switch(
         "--blind",
@@ -107,6 +104,7 @@ def give(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _chosen_conversations(workspace: OpenProject, arguments: argparse.Namespace) -> list[int]:
+    """Returns the keys of the conversations that are named, or that the filter matches."""
     if arguments.filter:
         return list(workspace.conversations.ids(ListQuery(arguments.filter)))
     return list(dict.fromkeys(conversation(workspace, name) for name in arguments.conversations))
@@ -148,10 +146,8 @@ _ACT_NAMES = {
         " what `export PROJECT verdicts` wrote",
     ),
     switch("--replace", "give verdicts also where there are other ones"),
-    argument(
-        "--annotator", default="", metavar="NAME", help="who gave the answers that have no name"
-    ),
-    switch("--dry-run", "say what would happen and store nothing"),
+    annotator("who gave the answers that have no name"),
+    DRY_RUN,
 )
 def import_verdicts(arguments: argparse.Namespace) -> CommandResult:
     """Gives the verdicts of a file in one act, and says what became of each answer."""
@@ -163,12 +159,7 @@ def import_verdicts(arguments: argparse.Namespace) -> CommandResult:
             annotator=arguments.annotator,
             dry_run=arguments.dry_run,
         )
-    dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
-    return CommandResult(
-        [*dry, *report.sentences()],
-        {**report.as_json(), "dry_run": arguments.dry_run},
-        EXIT_INCOMPLETE if report.has_gaps else EXIT_DONE,
-    )
+    return intake_result(report, arguments.dry_run)
 
 
 @takes(PROJECT)
@@ -235,6 +226,7 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _calibration_lines(report: CalibrationReport) -> list[str]:
+    """Returns what the verdicts show about the scores, a fact a line."""
     best = "none" if report.best is None else f"{report.best:.3f}"
     lines = [
         f"verdicts           {report.complete} complete, {report.incomplete} incomplete,"
@@ -273,6 +265,7 @@ def _calibration_lines(report: CalibrationReport) -> list[str]:
 
 
 def _estimate_text(estimate: Interval | None) -> str:
+    """Returns an estimate with its interval; a dash for None."""
     if estimate is None:
         return "–"
     return f"{estimate.value:.1%} ({percent_range(estimate.low, estimate.high)})"
@@ -293,6 +286,7 @@ def _agreement_text(agreement: Agreement) -> str:
 
 
 def _rate_text(rate: CompletionRate) -> str:
+    """Returns the corrected rate of complete conversations, or why there is none."""
     text = _estimate_text(rate.corrected) if rate.corrected else f"– {rate.why}"
     seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score at or above the threshold"
     return f"{text}{seen}; {rate.scored:,} of {rate.conversations:,} scored"
@@ -300,13 +294,7 @@ def _rate_text(rate: CompletionRate) -> str:
 
 # Probes fitted to verdicts and tags
 
-_NEXT = argument(
-    "--next",
-    type=positive,
-    default=10,
-    metavar="N",
-    help="list the N most informative conversations to judge next (default: 10)",
-)
+_NEXT = number("--next", "list the N most informative conversations to judge next", 10)
 
 
 @takes(
@@ -382,6 +370,7 @@ def run_tag(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _probe_lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
+    """Returns how well a probe tells its examples apart, a fact a line; `called` names what it finds."""
     test = probe.test
     if test is None:
         return [

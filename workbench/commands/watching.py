@@ -10,11 +10,12 @@ from typing import Any
 
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted, percent_range
-from engine.conversations.watched_inputs import WatchedInput, WatchedStandardInput
+from engine.conversations.import_request import ImportRequest
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, files_to_watch
 from engine.results.watch.signals import Rules
-from workbench.arguments import MOST_UNPACKED, argument, read_request, request_arguments, takes
+from engine.results.watch.watched_inputs import WatchedInput, WatchedStandardInput
+from workbench.arguments import argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE
 from workbench.narration import narrate, run_stages
 
@@ -31,9 +32,9 @@ STANDARD_INPUT = "-"
         help="files or folders that grow; - is standard input, where each line is a conversation so far",
     ),
     *request_arguments(WatchRequest, ("model",)),
-    argument("--format", help="format of the logs (default: detected)"),
+    *request_arguments(ImportRequest, ("format",)),
     *request_arguments(WatchRequest, ("every", "idle", "precision")),
-    MOST_UNPACKED,
+    *request_arguments(ImportRequest, ("most_unpacked",)),
     *request_arguments(WatchRequest, ("once",)),
 )
 def watch(arguments: argparse.Namespace) -> int:
@@ -56,16 +57,16 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def _watched_input(arguments: argparse.Namespace) -> WatchedInput:
-    paths = list(arguments.paths)
+    paths, logs = list(arguments.paths), read_request(ImportRequest, arguments)
     if STANDARD_INPUT in paths:
         if len(paths) > 1:
             raise UsageError("- is standard input and stands alone.", "Leave the other paths out.")
-        return WatchedStandardInput(sys.stdin.buffer, arguments.format)
-    return files_to_watch(paths, arguments.format, arguments.most_unpacked)
+        return WatchedStandardInput(sys.stdin.buffer, logs.format)
+    return files_to_watch(paths, logs.format, logs.most_unpacked)
 
 
 def _print_event(event: dict[str, Any]) -> None:
-    """One line, at once: whoever reads it must not wait for the next."""
+    """Prints an event as one line, at once: whoever reads it must not wait for the next."""
     sys.stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 

@@ -9,28 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.conversation import LogPiece, Message, render_log
+from engine.base.conversation import Message, State, render_log
 from engine.base.errors import FormatError, NotFound
-from engine.base.outcomes import State
 from engine.completeness import bundled_probe
-from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.completeness.boundaries import no_boundary_reason
+from engine.completeness.conversation_logs import Log
 from engine.completeness.model_requests import Score
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     CurvePoint,
     DecisionRule,
     Mode,
-    ScoringRequest,
+    normalised,
 )
+from engine.completeness.scoring import ItemScore, log_item
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
-from engine.completeness.tables.scores import normalised
-from engine.formats.parse_record import parse_made
+from engine.completeness.stages.scoring import curve_of
 from engine.formats.records import Rejected
+from engine.formats.registry import parse_made
 from engine.model.catalog import BUNDLED_ADAPTERS
-from engine.model.model_work import ModelWork
 from engine.model.service.run_setup import RunSetup
+from engine.model.stages import ModelWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class ConversationScore:
 
     @property
     def how(self) -> str:
-        """What scored it, and how far that can be relied on, in one line."""
+        """What scored the conversation, and how far that can be relied on, in one line."""
         name = " · ".join([self.mode, self.model, *([self.adapter] if self.adapter else [])])
         if self.own_adapter:
             return f"{name} (an adapter of your own)"
@@ -103,55 +104,52 @@ class ConversationScorer:
         run = self._runs.run(replace(request, mode=mode, tune=False))
         probe = None
         if run.question.states:
-            probe = bundled_probe.bundled_probe_for(run.model.model)
+            probe = bundled_probe.bundled_probe_for(run.model)
             if probe is None:
                 raise NotFound(
-                    f"There is no probe for {run.model.model.label} outside a project.",
+                    f"There is no probe for {run.model.label} outside a project.",
                     "Score with mode base or tuned, or score a project.",
                 )
         pieces = render_log(read)
-        item = log_item(pieces)
-        found = ItemScore((), 0, unscored=no_boundary_reason(pieces))
+        log = Log(0, pieces, log_item(pieces))
+        score = ItemScore((), 0, unscored=no_boundary_reason(pieces))
         with self._guard:
-            if item.boundaries:
+            if log.item.boundaries:
                 work = ModelWork(self._setup.process, run.model)
                 work.load()
-                (found,) = work.each(
-                    [item],
+                (score,) = work.each(
+                    [log.item],
                     lambda items: work.process.ask(Score(items, run.question)),
                     lambda reason: ItemScore((), 0, unscored=reason),
                 )
-            if probe is not None and found.states is not None:
-                states = found.states.astype("<f2").astype(np.float32)  # as projects keep them
-                p = probe.p(states).tolist()
-                found = replace(
-                    found,
-                    curve=tuple(
-                        BoundaryProbability(point.boundary, value, 1 - value)
-                        for point, value in zip(found.curve, p, strict=True)
-                    ),
+            points = curve_of(log, score)
+            if probe is not None and score.states is not None:
+                states = score.states.astype("<f2").astype(np.float32)  # as projects keep them
+                points = tuple(
+                    replace(point, p_end=p, p_continue=1 - p, generated=None)
+                    for point, p in zip(points, probe.p(states).tolist(), strict=True)
                 )
-            curve, last = _curve(pieces, found)
+            last = normalised(points[-1].p_end, points[-1].p_continue) if points else None
             remaining = None
             if last is not None and last < DecisionRule().threshold:
                 remaining = self._remaining(run, read)
-        adapter = run.model.model.adapter
+        adapter = run.model.adapter
         return ConversationScore(
             p=last,
             state=DecisionRule().state(last),
-            reason=found.unscored or found.note,
-            curve=curve,
+            reason=score.unscored or score.note,
+            curve=tuple(point for point in points if point.p_end + point.p_continue > 0),
             remaining=remaining,
             leaks=leaks,
             mode=mode,
-            model=run.model.model.label,
-            adapter=BUNDLED_PROBE_ADAPTER if probe else run.model.model.adapter_name,
+            model=run.model.label,
+            adapter=BUNDLED_PROBE_ADAPTER if probe else run.model.adapter_name,
             own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
         )
 
     def _remaining(self, run: ScoringRun, messages: Sequence[Message]) -> str | None:
-        """The remaining tasks, where the run writes them."""
-        stage = next((one for one in run.stages if isinstance(one, RemainingStage)), None)
+        """Returns the remaining tasks of a conversation; None where the run writes none, or the model named none."""
+        stage = next((stage for stage in run.stages if isinstance(stage, RemainingStage)), None)
         if stage is None:
             return None
         text, _ = stage.tasks_of(messages)
@@ -159,30 +157,16 @@ class ConversationScorer:
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[tuple[Message, ...], int]:
-    """Reads messages as an import does; returns them, and how many leaks are kept from models.
+    """Reads messages as an import does; returns them, and the number of leaks that are kept from models.
 
     Raises:
         FormatError: They cannot be read.
     """
     hint = 'Give a list such as [{"role": "user", "content": "…"}, …].'
     try:
-        found = parse_made([dict(one) for one in messages], "messages", "messages")
+        parsed = parse_made([dict(message) for message in messages], "messages", "messages")
     except (TypeError, ValueError) as error:
         raise FormatError(f"The messages are not JSON: {error}.", hint) from error
-    if isinstance(found, Rejected):
-        raise FormatError(f"The messages cannot be read: {found.reason}.", hint)
-    return found.conversation.messages, len(found.leaks)
-
-
-def _curve(
-    pieces: Sequence[LogPiece], found: ItemScore
-) -> tuple[tuple[CurvePoint, ...], float | None]:
-    """The points of a curve, and the value of the last boundary."""
-    points = []
-    for one in found.curve:
-        piece = pieces[one.boundary]
-        value = normalised(one.p_end, one.p_continue)
-        if value is not None:
-            points.append(CurvePoint(piece.message, piece.step, piece.turn, one.p_end, value))
-    last = found.curve[-1] if found.curve else None
-    return tuple(points), None if last is None else normalised(last.p_end, last.p_continue)
+    if isinstance(parsed, Rejected):
+        raise FormatError(f"The messages cannot be read: {parsed.reason}.", hint)
+    return parsed.conversation.messages, len(parsed.leaks)

@@ -18,9 +18,10 @@ from engine.base.conversation import render_log, without_surrogates
 from engine.base.errors import FormatError, NameTaken, UsageError
 from engine.base.number_format import counted
 from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.records import CurvePoint
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.tables import conversations
 from engine.project import runs
 from engine.project.idset import IdSet
@@ -98,11 +99,11 @@ class OutsideReport:
     def count(self, outcome: Outcome, name: str) -> None:
         """Counts what became of a line, with its id as an example of a gap."""
         self.outcomes[outcome] += 1
-        if outcome in _GAPS and len(found := self.examples.setdefault(outcome, [])) < 3:
-            found.append(name)
+        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < 3:
+            ids.append(name)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Returns the report as JSON values."""
         return {
             "set": self.set_name,
             "fields": list(self.fields),
@@ -113,23 +114,23 @@ class OutsideReport:
         }
 
     def sentences(self) -> list[str]:
-        """The report in sentences."""
-        said = [f"Ids are in the field {self.fields[0]!r}, scores in {self.fields[1]!r}."]
-        for outcome, (one, many) in _SENTENCES.items():
+        """Returns the report in sentences."""
+        sentences = [f"Ids are in the field {self.fields[0]!r}, scores in {self.fields[1]!r}."]
+        for outcome, (singular, plural) in _SENTENCES.items():
             if count := self.outcomes[outcome]:
-                such = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
-                said.append(f"{count:,} {one if count == 1 else many}{such}.")
+                ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
+                sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
         if self.without:
-            said.append(
+            sentences.append(
                 f"{counted(self.without, 'conversation')} of the project without a score in this set."
             )
         if self.in_force:
-            said.append(
+            sentences.append(
                 f"The set {self.set_name!r} is in force, because there are no other scores."
             )
         elif self.outcomes["taken"]:
-            said.append("`workbench scores PROJECT --use N` puts the set in force.")
-        return said
+            sentences.append("`workbench scores PROJECT --use N` puts the set in force.")
+        return sentences
 
 
 def import_scores(
@@ -172,10 +173,10 @@ def import_scores(
         values = _values(conn, lines, report, ends)
         entries = list(_entries(conn, values, report))
         everything = len(IdSet.every(conn))
-    taken = sum(bool(entry.boundaries) for entry in entries)
-    report.outcomes["taken"] = taken
-    report.without = everything - taken
-    if not taken or dry_run:
+    taken_count = sum(bool(entry.curve) for entry in entries)
+    report.outcomes["taken"] = taken_count
+    report.without = everything - taken_count
+    if not taken_count or dry_run:
         return report
 
     def store(conn: sqlite3.Connection) -> None:
@@ -198,8 +199,8 @@ def import_scores(
         runs.count(conn, run, len(entries), len(entries))
         runs.finish(conn, run, "done", report.sentences()[1])
         score_sets.put_in_force_unless_another_is(conn, key, finished=True)
-        now = score_sets.config_in_force(conn)
-        report.in_force = now is not None and now.config_hash == key
+        config = score_sets.config_in_force(conn)
+        report.in_force = config is not None and config.config_hash == key
 
     project.write(store)
     return report
@@ -215,14 +216,14 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
     if text.lstrip()[:1] in ("{", "["):
         try:
             try:
-                whole = json.loads(text)
+                document = json.loads(text)
             except json.JSONDecodeError:
-                whole = [json.loads(line) for line in text.splitlines() if line.strip()]
+                document = [json.loads(line) for line in text.splitlines() if line.strip()]
         except (json.JSONDecodeError, RecursionError) as error:
             raise FormatError(
                 f"{path} is neither JSON nor JSON Lines: {error}.", "Choose another file."
             ) from error
-        rows = whole if isinstance(whole, list) else [whole]
+        rows = document if isinstance(document, list) else [document]
         yield from (row for row in rows if isinstance(row, dict))
         return
     sample = text[:4096]
@@ -236,27 +237,30 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
 def _fields(
     lines: Iterable[Mapping[str, Any]], id_field: str, score_field: str, path: Path
 ) -> tuple[str, str]:
-    """The fields of ids and scores.
+    """Returns the fields of ids and scores.
 
     Raises:
         FormatError: No line has them.
     """
-    there = dict.fromkeys(str(key) for line in lines for key in line)
+    field_names = dict.fromkeys(str(key) for line in lines for key in line)
     chosen = []
-    for what, option, asked, usual in (
+    for what, option, chosen_name, usual in (
         ("ids", "--id", id_field, IDS),
         ("scores", "--score", score_field, SCORES),
     ):
-        found = next((name for name in ((asked,) if asked else usual) if name in there), None)
-        if found is None:
-            names = ", ".join(list(there)[:12]) or "none"
+        field_name = next(
+            (name for name in ((chosen_name,) if chosen_name else usual) if name in field_names),
+            None,
+        )
+        if field_name is None:
+            names = ", ".join(list(field_names)[:12]) or "none"
             raise FormatError(
-                f"{path} has no field {asked!r}."
-                if asked
+                f"{path} has no field {chosen_name!r}."
+                if chosen_name
                 else f"{path} has no field with a usual name of {what}.",
                 f"Name one with {option}. Fields of the file: {names}.",
             )
-        chosen.append(found)
+        chosen.append(field_name)
     return chosen[0], chosen[1]
 
 
@@ -266,39 +270,40 @@ def _values(
     report: OutsideReport,
     ends: tuple[float, float],
 ) -> dict[int, float]:
-    """The score of each conversation that a line names, from 0 to 1."""
-    found: dict[int, float] = {}
+    """Returns the score of each conversation that a line names, from 0 to 1."""
+    score_by_id: dict[int, float] = {}
     for line in lines:
         name = without_surrogates(str(line.get(report.fields[0]) or ""))
-        given = line.get(report.fields[1])
-        if given is None or given == "":
+        value_text = line.get(report.fields[1])
+        if value_text is None or value_text == "":
             report.count("empty", name)
             continue
-        value = _number(given, ends)
+        value = _number(value_text, ends)
         if value is None:
-            report.count("not_understood", f"{name}: {str(given)[:40]}")
+            report.count("not_understood", f"{name}: {str(value_text)[:40]}")
             continue
         if not 0 <= value <= 1:
-            report.count("outside_range", f"{name}: {given}")
+            report.count("outside_range", f"{name}: {value_text}")
             continue
         keys = conversations.by_name(conn, name)
         if len(keys) != 1:
             report.count("ambiguous" if keys else "unknown", name)
-        elif keys[0] in found:
+        elif keys[0] in score_by_id:
             report.count("repeated", name)
         else:
-            found[keys[0]] = value
-    return found
+            score_by_id[keys[0]] = value
+    return score_by_id
 
 
-def _number(given: Any, ends: tuple[float, float]) -> float | None:
-    """A score between the ends as a number from 0 to 1; None if it is neither a number nor a word for an end."""
-    if isinstance(given, bool):
-        return float(given)
-    if isinstance(given, str) and given.strip().lower() in _WORDS:
-        return _WORDS[given.strip().lower()]
+def _number(value: Any, ends: tuple[float, float]) -> float | None:
+    """Returns a score between the ends as a number from 0 to 1; None if it is neither a number nor a word for an
+    end."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str) and value.strip().lower() in _WORDS:
+        return _WORDS[value.strip().lower()]
     try:
-        value = float(given)
+        value = float(value)
     except (TypeError, ValueError):
         return None
     return (value - ends[0]) / (ends[1] - ends[0]) if math.isfinite(value) else None
@@ -307,7 +312,7 @@ def _number(given: Any, ends: tuple[float, float]) -> float | None:
 def _entries(
     conn: sqlite3.Connection, values: Mapping[int, float], report: OutsideReport
 ) -> Iterator[ScoreEntry]:
-    """The scores, each at the last place where its conversation could end, or why it has none."""
+    """Yields the scores, each at the last place where its conversation could end, or why it has none."""
     for page in id_pages(conn, sorted(values)):
         for key, messages in conversations.conversations_for(conn, page):
             pieces = render_log(messages)
@@ -316,6 +321,5 @@ def _entries(
                 report.count("no_end", str(key))
                 yield ScoreEntry(key, (), no_boundary_reason(pieces), 0)
                 continue
-            at, p = pieces[ends[-1]], values[key]
-            place = BoundaryEntry(at.message, at.step, at.turn, p, 1 - p)
-            yield ScoreEntry(key, (place,), None, 0)
+            p = values[key]
+            yield ScoreEntry(key, (CurvePoint.at_piece(pieces[ends[-1]], p, 1 - p),), None, 0)

@@ -1,19 +1,23 @@
-"""The stages of scoring runs, and their cost beforehand."""
+"""Makes the stages of scoring runs, and estimates what a run costs.
+
+In mode `probe` one stage reads hidden states and another fits a probe to them; in the other modes one stage does both
+reading and scoring. A stage for remaining tasks may follow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from engine.base.conversation import render_log
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
-from engine.completeness.block import Question
 from engine.completeness.boundaries import boundaries
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.endpoint_scoring import refuse_curve
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
+from engine.completeness.scoring import Question
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
@@ -22,23 +26,31 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.catalog import BUNDLED_ADAPTERS, RunnableModel
+from engine.model.catalog import BUNDLED_ADAPTERS, LoadableModel
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import CountTokens, MeasureLong
 from engine.model.prompt_files import prompt_names
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
 from engine.project.records import Estimate
-from engine.training.run_files import held_out_by, run_named
 
-SAMPLE = 48
-"""Number of conversations whose tokens are counted; the others are assumed to have the same tokens per character."""
+SAMPLED_CONVERSATIONS = 48
+"""Number of conversations whose tokens are counted for an estimate; the others are assumed to have the same tokens per
+character."""
 
-LONG = 2 * SPEED_TOKENS
+MIN_LONG_TOKENS = 2 * SPEED_TOKENS
 """Mean position of a token, in tokens, from which the cost of attention is measured."""
+
+MAX_REMAINING_TOKENS_OF_PAPER = 128
+"""Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
+
+MAX_CONVERSATIONS_FOR_MODE = 500
+"""Number of conversations that are looked at to choose the default mode."""
+
+ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
+"""A stage of a scoring run, without the tuning before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,7 @@ class ScoringRun:
         stages: All of the run in order; the other two are among them.
     """
 
-    model: RunModel
+    model: LoadableModel
     question: Question
     reading: ScoringStage | ReadingStage
     scored: ScoringStage | FittingStage
@@ -68,9 +80,9 @@ def estimate_scoring(
     project: Project,
     process: ModelProcess,
     run: ScoringRun,
-    measured: Callable[[RunnableModel, float, int], None],
+    measured: Callable[[LoadableModel, float, int], None],
 ) -> Estimate:
-    """Counts the work that is left and divides it by the speed measured on this machine.
+    """Returns the work that is left, divided by the speed measured on this machine.
 
     Args:
         measured: Called with a model, its speed on a long text in tokens a second and the text's tokens, after that
@@ -82,45 +94,47 @@ def estimate_scoring(
     Raises:
         ModelError: The model cannot be loaded.
     """
-    model, prompt = run.model.model, run.question.prompt
+    model, prompt = run.model, run.question.prompt
     with project.reading() as conn:
-        left = sorted(run.reading.waiting(conn))
-        chars_left = conversations.chars(conn, left)
-        stride = max(1, len(left) // SAMPLE)
-        sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
-    if not left:
+        waiting_ids = sorted(run.reading.waiting(conn))
+        chars_left = conversations.chars(conn, waiting_ids)
+        stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
+        sample = conversations.conversations_for(
+            conn, waiting_ids[::stride][:SAMPLED_CONVERSATIONS]
+        )
+    if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = run.scored.waiting() if isinstance(run.scored, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, 0.0, model.label)
     client = process.client_for(model)
     loaded = client.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]
-    counted = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
-    counted_chars = sum(len(piece.text) for log in logs for piece in log)
-    asked = sum(len(boundaries(log)) for log in logs) / len(logs)
+    sample_tokens = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
+    sample_chars = sum(len(piece.text) for log in logs for piece in log)
+    boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
     chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
     # A stored character count leaves out headers and calls, so the sample also gives log characters per stored one.
-    overhead = counted_chars / max(1, sum(chars_left[::stride][:SAMPLE]))
-    per_char = counted / max(1, counted_chars)
+    overhead = sample_chars / max(1, sum(chars_left[::stride][:SAMPLED_CONVERSATIONS]))
+    per_char = sample_tokens / max(1, sample_chars)
     lengths = [number * overhead * per_char for number in chars_left]
-    tokens = sum(lengths) + asked * chars * len(left) * per_char
+    tokens = sum(lengths) + boundaries_per_log * chars * len(waiting_ids) * per_char
     speed = model.tokens_per_s
     if speed is None:
-        return Estimate(len(left), round(tokens), None, None, model.label)
+        return Estimate(len(waiting_ids), round(tokens), None, None, model.label)
     long = model.long
-    if long is None and sum(n * n for n in lengths) > LONG * sum(lengths):
+    if long is None and sum(n * n for n in lengths) > MIN_LONG_TOKENS * sum(lengths):
         long = client.ask(MeasureLong("".join(piece.text for log in logs for piece in log)))
         measured(model, *long)
     seconds = tokens / speed
     if long is not None:
         seconds += _attention(lengths, speed, long, int(loaded["context"]))
-    return Estimate(len(left), round(tokens), tokens / seconds, seconds, model.label)
+    return Estimate(len(waiting_ids), round(tokens), tokens / seconds, seconds, model.label)
 
 
 def _attention(
     lengths: Sequence[float], speed: float, long: tuple[float, int], context: int
 ) -> float:
-    """Extra seconds of long logs over the time of their tokens at the speed of a short text.
+    """Returns the extra seconds of long logs over the time of their tokens at the speed of a short text.
 
     The time of a token grows with the tokens before it, so a log of n tokens takes `a * n + b * n * n`; the two
     speeds give a and b. A log over the context is read in windows, each at most as long as the context.
@@ -132,20 +146,17 @@ def _attention(
     return sum(growth * n * max(0.0, min(n, context) - SPEED_TOKENS) for n in lengths)
 
 
-PAPER_TOKENS = 128
-"""Longest list of remaining tasks that is written in answer to the prompt that was scored."""
-
-LOOKED_AT = 500
-"""Conversations that are looked at to choose the default mode."""
-
-ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
-
-
 class ScoringRuns:
     """Makes the scoring runs of one project."""
 
-    def __init__(self, setup: RunSetup) -> None:
-        self._setup = setup
+    def __init__(self, setup: RunSetup, held_out_by: Callable[[str], frozenset[str]]) -> None:
+        """Reads nothing yet.
+
+        Args:
+            held_out_by: Returns the ids in their sources of the conversations that a training run, given by its name,
+                was not trained on.
+        """
+        self._setup, self._held_out_by = setup, held_out_by
 
     def run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
@@ -167,21 +178,21 @@ class ScoringRuns:
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
-        setup.endpoints.check(model.model, lambda served: refuse_curve(served, question))
+        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
         reading, scored = self._stages(request, mode, model, question)
         if request.part is not None:
-            before = setup.tuning.before(model) if request.tune else []
+            before = setup.tuning_before(model) if request.tune else []
             return ScoringRun(model, question, reading, scored, [*before, reading])
         stages: list[ScoringPart] = [scored] if scored is reading else [reading, scored]
         writer = self._writer(request, mode, model)
         if request.remaining:
-            tuned = mode == "tuned" or (mode == "probe" and writer.model.adapter is not None)
+            tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
             prompt = prompts["remaining-tuned" if tuned else "remaining"]
             if request.paper and not tuned:
-                prompt = replace(prompts[mode], max_tokens=PAPER_TOKENS)
+                prompt = replace(prompts[mode], max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
             if tag is not None:
                 prompt = replace(prompt, stop=(*prompt.stop, tag))
-            setup.endpoints.check_writing(writer.model, prompt)
+            setup.endpoints.check_writing(writer, prompt)
             remaining = RemainingStage(
                 setup.project,
                 setup.process,
@@ -194,20 +205,21 @@ class ScoringRuns:
                 reading.write_remaining(remaining)
             stages.append(remaining)
         others = () if writer is model else (writer,)
-        before = setup.tuning.before(model, *others) if request.tune else []
+        before = setup.tuning_before(model, *others) if request.tune else []
         return ScoringRun(model, question, reading, scored, [*before, *stages])
 
-    def _writer(self, request: ScoringRequest, mode: Mode, model: RunModel) -> RunModel:
-        """The model that writes remaining tasks: the one that scores, with a completion adapter beside a probe."""
+    def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
+        """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
+        probe."""
         if mode != "probe" or request.adapter is not None:
             return model
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
-        return tuned if tuned.model.path == model.model.path else model
+        return tuned if tuned.path == model.path else model
 
     def _stages(
-        self, request: ScoringRequest, mode: Mode, model: RunModel, question: Question
+        self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question
     ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
-        """The stage that reads the logs, and the one that stores the scores, which may be the same."""
+        """Returns the stage that reads the logs, and the one that stores the scores, which may be the same."""
         setup = self._setup
         selection = Selection(
             request.filter, self._held_out(request.held_out_by), request.limit, request.part
@@ -242,7 +254,8 @@ class ScoringRuns:
         return reading, fitting
 
     def mode_for(self, request: ScoringRequest) -> Mode:
-        """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
+        """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
+        allow.
 
         That is `probe` on a local model from `MIN_CONVERSATIONS_FOR_PROBE` conversations. With fewer it is `tuned`
         where somebody trained or added an adapter, `probe` on the built-in model, otherwise `tuned` or `base`.
@@ -253,46 +266,48 @@ class ScoringRuns:
             return "tuned"
         setup = self._setup
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
-        if model.model.endpoints:
+        if model.endpoints:
             return "base"
         if request.paper:
-            return "tuned" if model.model.adapter is not None else "base"
+            return "tuned" if model.adapter is not None else "base"
         if self._enough_for_probe(request):
             return "probe"
-        adapter = model.model.adapter
+        adapter = model.adapter
         if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.bundled_probe_for(bare.model) is not None:
+        if bundled_probe.bundled_probe_for(bare) is not None:
             return "probe"
         return "tuned" if adapter is not None else "base"
 
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
-        """Whether enough of the first conversations could end in two places; copies are not noticed."""
+        """Returns whether enough of the first conversations could end in two places; copies are not noticed."""
         project = self._setup.project
         selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
         with project.reading() as conn:
-            ids = selection.ids(conn)[:LOOKED_AT]
-        found = 0
+            ids = selection.ids(conn)[:MAX_CONVERSATIONS_FOR_MODE]
+        count = 0
         for first in range(0, len(ids), MIN_CONVERSATIONS_FOR_PROBE):
             logs = logs_of(project, ids[first : first + MIN_CONVERSATIONS_FOR_PROBE])
-            found += sum(len(log.item.boundaries) > 1 for log in logs)
-            if found >= MIN_CONVERSATIONS_FOR_PROBE:
+            count += sum(len(log.item.boundaries) > 1 for log in logs)
+            if count >= MIN_CONVERSATIONS_FOR_PROBE:
                 return True
         return False
 
     def estimate(self, run: ScoringRun) -> Estimate:
-        """Estimates the cost of a scoring run; see `estimate_scoring`."""
+        """Returns the estimated cost of a scoring run; see `estimate_scoring`."""
         setup = self._setup
-        found = estimate_scoring(setup.project, setup.process, run, setup.catalog.record_long_speed)
-        return replace(found, adapter=run.model.model.adapter_name)
+        record_speed = setup.catalog.record_long_speed
+        cost = estimate_scoring(setup.project, setup.process, run, record_speed)
+        return replace(cost, adapter=run.model.adapter_name)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
-        return None if run is None else held_out_by(run_named(Path(self._setup.project.path), run))
+        """Returns the ids of the conversations that a training run was not trained on; None without a run."""
+        return None if run is None else self._held_out_by(run)
 
 
-def _trained_tag(model: RunModel) -> str | None:
-    """The text tag that the adapter of a model was trained to end with; None for an end token, and without an
+def _trained_tag(model: LoadableModel) -> str | None:
+    """Returns the text tag that the adapter of a model was trained to end with; None for an end token, and without an
     adapter."""
-    adapter = model.model.adapter
+    adapter = model.adapter
     return AdapterOrigin.of(read_gguf(adapter)).end_tag or None if adapter is not None else None

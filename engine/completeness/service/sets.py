@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.base.interval import Interval
 from engine.base.number_format import counted, difference, figure, figure_range
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
@@ -15,7 +15,7 @@ from engine.completeness.records import (
     EndingTest,
     ScoreSet,
 )
-from engine.completeness.tables import generated_ends, score_sets
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.project.project import Project
 
@@ -37,23 +37,28 @@ class ScoreSets:
         self._project, self._changed = project, changed
 
     def all(self) -> list[ScoreSet]:
-        """All sets that have scores, in the order in which they were first made."""
+        """Returns all sets that have scores, in the order in which they were first made."""
         with self._project.reading() as conn:
             return score_sets.sets(conn)
 
     def name_in_force(self) -> str:
-        """Mode, model and adapter of the set in force; empty before any scoring. Quick."""
+        """Returns the mode, model and adapter of the set in force; empty before any scoring. Quick."""
         with self._project.reading() as conn:
-            now = score_sets.config_in_force(conn)
-        return "" if now is None else name_of(now)
+            config = score_sets.config_in_force(conn)
+        return "" if config is None else name_of(config)
 
     def as_generated(self, config_hash: str) -> GeneratedDecisions:
-        """How many conversations are complete by what the model of a set writes after them."""
+        """Returns how many conversations are complete by what the model of a set writes after them."""
         with self._project.reading() as conn:
             model = next(
-                (one.model for one in score_sets.sets(conn) if one.config_hash == config_hash), ""
+                (
+                    score_set.model
+                    for score_set in score_sets.sets(conn)
+                    if score_set.config_hash == config_hash
+                ),
+                "",
             )
-            return GeneratedDecisions(model, *generated_ends.counts(conn, config_hash))
+            return GeneratedDecisions(model, *scores.generated_counts(conn, config_hash))
 
     def use(self, config_hash: str) -> None:
         """Puts a set in force. Its decision rule comes with it, so choosing the other set again undoes this.
@@ -70,15 +75,15 @@ class ScoreSets:
 
 
 def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
-    """The set in force, or None."""
-    return next((one for one in sets if one.in_force), None)
+    """Returns the set in force, or None."""
+    return next((score_set for score_set in sets if score_set.in_force), None)
 
 
-def name_of(one: ScoreSet | ScoreConfig) -> str:
-    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of one from
-    outside its name."""
-    parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
-    if isinstance(one, ScoreSet) and one.provisional:
+def name_of(score_set: ScoreSet | ScoreConfig) -> str:
+    """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of
+    one from outside its name."""
+    parts = [score_set.mode, score_set.model, *([score_set.adapter] if score_set.adapter else [])]
+    if isinstance(score_set, ScoreSet) and score_set.provisional:
         parts.append("provisional")
     return " · ".join(one_line(part, 40) for part in parts)
 
@@ -106,26 +111,28 @@ class Reliability:
     better: ScoreSet | None = None
 
 
-def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
-    """How far a set can be relied on; `sets` are all sets of the project, one of which may be better."""
-    better = [other for other in sets if other is not one and other.test and not _doubt(other)]
+def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
+    """Returns how far a set can be relied on; `sets` are all sets of the project, one of which may be better."""
+    better = [
+        other for other in sets if other is not score_set and other.test and not _doubt(other)
+    ]
     best = max(better, key=lambda other: (other.scored, other.number), default=None)
-    if one.test is None:
-        if one.mode == "outside":
+    if score_set.test is None:
+        if score_set.mode == "outside":
             remedy = "`workbench validate PROJECT verdicts` compares them with your verdicts"
         elif best is not None:
             remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
-        elif one.mode == "probe":
+        elif score_set.mode == "probe":
             remedy = _MORE
         else:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
-    words = _test_in_words(one.test)
-    doubt = _doubt(one)
+    words = _test_in_words(score_set.test)
+    doubt = _doubt(score_set)
     if not doubt:
         return Reliability(words)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
-    if one.mode == "probe" and one.adapter == BUNDLED_PROBE_ADAPTER:
+    if score_set.mode == "probe" and score_set.adapter == BUNDLED_PROBE_ADAPTER:
         remedy = _MORE
     if best is not None:
         remedy = f"choose set {best.number}, which does better: {name_of(best)}"
@@ -133,8 +140,8 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
 
 
 def _test_in_words(test: EndingTest) -> str:
-    """The AUROC of the test with its interval and beside it those of position alone and of the keyword rule: at random
-    cuts, then at the same step, where there are pairs for that."""
+    """Returns the AUROC of the test with its interval and beside it those of position alone and of the keyword rule: at
+    random cuts, then at the same step, where there are pairs for that."""
 
     def compared(area: Interval, more: str, position: float | None, keywords: float | None) -> str:
         text = f"{figure(area.value)} ({figure_range(area.low, area.high)}){more}"
@@ -150,14 +157,14 @@ def _test_in_words(test: EndingTest) -> str:
     return words
 
 
-def _doubt(one: ScoreSet) -> str:
-    """Why the test says that the scores mean little; empty where it does not.
+def _doubt(score_set: ScoreSet) -> str:
+    """Returns why the test says that the scores mean little; empty where it does not.
 
     Cuts at random make whole conversations longer than cut ones, so that position tells them apart on many logs. So the
     scores are compared with position and keywords at the same step; at random cuts only where no two conversations can
     be compared there.
     """
-    test = one.test
+    test = score_set.test
     if test is None:
         return ""
     if test.auroc.low <= 0.5:

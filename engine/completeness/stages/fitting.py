@@ -14,26 +14,25 @@ from numpy.typing import NDArray
 
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.statistics.ranking import auroc
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
-from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
+    CurvePoint,
     EndingTest,
 )
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.completeness.truncation import Cuts, draw_cuts, matched, matched_difference
+from engine.completeness.tables.scores import ScoreEntry
+from engine.completeness.truncation import draw_cuts, ending_test
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import CpuStage, OnProgress, Progress
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -49,9 +48,6 @@ More would hold more states in memory, and make what a person writes wait longer
 
 STEPS = probe.STEPS * 2
 """Number of steps of progress: the folds of the probe, and those of position alone."""
-
-MIN_WHOLE_SCORE = 0.5
-"""Score from which the test calls a conversation whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ class FittingStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        model: RunModel,
+        model: LoadableModel,
         states_key: Callable[[], str],
         *,
         provisional: bool = False,
@@ -163,7 +159,8 @@ class FittingStage(CpuStage):
         )
 
     def waiting(self) -> int:
-        """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
+        """Returns the number of conversations that were read and have no scores of a probe fitted to all that were
+        read."""
         key = self.config_hash
         with self._project.reading() as conn:
             if score_sets.is_stored(conn, key):
@@ -207,7 +204,7 @@ class FittingStage(CpuStage):
         self, run_id: int, key: str, read: _Read, fitted: _Fitted, report: OnProgress
     ) -> int:
         """Stores the scores part by part; returns the number of conversations that have one."""
-        model = self._model.model
+        model = self._model
         noise = None if fitted.spread is None else float(fitted.spread.mean())
         name = fitted.bundled or model.adapter_name
         config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
@@ -228,7 +225,7 @@ class FittingStage(CpuStage):
         for index, (done, entries) in enumerate(_score_entries(self._project, read, fitted)):
             last = done == len(read.ids)
             self._project.write(partial(store, entries=entries, first=index == 0, last=last))
-            scored += sum(bool(entry.boundaries) for entry in entries)
+            scored += sum(bool(entry.curve) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
         return scored
@@ -242,7 +239,7 @@ class FittingStage(CpuStage):
             score_sets.drop_provisional(conn)
 
     def summary(self) -> str:
-        """The result in one sentence, with the test of it."""
+        """Returns the result in one sentence, with the test of it."""
         if not self._scored:
             return "The scores of the probe are stored already."
         return f"Scored {counted(self._scored, 'conversation')} {self._summary}."
@@ -260,7 +257,7 @@ class FittingStage(CpuStage):
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
         if different < MIN_CONVERSATIONS_FOR_PROBE:
-            bundled = bundled_probe.bundled_probe_for(self._model.model)
+            bundled = bundled_probe.bundled_probe_for(self._model)
             if bundled is None or not read.usable:
                 raise NotYet(
                     f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
@@ -292,7 +289,7 @@ class FittingStage(CpuStage):
             groups,
             lambda: report(1, "comparing with position alone"),
         )
-        return replace(fitted, test=_test(numbers, cuts, fitted.p, position.p, keywords))
+        return replace(fitted, test=ending_test(numbers, cuts, fitted.p, position.p, keywords))
 
     def _read_texts(self, read: _Read) -> tuple[shingle_overlap.Ints, Floats, list[list[int]]]:
         """Returns what only the texts tell, from one pass over them.
@@ -323,53 +320,7 @@ class FittingStage(CpuStage):
         return shingle_overlap.groups(shingles), np.array(keywords), numbers
 
 
-def _test(
-    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: Floats
-) -> EndingTest:
-    """Returns the test of the scores `p`, beside those by position alone and by the keyword rule.
-
-    Args:
-        numbers: Of each usable conversation the numbers of the boundaries that were read, from 0.
-        cuts: The pairs of a whole conversation and the same one cut, as indices of boundaries.
-        p, position, keywords: Scores of all boundaries that were read, shape (boundaries,).
-    """
-    both = np.concatenate([cuts.whole, cuts.cut])
-    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
-    pair = [*range(len(cuts.whole))] * 2
-    hits = int((p[cuts.whole] >= MIN_WHOLE_SCORE).sum())
-    alarms = int((p[cuts.cut] >= MIN_WHOLE_SCORE).sum())
-    curves, by_position, by_keywords = (
-        _curves(numbers, values) for values in (p, position, keywords)
-    )
-    share, pairs = matched(curves)
-    (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
-    return EndingTest(
-        conversations=len(cuts.whole),
-        auroc=auroc(p[both].tolist(), label, pair),
-        f1=2 * hits / (len(cuts.whole) + hits + alarms),
-        keywords=auroc(keywords[both].tolist(), label, pair).value,
-        position=auroc(position[both].tolist(), label, pair).value,
-        matched=share,
-        matched_pairs=pairs,
-        matched_keywords=None if of_keywords is None else of_keywords.value,
-        matched_position=None if of_position is None else of_position.value,
-        over_keywords=matched_difference(curves, by_keywords),
-        over_position=matched_difference(curves, by_position),
-    )
-
-
-def _curves(numbers: list[list[int]], p: Floats) -> list[Floats]:
-    """Returns the values at all boundaries of each conversation; NaN at those that were not read."""
-    curves, first = [], 0
-    for read_numbers in numbers:
-        curve = np.full(read_numbers[-1] + 1, np.nan)
-        curve[read_numbers] = p[first : first + len(read_numbers)]
-        curves.append(curve)
-        first += len(read_numbers)
-    return curves
-
-
-def _score_by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
+def _score_by_bundled(bundled: probe.Probe, states: NDArray[np.float16]) -> Floats:
     """Returns the probability of an end at each boundary by the bundled probe, shape (boundaries,)."""
     return bundled.p(states.astype(np.float32))
 
@@ -448,7 +399,7 @@ def _pair_with_scores(
 def _score_entry(entry: StateEntry, p: Floats) -> ScoreEntry:
     """Returns the score of a conversation to store, given those of its boundaries."""
     points = tuple(
-        BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)
+        CurvePoint(place.message, place.step, place.turn, value, 1 - value)
         for place, value in zip(entry.places, p.tolist(), strict=True)
     )
     return ScoreEntry(entry.conversation_id, points, entry.reason, entry.tokens)

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.model_requests import Score
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
+from engine.completeness.scoring import ItemScore, LogItem, Question
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.truncation import cut_at
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.stages import BlockStage
 from engine.project import runs
@@ -55,7 +55,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         *,
         selection: Selection = ALL,
         measured: Measured | None = None,
@@ -66,7 +66,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
 
         Args:
             selection: The conversations to read.
-            measured: See `Measured`.
+            measured: Called with the model, its speed and its batch noise, if these were not measured before.
             seconds: Read for about so many seconds, but enough conversations for a probe; None reads all.
             ends: Read each conversation at its last boundary and at one earlier one that is drawn, each with as much of
                 the text before it as the context holds, without the system message.
@@ -92,7 +92,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         return {**params, "ends": True} if self._ends else params
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
-        """Ids of the conversations that a run would read now."""
+        """Returns the ids of the conversations that a run would read now."""
         missing = hidden_states.ids_without_states(conn, self.config_hash)
         return set(missing).intersection(self._selection.ids(conn))
 
@@ -101,28 +101,28 @@ class ReadingStage(BlockStage[int, StateEntry]):
 
         Raises:
             ModelError: The model cannot be loaded, or gives no hidden states.
-            Cancelled: `interrupt` was called.
+            Cancelled: The run was cancelled.
         """
         with self._project.reading() as conn:
             missing = self.waiting(conn)
-            every = sorted(missing) if self.growing else self._selection.ids(conn)
-            chars = dict(zip(every, conversations.chars(conn, every), strict=True))
-        self.skipped = len(every) - len(missing)
+            ids = sorted(missing) if self.growing else self._selection.ids(conn)
+            chars = dict(zip(ids, conversations.chars(conn, ids), strict=True))
+        self.skipped = len(ids) - len(missing)
         if not missing:
             return
         planned = [
             block
-            for block in blocks(every, [chars[key] for key in every])
+            for block in blocks(ids, [chars[key] for key in ids])
             if not missing.isdisjoint(block)
         ]
         Random(0).shuffle(planned)
         self._chars = max(1, sum(chars.values()))
-        self._chars_before = self._chars - sum(chars[key] for one in planned for key in one)
+        self._chars_before = self._chars - sum(chars[key] for block in planned for key in block)
         total, share = len(missing), self._chars_before / self._chars
         note = "loading the model"
         yield Progress(0, None, note) if self._ends else Progress(0, total, note, share)
         self._work.load()
-        measured_noise(self._project, self._work, every, self._measured)
+        measured_noise(self._project, self._work, ids, self._measured)
         model = self._work.model
         register = partial(
             hidden_states.register_config,
@@ -137,7 +137,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
     def _in_time(
         self, planned: Sequence[Sequence[int]], chars: Mapping[int, int]
     ) -> Iterator[Sequence[int]]:
-        """The blocks that are likely to end before the time is over, and in any case enough of them for a probe."""
+        """Yields the blocks that are likely to end before the time is over, and in any case enough for a probe."""
         start = time.monotonic()
         for block in planned:
             self._block = sum(chars[key] for key in block)
@@ -149,11 +149,12 @@ class ReadingStage(BlockStage[int, StateEntry]):
             self._spent = time.monotonic() - start
 
     def tokens_per_second(self) -> float | None:
-        """The speed that was measured in this run, without loading the model; None where nothing was read."""
+        """Returns the speed of this run in tokens per second, without loading the model; None where nothing was
+        read."""
         return self._tokens / self._spent if self._tokens and self._spent > 0 else None
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         what = "the ends of " if self._ends else ""
         text = f"Read {what}{counted(self.read, 'conversation')} with {self._work.model.label}"
         if self.skipped:
@@ -184,7 +185,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[StateEntry]:
         logs = logs_of(self._project, block)
         readable = [log for log in logs if log.item.boundaries]
-        items = [_ends(log) if self._ends else [log.item] for log in readable]
+        items = [_end_items(log) if self._ends else [log.item] for log in readable]
         results = self._work.each(
             list(chain.from_iterable(items)),
             lambda items: self._work.process.ask(
@@ -192,14 +193,17 @@ class ReadingStage(BlockStage[int, StateEntry]):
             ),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
-        left = iter(results)
-        parts = [[next(left) for _ in of_log] for of_log in items]
-        found = [self._joined(scores) if self._ends else scores[0] for scores in parts]
-        by_id = {log.id: result for log, result in zip(readable, found, strict=True)}
-        return [_entry(log, by_id.get(log.id)) for log in logs]
+        rest = iter(results)
+        by_id = {}
+        for log, log_items in zip(readable, items, strict=True):
+            parts = [next(rest) for _ in log_items]
+            boundaries = [boundary for item in log_items for boundary in item.boundaries]
+            score = self._join(parts) if self._ends else parts[0]
+            by_id[log.id] = _entry(log, boundaries, score)
+        return [by_id.get(log.id) or _entry_without_boundary(log) for log in logs]
 
-    def _joined(self, parts: Sequence[ItemScore]) -> ItemScore:
-        """One result of what was read before each of the places of a log."""
+    def _join(self, parts: Sequence[ItemScore]) -> ItemScore:
+        """Returns one result of what was read before each of the boundaries of a log, unscored if one of them is."""
         unscored = next((part.unscored for part in parts if part.states is None), None)
         if unscored is not None:
             return ItemScore((), 0, unscored=unscored)
@@ -212,30 +216,33 @@ class ReadingStage(BlockStage[int, StateEntry]):
         )
 
 
-def _ends(log: Log) -> list[LogItem]:
-    """What is read of a log at one earlier boundary and at its last.
+def _end_items(log: Log) -> list[LogItem]:
+    """Returns what is read of a log at one earlier boundary and at its last.
 
     They are two items, so that both windows are as long: the length of a window must not tell which is the last.
     """
-    found = log.item.boundaries
-    cut = cut_at(0, str(log.id), len(found))
-    places = found[-1:] if cut is None else (found[cut], found[-1])
-    return [LogItem(log.item.texts[: place + 1], (place,), kept=0) for place in places]
+    boundaries = log.item.boundaries
+    cut = cut_at(0, str(log.id), len(boundaries))
+    ends = boundaries[-1:] if cut is None else (boundaries[cut], boundaries[-1])
+    return [LogItem(log.item.texts[: end + 1], (end,), kept=0) for end in ends]
 
 
-def _entry(log: Log, found: ItemScore | None) -> StateEntry:
-    if found is None:
-        return StateEntry(log.id, (), b"", no_boundary_reason(log.pieces), 0)
-    if found.states is None:
-        return StateEntry(log.id, (), b"", found.unscored, found.tokens)
-    so_far = list(accumulate(len(piece.text) for piece in log.pieces))
+def _entry_without_boundary(log: Log) -> StateEntry:
+    """Returns the entry of a log that has no boundary, with the reason."""
+    return StateEntry(log.id, (), b"", no_boundary_reason(log.pieces), 0)
+
+
+def _entry(log: Log, boundaries: Sequence[int], score: ItemScore) -> StateEntry:
+    """Returns the states at these boundaries of a log as they are stored, or the reason why there are none."""
+    if score.states is None:
+        return StateEntry(log.id, (), b"", score.unscored, score.tokens)
+    chars = list(accumulate(len(piece.text) for piece in log.pieces))
     places = []
-    for point in found.curve:
-        piece = log.pieces[point.boundary]
+    for boundary in boundaries:
+        piece = log.pieces[boundary]
         place = BoundaryPlace(
-            piece.message, piece.step, piece.turn, so_far[point.boundary], len(piece.text)
+            piece.message, piece.step, piece.turn, chars[boundary], len(piece.text)
         )
         places.append(place)
-    return StateEntry(
-        log.id, tuple(places), found.states.astype("<f2").tobytes(), found.note, found.tokens
-    )
+    states = score.states.astype("<f2").tobytes()
+    return StateEntry(log.id, tuple(places), states, score.note, score.tokens)

@@ -9,13 +9,13 @@ from typing import Any
 
 from engine.base.conversation import Message, render_log
 from engine.base.number_format import counted
-from engine.completeness.block import WrittenOn
+from engine.completeness.records import RemainingTasks
 from engine.completeness.remaining_tasks import remaining_tasks
-from engine.completeness.tables import generated_ends, remaining, scores
-from engine.completeness.tables.remaining import RemainingEntry
+from engine.completeness.scoring import WrittenOn
+from engine.completeness.tables import scores
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
@@ -23,7 +23,7 @@ from engine.model.stages import BlockStage
 from engine.project.project import Project
 
 
-class RemainingStage(BlockStage[int, RemainingEntry]):
+class RemainingStage(BlockStage[int, RemainingTasks]):
     """Generates the remaining tasks that are missing for the scores of one configuration, in id order.
 
     `BlockStage` calls `_answer` with the ids of each block and then `_store` and `_tally` with its entries, in one
@@ -40,7 +40,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         prompt: Prompt,
         scores_key: Callable[[], str],
         *,
@@ -82,20 +82,16 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         with self._project.reading() as conn:
             scores_key, tasks_key = self._scores_key(), self.config_hash
             if self._as_generated:
-                candidates: Sequence[int] = generated_ends.goes_on(conn, scores_key)
-                missing = set(generated_ends.goes_on(conn, scores_key, without_remaining=tasks_key))
+                candidates: Sequence[int] = scores.ids_that_go_on(conn, scores_key)
+                missing = set(scores.ids_that_go_on(conn, scores_key, without_remaining=tasks_key))
             else:
                 candidates = scores.below_threshold(conn, scores_key)
-                missing = set(remaining.ids_without(conn, tasks_key, scores_key))
+                missing = set(scores.ids_without_remaining(conn, tasks_key, scores_key))
             chars = conversations.chars(conn, candidates)
-        if not missing:
-            return
-        yield Progress(0, len(missing), "loading the model")
-        self._work.load()
-        yield from self._in_blocks(run_id, blocks(candidates, chars), missing)
+        yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Wrote the remaining tasks of {counted(self.written, 'conversation')}"
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()
@@ -114,7 +110,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         """Returns the remaining tasks in a reply and None, or an empty text and the reason why there are none."""
         return remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
 
-    def _key_of(self, entry: RemainingEntry) -> int:
+    def _key_of(self, entry: RemainingTasks) -> int:
         return entry.conversation_id
 
     def store_written(
@@ -122,22 +118,22 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     ) -> None:
         """Stores the tasks that the scoring stage wrote in the same pass."""
         entries = [
-            RemainingEntry(conversation_id, *self._tasks_in(reply))
+            RemainingTasks(conversation_id, *self._tasks_in(reply))
             for conversation_id, reply in written.items()
         ]
         self._store(conn, run_id, entries)
         self._tally(entries)
 
     def _store(
-        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingEntry]
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingTasks]
     ) -> None:
-        remaining.add(conn, self.config_hash, self._scores_key(), run_id, entries)
+        scores.add_remaining(conn, self.config_hash, self._scores_key(), run_id, entries)
 
-    def _tally(self, entries: Sequence[RemainingEntry]) -> None:
+    def _tally(self, entries: Sequence[RemainingTasks]) -> None:
         self.empty += sum(1 for entry in entries if not entry.text)
         self.written += sum(1 for entry in entries if entry.text)
 
-    def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingEntry]:
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingTasks]:
         """Returns the entries of the conversations of one block; those that cannot be asked have the reason."""
         with self._project.reading() as conn:
             rows = conversations.conversations_for(conn, block)
@@ -146,7 +142,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
             items, partial(self._ask, report=report), lambda reason: ("", reason)
         )
         return [
-            RemainingEntry(conversation_id, text, reason)
+            RemainingTasks(conversation_id, text, reason)
             for (conversation_id, _), (text, reason) in zip(rows, answers, strict=True)
         ]
 

@@ -8,20 +8,20 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.completeness.block import ItemScore, Question, WrittenOn
 from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.model_requests import Score
-from engine.completeness.records import Mode
+from engine.completeness.records import CurvePoint, Mode
 from engine.completeness.remaining_tasks import RemainingRequest
+from engine.completeness.scoring import ItemScore, Question, WrittenOn
 from engine.completeness.stages.remaining import RemainingStage
-from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -30,7 +30,7 @@ from engine.project.project import Project
 
 
 def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None) -> Question:
-    """The question that a mode asks at each boundary.
+    """Returns the question that a mode asks at each boundary.
 
     Raises:
         UsageError: An end tag was given for a mode other than `tuned`, whose prompt has its own.
@@ -55,7 +55,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         mode: Mode,
         question: Question,
         *,
@@ -74,7 +74,6 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self._selection, self._measured = selection, measured
         self._remaining: RemainingStage | None = None
         self._written: dict[int, WrittenOn] = {}
-        self._generated: list[tuple[int, int, bool]] = []
         self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
 
@@ -100,7 +99,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self._remaining = remaining
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
-        """Ids of the conversations that a run would score now."""
+        """Returns the ids of the conversations that a run would score now."""
         return set(scores.ids_without_score(conn, self.config_hash)).intersection(
             self._selection.ids(conn)
         )
@@ -110,19 +109,19 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
         Raises:
             ModelError: The model cannot be loaded or cannot answer this mode's question.
-            Cancelled: `interrupt` was called.
+            Cancelled: The run was cancelled.
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            every = self._selection.ids(conn)
-            missing = set(scores.ids_without_score(conn, key)).intersection(every)
-            chars = conversations.chars(conn, every)
-        self.skipped = len(every) - len(missing)
+            selected_ids = self._selection.ids(conn)
+            missing = set(scores.ids_without_score(conn, key)).intersection(selected_ids)
+            chars = conversations.chars(conn, selected_ids)
+        self.skipped = len(selected_ids) - len(missing)
         total = len(missing)
         yield Progress(0, total, "loading the model")
         self._work.load()
         model = self._work.model
-        noise = measured_noise(self._project, self._work, every, self._measured)
+        noise = measured_noise(self._project, self._work, selected_ids, self._measured)
         config = ScoreConfig(
             config_hash=key,
             mode=self._mode,
@@ -131,13 +130,13 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             noise=noise,
         )
         self._project.write(lambda conn: _begin(conn, config, run_id, total))
-        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+        yield from self._in_blocks(run_id, blocks(selected_ids, chars), missing)
         self._project.write(
             lambda conn: score_sets.put_in_force_unless_another_is(conn, key, finished=True)
         )
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Scored {counted(self.scored, 'conversation')} with {self._work.model.label}"
         if self.unscored:
             text += f", {self.unscored:,} have no honest score"
@@ -153,17 +152,15 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
         scores.add(conn, self.config_hash, run_id, entries)
-        stored = {entry.conversation_id for entry in entries}
-        ends = [one for one in self._generated if one[0] in stored]
-        generated_ends.add(conn, self.config_hash, ends)
         if self._remaining:
-            written = {at: found for at, found in self._written.items() if at in stored}
+            ids = {entry.conversation_id for entry in entries}
+            written = {key: reply for key, reply in self._written.items() if key in ids}
             self._remaining.store_written(conn, run_id, written)
 
     def _tally(self, entries: Sequence[ScoreEntry]) -> None:
         self._tokens += sum(entry.tokens for entry in entries)
-        self.unscored += sum(1 for entry in entries if not entry.boundaries)
-        self.scored += sum(1 for entry in entries if entry.boundaries)
+        self.unscored += sum(1 for entry in entries if not entry.curve)
+        self.scored += sum(1 for entry in entries if entry.curve)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
         logs = logs_of(self._project, block)
@@ -175,40 +172,38 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
-        self._written = {at: one.written for at, one in by_id.items() if one.written}
-        self._generated = [
-            (log.id, log.pieces[point.boundary].message, point.generated)
-            for log in scorable
-            for point in by_id[log.id].curve
-            if point.generated is not None
-        ]
+        self._written = {key: score.written for key, score in by_id.items() if score.written}
         return [_entry(log, by_id.get(log.id)) for log in logs]
 
     def _remaining_request(self) -> RemainingRequest | None:
         if self._remaining is None:
             return None
         with self._project.reading() as conn:
-            below = score_sets.rule(conn, self.config_hash).threshold
-        return RemainingRequest(self._remaining.prompt, below)
+            threshold = score_sets.rule(conn, self.config_hash).threshold
+        return RemainingRequest(self._remaining.prompt, threshold)
 
 
 def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
+    """Returns the score of a log to store; `score` is None where the log has no boundary."""
     if score is None:
         return ScoreEntry(log.id, (), no_boundary_reason(log.pieces), 0)
-    points = tuple(
-        BoundaryEntry(
-            message=log.pieces[point.boundary].message,
-            step=log.pieces[point.boundary].step,
-            turn=log.pieces[point.boundary].turn,
-            p_end=point.p_end,
-            p_continue=point.p_continue,
+    return ScoreEntry(log.id, curve_of(log, score), score.unscored or score.note, score.tokens)
+
+
+def curve_of(log: Log, score: ItemScore) -> tuple[CurvePoint, ...]:
+    """Returns the points of the boundaries of a log, in order; none where it is unscored."""
+    if not score.curve:
+        return ()
+    return tuple(
+        CurvePoint.at_piece(
+            log.pieces[boundary], reading.p_end, reading.p_continue, reading.generated
         )
-        for point in score.curve
+        for boundary, reading in zip(log.item.boundaries, score.curve, strict=True)
     )
-    return ScoreEntry(log.id, points, score.unscored or score.note, score.tokens)
 
 
 def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
+    """Stores what the scores are made with, puts their set in force where it may be, and counts the run's work."""
     score_sets.register(conn, config)
     score_sets.put_in_force_unless_another_is(conn, config.config_hash, finished=False)
     runs.count(conn, run_id, 0, total)

@@ -1,20 +1,21 @@
-"""The fields of filters that ask for scores, requests and remaining tasks."""
+"""Answers the terms of filters on scores, requests and remaining tasks."""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
+from collections.abc import Mapping
 from typing import Any
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.requests import REQUEST_COUNTS_SQL
 from engine.completeness.tables.scores import state_sql
-from engine.conversations.filter_fields import Field
+from engine.conversations.filter_fields import FIELDS, FieldQuery
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
-    counted_choices,
+    choice_counts,
     in_order,
     named_values,
     number,
@@ -93,35 +94,10 @@ def _remaining(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     )
 
 
-STATE = Field(
-    "state",
-    "choice",
-    "what the score says",
-    tuple(State),
-    condition=_state,
-    values=counted_choices,
-)
-REMAINING = Field(
-    "remaining",
-    "text",
-    "what the model says is left to do (part of it)",
-    example="remaining:refund or remaining:any",
-    optional=True,
-    condition=_remaining,
-    is_selective=True,
-)
-P = Field(
-    "p",
-    "number",
-    "normalized probability of the end, 0 to 1",
-    example="p<.3",
-    condition=_p,
-    order=_by_p,
-)
-REQUESTS = Field(
-    "requests",
-    "number",
-    "number of requests that were found or marked in it, else 1",
-    example="requests>1",
-    condition=_requests,
-)
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "state": FieldQuery(_state, count_values=choice_counts(_state, FIELDS["state"].choices)),
+    "remaining": FieldQuery(_remaining, is_selective=True),
+    "p": FieldQuery(_p, _by_p),
+    "requests": FieldQuery(_requests),
+}
+"""Answers terms on scores, requests and remaining tasks, by the name of the field."""

@@ -167,7 +167,7 @@ def fingerprint(conn: sqlite3.Connection, read_ids: array[int]) -> str:
     That number counts all texts of the project that were ever replaced: a replaced text keeps its id.
     """
     digest = hashlib.sha256(",".join(map(str, read_ids)).encode())
-    if replaced := earlier_states.count(conn):
+    if replaced := earlier_states.count_replaced_texts(conn):
         digest.update(f";{replaced}".encode())
     return digest.hexdigest()[:16]
 

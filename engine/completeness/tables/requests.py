@@ -9,11 +9,13 @@ text of the conversation is replaced.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.completeness.records import UndoneRequestMark
-from engine.project.sql import MESSAGE_BITS, chunks, placeholders, utc_now
+from engine.completeness.requests import ConversationRequest, UndoneRequestMark, split_into_requests
+from engine.completeness.tables import score_sets, scores
+from engine.conversations.tables.conversations import messages_of
+from engine.project.sql import MESSAGE_BITS, chunks, id_pages, placeholders, utc_now
 
 _IN_FORCE = (
     "mark.kind <> 'undo' AND NOT EXISTS (SELECT 1 FROM request_mark AS u WHERE u.target = mark.id)"
@@ -41,7 +43,11 @@ REQUEST_COUNTS_SQL = (
 
 
 def put_found(conn: sqlite3.Connection, found: Iterable[tuple[int, Sequence[int]]]) -> None:
-    """Replaces what was found in these conversations; what a person said stays."""
+    """Replaces the starts that were found in conversations; what a person said stays.
+
+    Args:
+        found: Conversation ids with the indices of the messages that begin a further request.
+    """
     for key, messages in found:
         conn.execute("DELETE FROM request_found WHERE conversation_id = ?", (key,))
         conn.executemany(
@@ -62,7 +68,7 @@ def mark(
 
 
 def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneRequestMark | None:
-    """Takes back the newest mark in force, whichever conversation it is of; None if there is none."""
+    """Takes back the newest mark in force, whichever conversation it is of, and returns it; None if there is none."""
     row = conn.execute(
         "SELECT id, conversation_id, message, kind = 'begins' FROM request_mark AS mark"
         f" WHERE {_IN_FORCE} ORDER BY id DESC LIMIT 1"
@@ -78,14 +84,38 @@ def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneRequestMark | N
     return UndoneRequestMark(conversation_id, message, bool(begins))
 
 
-def starts(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, list[int]]:
-    """Messages that begin a further request, ascending, by conversation; those without one are left out."""
-    found: dict[int, list[int]] = {}
-    for keys in chunks(wanted):
+def starts(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]:
+    """Returns the indices of the messages that begin a further request, rising, by conversation; conversations
+    without one are left out."""
+    starts_by_id: dict[int, list[int]] = {}
+    for keys in chunks(ids):
         sql = _STARTS_SQL.format(f"IN ({placeholders(keys)})")
         for key, message in conn.execute(f"{sql} ORDER BY 1, 2", (*keys, *keys)):
-            found.setdefault(key, []).append(message)
-    return found
+            starts_by_id.setdefault(key, []).append(message)
+    return starts_by_id
+
+
+_CONVERSATIONS_PER_PAGE = 200
+"""Number of conversations that are read at once."""
+
+
+def requests_of(
+    conn: sqlite3.Connection, ids: Sequence[int] | None
+) -> Iterator[tuple[int, list[ConversationRequest]]]:
+    """Yields each conversation with its requests, without their goals; one that was never looked at has one.
+
+    Conversations without a message of a user are left out.
+    """
+    rule = score_sets.rule(conn)
+    for page in id_pages(conn, ids, _CONVERSATIONS_PER_PAGE):
+        starts_by_id, score_by_id = starts(conn, page), scores.current(conn, page)
+        for key in page:
+            score = score_by_id.get(key)
+            curve = () if score is None else score.curve
+            messages = messages_of(conn, key)
+            parts = split_into_requests(messages, starts_by_id.get(key, ()), curve, rule)
+            if parts:
+                yield key, parts
 
 
 # Goals
@@ -109,26 +139,37 @@ class RequestGoal:
 
 
 def put_goals(
-    conn: sqlite3.Connection, clustering_id: int, run_id: int, goals: Sequence[RequestGoal]
+    conn: sqlite3.Connection, clustering_id: int, run_id: int, request_goals: Sequence[RequestGoal]
 ) -> None:
     """Stores goals of requests; an earlier one of the same messages is replaced."""
     conn.executemany(
         "INSERT OR REPLACE INTO request_goal (conversation_id, clustering_id, first, last, run_id,"
         " group_id, score) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (one.conversation_id, clustering_id, one.first, one.last, run_id, one.group, one.score)
-            for one in goals
+            (
+                goal.conversation_id,
+                clustering_id,
+                goal.first,
+                goal.last,
+                run_id,
+                goal.group,
+                goal.score,
+            )
+            for goal in request_goals
         ],
     )
 
 
 def goals(
-    conn: sqlite3.Connection, clustering_id: int, wanted: Sequence[int]
+    conn: sqlite3.Connection, clustering_id: int, ids: Sequence[int]
 ) -> Mapping[tuple[int, int, int], str | None]:
-    """Label of the goal of each request, by (conversation, first message, last message); None for one that is like no
-    goal. Requests that were not assigned are absent, and so are those whose group no longer exists."""
-    found: dict[tuple[int, int, int], str | None] = {}
-    for keys in chunks(wanted):
+    """Returns the label of the goal of each request, by (conversation, first message, last message).
+
+    It is None for a request that is like no goal. Requests that were not assigned are absent, and so are those whose
+    group no longer exists.
+    """
+    label_by_request: dict[tuple[int, int, int], str | None] = {}
+    for keys in chunks(ids):
         for *place, label in conn.execute(
             "SELECT r.conversation_id, first, last, l.label FROM request_goal AS r"
             " LEFT JOIN goal_group AS b USING (clustering_id, group_id) LEFT JOIN goal_label AS l"
@@ -137,5 +178,5 @@ def goals(
             " AND (r.group_id IS NULL OR b.current IS NOT NULL)",
             (*keys, clustering_id),
         ):
-            found[tuple(place)] = label
-    return found
+            label_by_request[tuple(place)] = label
+    return label_by_request

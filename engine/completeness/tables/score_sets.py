@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.base.interval import Interval
+from engine.base.statistics.intervals import Interval
 from engine.completeness.records import DecisionRule, EndingTest, ScoreSet, SetMode
 from engine.project import settings
 from engine.project.sql import to_json
@@ -85,7 +85,8 @@ def drop_unfinished(conn: sqlite3.Connection) -> None:
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
-    """Configurations that have scores, in the order in which they were first run; an unfinished one is left out."""
+    """Returns the configurations that have scores, in the order in which they were first run; an unfinished one is left
+    out."""
     rows = conn.execute(
         "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
@@ -97,7 +98,7 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
 
 
 def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
-    """Whether a configuration has scores, all of them where it was begun with `begin_set`."""
+    """Returns whether a configuration has scores, all of them where it was begun with `begin_set`."""
     if config_hash == settings.get(conn, UNFINISHED):
         return False
     row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
@@ -105,9 +106,9 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 
 
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
-    """The configuration of the scores that are shown; None before any scoring."""
-    now = score_config(conn)
-    return None if now is None else _registered(conn, now)
+    """Returns the configuration of the scores that are shown; None before any scoring."""
+    config_hash = score_config(conn)
+    return None if config_hash is None else _registered(conn, config_hash)
 
 
 def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
@@ -120,8 +121,8 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 
 
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
-    """All sets of scores, in the order in which they were first made."""
-    now = score_config(conn)
+    """Returns all sets of scores, in the order in which they were first made."""
+    hash_in_force = score_config(conn)
     provisional = settings.get(conn, PROVISIONAL)
     return [
         ScoreSet(
@@ -132,7 +133,7 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
             adapter=config.adapter,
             scored=_scored(conn, config.config_hash),
             test=config.test,
-            in_force=config.config_hash == now,
+            in_force=config.config_hash == hash_in_force,
             provisional=config.config_hash == provisional,
         )
         for number, config in enumerate(configs(conn), 1)
@@ -151,18 +152,18 @@ def put_in_force_unless_another_is(
     Args:
         finished: Whether all conversations that its run was to score were reached, and it is not provisional itself.
     """
-    now, new = config_in_force(conn), _registered(conn, config_hash)
+    current, new = config_in_force(conn), _registered(conn, config_hash)
     if new is None:
         return
-    if now is None or not is_stored(conn, now.config_hash):
+    if current is None or not is_stored(conn, current.config_hash):
         put_score_config(conn, config_hash)
         return
-    provisional = now.config_hash == settings.get(conn, PROVISIONAL)
+    provisional = current.config_hash == settings.get(conn, PROVISIONAL)
     scored = _scored(conn, config_hash)
     if (provisional and finished and scored) or (
-        _kind(now) == _kind(new) and scored >= _scored(conn, now.config_hash)
+        _kind(current) == _kind(new) and scored >= _scored(conn, current.config_hash)
     ):
-        if now.mode == new.mode:
+        if current.mode == new.mode:
             put_score_config(conn, config_hash)
         else:  # the threshold of the one mode says nothing of the other
             switch_score_config(conn, config_hash)
@@ -192,12 +193,12 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
 
 
 def _kind(config: ScoreConfig) -> tuple[str, str, str | None]:
-    """Mode, model without the format that it was tuned to, adapter."""
+    """Returns the mode, model without the format that it was tuned to, adapter."""
     return config.mode, config.model.partition(" (")[0], config.adapter
 
 
 def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Number of conversations with a score."""
+    """Returns the number of conversations with a score."""
     (count,) = conn.execute(
         "SELECT count(*) FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL",
         (config_hash,),
@@ -207,8 +208,8 @@ def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
 
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
     key, mode, model, adapter, noise, test = row
-    found = None if test is None else _test(json.loads(test))
-    return ScoreConfig(key, mode, model, adapter, noise, found)
+    ending_test = None if test is None else _test(json.loads(test))
+    return ScoreConfig(key, mode, model, adapter, noise, ending_test)
 
 
 def _test(value: dict[str, Any]) -> EndingTest:
@@ -221,7 +222,7 @@ def _test(value: dict[str, Any]) -> EndingTest:
 
 
 def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
-    """The decision rule of a set of scores; None is the set in force."""
+    """Returns the decision rule of a set of scores; None is the set in force."""
     if config_hash in (None, score_config(conn)) or score_config(conn) is None:
         return DecisionRule(**settings.get(conn, RULE, {}))
     return DecisionRule(**settings.get(conn, OTHER_RULES, {}).get(config_hash, {}))
@@ -239,7 +240,7 @@ def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
 
 
 def score_config(conn: sqlite3.Connection) -> str | None:
-    """The config hash of the scores that are shown; None before any scoring."""
+    """Returns the config hash of the scores that are shown; None before any scoring."""
     value: str | None = settings.get(conn, SCORES)
     return value
 

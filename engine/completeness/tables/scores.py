@@ -1,58 +1,53 @@
-"""Completeness scores: one for each conversation and configuration, with the curve behind it."""
+"""Completeness scores, one for each conversation and configuration, with the curve behind each and the remaining tasks
+that were written for it.
+
+A curve has the probabilities at each boundary. Beside them stands, where it is known, what the model generates there:
+whether the most probable text at a boundary is the end tag, by which Soroka et al. decide.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.outcomes import State
-from engine.completeness.records import CurvePoint, DecisionRule, ScoreRow
-from engine.completeness.tables import generated_ends, score_sets
+from engine.base.conversation import State
+from engine.completeness.records import (
+    CurvePoint,
+    DecisionRule,
+    RemainingTasks,
+    ScoreRow,
+    normalised,
+)
+from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
 from engine.project.sql import chunks, id_pages, placeholders, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryEntry:
-    """Probabilities at one boundary; `message`, `step` and `turn` as in `engine.conversations.records.CurvePoint`."""
-
-    message: int
-    step: int
-    turn: int
-    p_end: float
-    p_continue: float
+"""Reason why a conversation is unscored at whose last boundary both probabilities are zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreEntry:
-    """The result for one conversation: its boundaries in order, the last of which is its score.
+    """The result for one conversation.
 
     Attributes:
-        boundaries: Empty when the conversation is unscored.
-        reason: Why it is unscored, or what is special about the score; required when there are no boundaries.
-        tokens: Tokens the model read for it.
+        curve: The points of its boundaries in order, the last of which is its score; empty when it is unscored.
+        reason: Why it is unscored, or what is special about the score; required without a curve.
+        tokens: Number of tokens that the model read for it.
     """
 
     conversation_id: int
-    boundaries: tuple[BoundaryEntry, ...]
+    curve: tuple[CurvePoint, ...]
     reason: str | None
     tokens: int
 
 
-def normalised(p_end: float, p_continue: float) -> float | None:
-    """`p_end / (p_end + p_continue)`, or None where both are zero and there is no honest number."""
-    total = p_end + p_continue
-    return p_end / total if total > 0 else None
-
-
 def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[str, list[float]]:
-    """`DecisionRule.state` as an SQL expression over a column, with its parameters."""
+    """Returns `DecisionRule.state` as an SQL expression over a column of normalised scores, with its parameters."""
     return (
         f"CASE WHEN {column} IS NULL THEN 'unscored'"
         f" WHEN abs({column} - ?) < ? THEN 'borderline'"
@@ -64,18 +59,19 @@ def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[s
 def add(
     conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[ScoreEntry]
 ) -> None:
-    """Stores a batch of scores of a registered configuration, none of which is stored yet.
+    """Stores a batch of scores of a registered configuration, none of which is stored yet, with their curves and what
+    is known to be generated.
 
     Raises:
-        ValueError: an unscored entry without a reason.
+        ValueError: An unscored entry has no reason.
     """
     score_rows: list[tuple[Any, ...]] = []
     curve_rows: list[tuple[Any, ...]] = []
     for entry in entries:
         p_end = p_continue = score = None
         reason = entry.reason
-        if entry.boundaries:
-            last = entry.boundaries[-1]
+        if entry.curve:
+            last = entry.curve[-1]
             p_end, p_continue = last.p_end, last.p_continue
             score = normalised(p_end, p_continue)
             if score is None:
@@ -95,8 +91,16 @@ def add(
             )
         )
         curve_rows.extend(
-            (entry.conversation_id, config_hash, b.message, b.step, b.turn, b.p_end, b.p_continue)
-            for b in entry.boundaries
+            (
+                entry.conversation_id,
+                config_hash,
+                point.message,
+                point.step,
+                point.turn,
+                point.p_end,
+                point.p_continue,
+            )
+            for point in entry.curve
         )
     conn.executemany(
         "INSERT INTO score (conversation_id, config_hash, run_id, p_end, p_continue,"
@@ -108,10 +112,20 @@ def add(
         " p_continue) VALUES (?, ?, ?, ?, ?, ?, ?)",
         curve_rows,
     )
+    add_generated_ends(
+        conn,
+        config_hash,
+        (
+            (entry.conversation_id, point.message, point.generated)
+            for entry in entries
+            for point in entry.curve
+            if point.generated is not None
+        ),
+    )
 
 
 def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations that have no score, nor a reason for none, under a configuration; in id order."""
+    """Returns the ids of the conversations that have no score, nor a reason for none, under a configuration, rising."""
     rows = conn.execute(
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM score"
         " WHERE conversation_id = id AND config_hash = ?) ORDER BY id",
@@ -121,7 +135,7 @@ def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 
 
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations whose score under a configuration is below the threshold; in id order."""
+    """Returns the ids of the conversations whose score under a configuration is below its threshold, rising."""
     rows = conn.execute(
         "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
         " ORDER BY conversation_id",
@@ -131,19 +145,19 @@ def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 
 
 def score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
-    """The current score of one conversation."""
+    """Returns the current score of one conversation; None where it has none."""
     return current(conn, [conversation_id]).get(conversation_id)
 
 
 def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]:
-    """The current scores of these conversations, by id; those without one are absent."""
-    found: dict[int, ScoreRow] = {}
+    """Returns the current scores of these conversations, by id; those without one are absent."""
+    score_by_id: dict[int, ScoreRow] = {}
     with snapshot(conn):
         config = score_sets.score_config(conn)
         rule = score_sets.rule(conn)
         for keys in chunks(ids):
             curves = _curves(conn, config, keys)
-            ends = generated_ends.at_end(conn, config or "", keys)
+            ends = _generated_at_end(conn, config or "", keys)
             for row in conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
                 " g.mode, g.model, g.adapter, g.noise"
@@ -151,7 +165,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                 f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
                 (config, *keys),
             ):
-                found[row[0]] = ScoreRow(
+                score_by_id[row[0]] = ScoreRow(
                     conversation_id=row[0],
                     config_hash=config or "",
                     run_id=row[1],
@@ -166,43 +180,44 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                     noise=row[8],
                     generated=ends.get(row[0]),
                 )
-    return found
+    return score_by_id
 
 
 def _curves(
     conn: sqlite3.Connection, config: str | None, keys: Sequence[int]
 ) -> dict[int, list[CurvePoint]]:
+    """Returns the curves of these conversations by id, without the boundaries where neither answer has any
+    probability."""
     curves: dict[int, list[CurvePoint]] = {}
-    for row in conn.execute(
+    for key, *values in conn.execute(
         "SELECT conversation_id, message, step, turn, p_end, p_continue FROM boundary_score"
         f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
         " ORDER BY conversation_id, message",
         (config, *keys),
     ):
-        share = normalised(row[4], row[5])
-        if share is not None:
-            point = CurvePoint(row[1], row[2], row[3], row[4], share)
-            curves.setdefault(row[0], []).append(point)
+        point = CurvePoint(*values)
+        if normalised(point.p_end, point.p_continue) is not None:
+            curves.setdefault(key, []).append(point)
     return curves
 
 
 def values(
-    conn: sqlite3.Connection, config_hash: str, wanted: Sequence[int]
+    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> dict[int, dict[int, float | None]]:
-    """Curves under a configuration: conversation id to (message index to normalised score).
+    """Returns the curves under a configuration: normalised score by message index, by conversation id.
 
     Conversations without a score are left out; the value is None where neither end nor continuation has a probability.
     """
-    found: dict[int, dict[int, float | None]] = {}
-    for keys in chunks(wanted):
+    curves: dict[int, dict[int, float | None]] = {}
+    for keys in chunks(ids):
         for key, message, p_end, p_continue in conn.execute(
             "SELECT conversation_id, message, p_end, p_continue FROM boundary_score"
             f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
             " ORDER BY conversation_id, message",
             (config_hash, *keys),
         ):
-            found.setdefault(key, {})[message] = normalised(p_end, p_continue)
-    return found
+            curves.setdefault(key, {})[message] = normalised(p_end, p_continue)
+    return curves
 
 
 def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
@@ -212,13 +227,11 @@ def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
     return {key: rule.state(scored.get(key)) for key in ids}
 
 
-def last_values(
-    conn: sqlite3.Connection, config_hash: str, wanted: Sequence[int]
-) -> dict[int, float]:
-    """Normalised scores under a configuration, by conversation; those without one are left out."""
-    found: dict[int, float] = {}
-    for keys in chunks(wanted):
-        found.update(
+def last_values(conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]) -> dict[int, float]:
+    """Returns the normalised scores under a configuration, by conversation; those without one are left out."""
+    score_by_id: dict[int, float] = {}
+    for keys in chunks(ids):
+        score_by_id.update(
             conn.execute(
                 "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
                 " AND p_end_normalised IS NOT NULL"
@@ -226,19 +239,141 @@ def last_values(
                 (config_hash, *keys),
             ).fetchall()
         )
-    return found
+    return score_by_id
 
 
 def export_scores(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+    conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[Imported, ScoreRow | None]]:
-    """Each conversation with its current score; None if no run has scored it.
+    """Yields each conversation with its current score, None if no run has scored it.
 
     Args:
-        wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
+        ids: Ids of conversations, in the order of the result; None for all, in the order of import.
     """
     with snapshot(conn):
-        for page in id_pages(conn, wanted):
+        for page in id_pages(conn, ids):
             scored = current(conn, page)
-            for one in imported(conn, page):
-                yield one, scored.get(one.conversation_id)
+            for conversation in imported(conn, page):
+                yield conversation, scored.get(conversation.conversation_id)
+
+
+# What is generated
+
+_GENERATED_AT_END = (
+    "SELECT conversation_id, ends FROM generated_end AS e WHERE config_hash = ?1 AND message ="
+    " (SELECT max(message) FROM generated_end WHERE config_hash = ?1"
+    " AND conversation_id = e.conversation_id) ORDER BY conversation_id"
+)
+"""(conversation_id, ends) of the last boundary of every conversation for which it is known."""
+
+
+def add_generated_ends(
+    conn: sqlite3.Connection, config_hash: str, rows: Iterable[tuple[int, int, bool]]
+) -> None:
+    """Stores (conversation id, index of the boundary's message, whether the end is generated) of scored boundaries."""
+    conn.executemany(
+        "INSERT INTO generated_end (conversation_id, config_hash, message, ends) VALUES (?, ?, ?, ?)",
+        [(key, config_hash, message, int(ends)) for key, message, ends in rows],
+    )
+
+
+def generated_values(
+    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
+) -> dict[int, dict[int, float | None]]:
+    """Returns 1 where the end is generated and else 0, by message index, by conversation id.
+
+    Conversations for which nothing is known are left out.
+    """
+    curves: dict[int, dict[int, float | None]] = {}
+    for keys in chunks(ids):
+        for key, message, ends in conn.execute(
+            "SELECT conversation_id, message, ends FROM generated_end"
+            f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
+            " ORDER BY conversation_id, message",
+            (config_hash, *keys),
+        ):
+            curves.setdefault(key, {})[message] = float(ends)
+    return curves
+
+
+def _generated_at_end(
+    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
+) -> dict[int, bool]:
+    """Returns whether the end is generated at the last boundary of these conversations, where that is known."""
+    curves = generated_values(conn, config_hash, ids)
+    return {key: bool(curve[max(curve)]) for key, curve in curves.items()}
+
+
+def generated_counts(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
+    """Returns the numbers of conversations at whose last boundary the end is generated, and is not."""
+    ends = [ends for _, ends in conn.execute(_GENERATED_AT_END, (config_hash,))]
+    return sum(ends), len(ends) - sum(ends)
+
+
+def ids_that_go_on(
+    conn: sqlite3.Connection, config_hash: str, *, without_remaining: str | None = None
+) -> list[int]:
+    """Returns the ids of the conversations at whose last boundary something else than the end is generated, rising.
+
+    Args:
+        without_remaining: Config hash of remaining tasks; conversations that have some under it are left out.
+    """
+    written = _ids_with_remaining(conn, without_remaining)
+    rows = conn.execute(_GENERATED_AT_END, (config_hash,))
+    return [key for key, ends in rows if not ends and key not in written]
+
+
+# Remaining tasks
+
+
+def add_remaining(
+    conn: sqlite3.Connection,
+    config_hash: str,
+    score_config_hash: str,
+    run_id: int,
+    entries: Sequence[RemainingTasks],
+) -> None:
+    """Stores remaining tasks generated under `config_hash` for scores of `score_config_hash`."""
+    conn.executemany(
+        "INSERT INTO remaining (conversation_id, config_hash, score_config_hash, run_id, text, reason)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (
+                tasks.conversation_id,
+                config_hash,
+                score_config_hash,
+                run_id,
+                tasks.text,
+                tasks.reason,
+            )
+            for tasks in entries
+        ],
+    )
+
+
+def _ids_with_remaining(conn: sqlite3.Connection, config_hash: str | None) -> set[int]:
+    """Returns the ids of the conversations that have remaining tasks, or a reason for none, under a configuration."""
+    rows = conn.execute(
+        "SELECT conversation_id FROM remaining WHERE config_hash = ?", (config_hash,)
+    )
+    return {row[0] for row in rows}
+
+
+def ids_without_remaining(
+    conn: sqlite3.Connection, config_hash: str, score_config_hash: str
+) -> array[int]:
+    """Returns the ids of the conversations below the threshold that have no remaining tasks under `config_hash`,
+    rising."""
+    written = _ids_with_remaining(conn, config_hash)
+    below = below_threshold(conn, score_config_hash)
+    return array("q", (key for key in below if key not in written))
+
+
+def current_remaining(conn: sqlite3.Connection, conversation_id: int) -> RemainingTasks | None:
+    """Returns the newest remaining tasks that belong to the current score of a conversation; None without any."""
+    row = conn.execute(
+        "SELECT text, reason, config_hash FROM remaining WHERE conversation_id = ?"
+        " AND score_config_hash = ? ORDER BY run_id DESC LIMIT 1",
+        (conversation_id, score_sets.score_config(conn)),
+    ).fetchone()
+    return None if row is None else RemainingTasks(conversation_id, *row)

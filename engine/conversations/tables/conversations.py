@@ -22,7 +22,7 @@ COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, 
 
 
 def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message, ...]:
-    """The messages of a conversation, in order."""
+    """Returns the messages of a conversation, in order."""
     rows = conn.execute(
         f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
         message_ids(conversation_id),
@@ -31,7 +31,7 @@ def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message
 
 
 def message_of(row: Sequence[Any]) -> Message:
-    """The message of a row with `COLUMNS`."""
+    """Returns the message of a row with `COLUMNS`."""
     calls = () if row[5] is None else _calls(row[5])
     return Message(
         role=row[2],
@@ -67,7 +67,7 @@ _DIGITS = str.maketrans("ghijklmnop", "0123456789")
 def with_external_ids(
     conn: sqlite3.Connection, ids: array[int], names: Collection[str]
 ) -> array[int]:
-    """Those of the ids, in their order, whose conversations have one of these ids in their source."""
+    """Returns those of the ids, in their order, whose conversations have one of these ids in their source."""
     named = {
         key
         for key, name in conn.execute("SELECT id, external_id FROM conversation")
@@ -77,7 +77,7 @@ def with_external_ids(
 
 
 def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
-    """Characters of these conversations, in the order asked; ids that do not exist are left out."""
+    """Returns the characters of these conversations, in the order asked; ids that do not exist are left out."""
     lengths: dict[int, int] = {}
     for keys in chunks(ids):
         query = f"SELECT id, chars FROM conversation WHERE id IN ({placeholders(keys)})"
@@ -94,7 +94,7 @@ def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
 
 
 def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
-    """All messages of one conversation in order."""
+    """Returns all messages of one conversation in order."""
     rows: list[MessageRow] = []
     turn = 0
     for index, message in enumerate(messages_of(conn, conversation_id)):
@@ -107,13 +107,13 @@ def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]
 def conversations_for(
     conn: sqlite3.Connection, ids: Sequence[int]
 ) -> list[tuple[int, tuple[Message, ...]]]:
-    """The messages of many conversations, in id order; ids that do not exist are left out."""
+    """Returns the messages of many conversations, in id order; ids that do not exist are left out."""
     with_messages = ((key, messages_of(conn, key)) for key in sorted(set(ids)))
     return [(key, texts) for key, texts in with_messages if texts]
 
 
 def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
-    """The record as imported, byte for byte.
+    """Returns the record as imported, byte for byte.
 
     Raises:
         ProjectError: There is no such conversation.
@@ -140,7 +140,7 @@ def text_keys(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
 
 
 def by_text_key(conn: sqlite3.Connection, key: str) -> int | None:
-    """The conversation whose text a key of `text_keys` stands for; None if there is none (now)."""
+    """Returns the conversation whose text a key of `text_keys` stands for; None if there is none (now)."""
     digits = key.translate(_DIGITS)
     if len(digits) != 16 or set(digits) - set("0123456789abcdef"):
         return None
@@ -152,7 +152,7 @@ def by_text_key(conn: sqlite3.Connection, key: str) -> int | None:
 
 
 def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = None) -> list[int]:
-    """The conversations that were imported with this id, of a source with this label or of any."""
+    """Returns the conversations that were imported with this id, of a source with this label or of any."""
     rows = conn.execute(
         "SELECT c.id FROM conversation AS c JOIN source ON source.id = c.source_id"
         " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)"
@@ -164,7 +164,7 @@ def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = Non
 
 
 def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
-    """What the leak guard kept from the model in one conversation."""
+    """Returns what the leak guard kept from the model in one conversation."""
     return [
         LeakRow(*row)
         for row in conn.execute(
@@ -218,7 +218,7 @@ def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
 
 
 def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]:
-    """The ids of these conversations in their sources, in their order; ids that are not there are left out."""
+    """Yields the ids of these conversations in their sources, in their order; ids that are not there are left out."""
     for keys in chunks(ids):
         chosen, values = placeholders(keys), tuple(keys)
         names = {
@@ -243,7 +243,7 @@ def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]
 
 
 def truth_by_conversation(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(id, truth) of every conversation that has one, in id order."""
+    """Yields (id, truth) of every conversation that has one, in id order."""
     for key, truth in conn.execute(
         "SELECT conversation_id, truth FROM truth ORDER BY conversation_id"
     ):
@@ -262,7 +262,7 @@ def truth_by_record(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, A
 def truth_of_duplicates(
     conn: sqlite3.Connection,
 ) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
-    """(conversation id, external id, truth) of every record that repeats a stored one, in order of import."""
+    """Yields (conversation id, external id, truth) of every record that repeats a stored one, in order of import."""
     for key, external_id, truth in conn.execute(
         "SELECT conversation_id, external_id, truth FROM alias ORDER BY id"
     ):

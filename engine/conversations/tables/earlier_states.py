@@ -1,9 +1,4 @@
-"""Earlier states of conversations: what a conversation was before an import brought another text of it.
-
-The conversation keeps its id, and with it what a person said: verdicts, notes and tags. What was computed from the text
-(scores, hidden states, summaries, trees, probabilities) is deleted, so that the next run computes it anew. Clusterings
-and their vectors stay as they were made.
-"""
+"""What conversations were before an import replaced their text (earlier states), and verdicts that were given since."""
 
 from __future__ import annotations
 
@@ -11,18 +6,19 @@ import json
 import sqlite3
 import zlib
 
-from engine.completeness.tables import score_sets
 from engine.conversations.records import EarlierState
 from engine.conversations.tables import facets
 from engine.conversations.tables.conversations import COLUMNS, message_of
 from engine.project import cjk_index
 from engine.project.sql import message_ids, to_json, utc_now
+from engine.project.views import SCORES_IN_FORCE
 
 _KEEP = (
     "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages, packed,"
     " score, verdict_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
     " (SELECT coalesce(max(id), 0) FROM verdict), ?)"
 )
+
 
 _COMPUTED = (
     "boundary_score WHERE conversation_id = ?1",
@@ -39,11 +35,13 @@ _COMPUTED = (
 )
 """Rows that follow from the text of a conversation."""
 
+
 GIVEN_TO_THIS_TEXT = (
     "v.id > coalesce((SELECT max(e.verdict_id) FROM earlier_state AS e"
     " WHERE e.conversation_id = v.conversation_id), 0)"
 )
 """SQL condition on a row `v` of `verdict`: the conversation had its present text already."""
+
 
 IS_IN_FORCE = (
     "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
@@ -60,27 +58,27 @@ def verdict_sql(conversation: str) -> str:
     )
 
 
-def count(conn: sqlite3.Connection) -> int:
-    """How many times an import replaced the text of a conversation."""
+def count_replaced_texts(conn: sqlite3.Connection) -> int:
+    """Returns how many times an import replaced the text of a conversation."""
     return int(conn.execute("SELECT coalesce(max(id), 0) FROM earlier_state").fetchone()[0])
 
 
-def keep(conn: sqlite3.Connection, conversation_id: int) -> None:
+def keep_earlier_state(conn: sqlite3.Connection, conversation_id: int) -> None:
     """Keeps the present state of a conversation as an earlier one."""
     source_id, digest, line, number, raw, truth, score = conn.execute(
         "SELECT source_id, hash, line, messages, raw, truth.truth, p_end_normalised"
         " FROM conversation AS c JOIN original ON original.conversation_id = c.id"
         " LEFT JOIN truth ON truth.conversation_id = c.id"
-        " LEFT JOIN score ON score.conversation_id = c.id AND config_hash = ?"
+        f" LEFT JOIN score ON score.conversation_id = c.id AND config_hash = {SCORES_IN_FORCE}"
         " WHERE c.id = ?",
-        (score_sets.score_config(conn), conversation_id),
+        (conversation_id,),
     ).fetchone()
     packed = _packed(conn, conversation_id)
     values = (source_id, digest, line, raw, truth, number, packed, score, utc_now())
     conn.execute(_KEEP, (conversation_id, *values))
 
 
-def clear(conn: sqlite3.Connection, conversation_id: int) -> None:
+def delete_text(conn: sqlite3.Connection, conversation_id: int) -> None:
     """Deletes the text of a conversation and what follows from it; its row stays, for another text."""
     facets.forget_checks(conn, conversation_id)
     facets.remove(conn, conversation_id)
@@ -91,7 +89,9 @@ def clear(conn: sqlite3.Connection, conversation_id: int) -> None:
         conn.execute(f"DELETE FROM {rows}", (conversation_id,))
 
 
-def keep_alias(conn: sqlite3.Connection, alias_id: int, conversation_id: int) -> None:
+def keep_duplicate_as_earlier_state(
+    conn: sqlite3.Connection, alias_id: int, conversation_id: int
+) -> None:
     """Makes a duplicate the earlier state of a conversation, which has its id in the source and another text."""
     twin, source_id, digest, line, raw, truth, number = conn.execute(
         "SELECT c.id, a.source_id, hash, a.line, raw, truth, messages FROM alias AS a"
@@ -103,8 +103,8 @@ def keep_alias(conn: sqlite3.Connection, alias_id: int, conversation_id: int) ->
     conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
 
 
-def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[EarlierState]:
-    """The earlier states of a conversation, the newest first."""
+def earlier_states_of(conn: sqlite3.Connection, conversation_id: int) -> list[EarlierState]:
+    """Returns the earlier states of a conversation, the newest first."""
     return [
         EarlierState(
             replaced_at=replaced_at,

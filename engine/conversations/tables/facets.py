@@ -45,7 +45,7 @@ Facet = tuple[str, str]
 def facets_of(
     meta: Mapping[str, Any], truth: Mapping[str, Any] | None, messages: Iterable[Message]
 ) -> set[Facet]:
-    """The facets of a conversation, at most `MOST`."""
+    """Returns the facets of a conversation, at most `MOST`."""
     found: dict[Facet, None] = {}
     models: set[str] = set()
     for message in messages:
@@ -96,7 +96,7 @@ def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
 
 
 def keys(conn: sqlite3.Connection, beginning: str) -> list[str]:
-    """The keys that begin like this, in alphabetical order."""
+    """Returns the keys that begin like this, in alphabetical order."""
     # goes from key to key in the index; DISTINCT would read all of it
     rows = conn.execute(
         "WITH RECURSIVE found (key) AS (SELECT min(key) FROM facet WHERE key >= ?1 UNION ALL"
@@ -109,12 +109,12 @@ def keys(conn: sqlite3.Connection, beginning: str) -> list[str]:
 
 
 def is_known(conn: sqlite3.Connection, key: str) -> bool:
-    """Whether a conversation has had this key."""
+    """Returns whether a conversation has had this key."""
     return conn.execute("SELECT 1 FROM facet WHERE key = ? LIMIT 1", (key,)).fetchone() is not None
 
 
 def values(conn: sqlite3.Connection, key: str, among: IdSet, limit: int) -> list[tuple[str, int]]:
-    """The values of a key with the number of conversations of a set, the most frequent first."""
+    """Returns the values of a key with the number of conversations of a set, the most frequent first."""
     chosen, flags = among.condition("conversation_id")
     return conn.execute(
         "SELECT value, count(*) FROM facet JOIN conversation_facet ON facet_id = facet.id"
@@ -126,7 +126,7 @@ def values(conn: sqlite3.Connection, key: str, among: IdSet, limit: int) -> list
 def of_conversations(
     conn: sqlite3.Connection, key: str, ids: Sequence[int]
 ) -> dict[int, list[str]]:
-    """The values of a key that each of these conversations has; those without any are absent."""
+    """Returns the values of a key that each of these conversations has; those without any are absent."""
     found: dict[int, list[str]] = {}
     for some in chunks(ids):
         for conversation_id, value in conn.execute(
@@ -139,7 +139,7 @@ def of_conversations(
 
 
 def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:
-    """How many conversations of a set have this key."""
+    """Returns how many conversations of a set have this key."""
     chosen, flags = among.condition("conversation_id")
     row = conn.execute(
         "SELECT count(DISTINCT conversation_id) FROM facet JOIN conversation_facet"
@@ -219,7 +219,7 @@ class CheckEntry:
 
 
 def unchecked(conn: sqlite3.Connection) -> array[int]:
-    """Ids of the conversations that were not looked at in their present text, ascending."""
+    """Returns the ids of the conversations that were not looked at in their present text, ascending."""
     return read_ids(
         conn,
         "SELECT id FROM conversation WHERE id NOT IN"
@@ -228,7 +228,7 @@ def unchecked(conn: sqlite3.Connection) -> array[int]:
 
 
 def checked_texts(conn: sqlite3.Connection, conversation_id: int) -> list[tuple[str, str, str]]:
-    """(role, content, calls as JSON) of every message of a conversation, in order."""
+    """Returns (role, content, calls as JSON) of every message of a conversation, in order."""
     return conn.execute(
         "SELECT role, content, coalesce(tool_calls, '') FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
         message_ids(conversation_id),
@@ -257,7 +257,7 @@ def put_checks(conn: sqlite3.Connection, entries: Sequence[CheckEntry]) -> None:
 
 
 def signatures(conn: sqlite3.Connection) -> tuple[array[int], bytes]:
-    """Ids of the conversations with a signature, ascending, and their signatures one after another."""
+    """Returns the ids of the conversations with a signature, ascending, and their signatures one after another."""
     rows = conn.execute(
         "SELECT conversation_id, signature FROM conversation_check WHERE signature <> x'' ORDER BY 1"
     )
@@ -282,17 +282,17 @@ def forget_checks(conn: sqlite3.Connection, conversation_id: int) -> None:
 
 
 def _value_counts(conn: sqlite3.Connection, key: str) -> list[tuple[str, int]]:
-    """The values of a key of a check with the number of conversations that have it, the most frequent first."""
+    """Returns the values of a key of a check with the number of conversations that have it, the most frequent first."""
     return values(conn, key, IdSet.every(conn), -1)
 
 
 def checked_count(conn: sqlite3.Connection) -> int:
-    """How many conversations were looked at."""
+    """Returns how many conversations were looked at."""
     return int(conn.execute("SELECT count(*) FROM conversation_check").fetchone()[0])
 
 
 def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
-    """What all checks found together; None if no conversation was looked at."""
+    """Returns what all checks found together; None if no conversation was looked at."""
     looked_at = checked_count(conn)
     if not looked_at:
         return None

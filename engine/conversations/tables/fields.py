@@ -1,4 +1,4 @@
-"""The fields of filters that ask what a conversation is: its text, its source, what it has, what a watch saw of it."""
+"""Answers the terms of filters on what a conversation is: its text, its source, what it has, what a watch saw of it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from typing import Any
 from engine.base.errors import WorkbenchError
 from engine.conversations.filter_fields import (
     ANY_VALUE,
-    FIELDS,
     NO_VALUE,
     CountedValues,
-    Field,
+    CountValues,
+    FieldQuery,
     MatchTerm,
     OrderConversations,
 )
 from engine.conversations.filters import Op, Term, is_number
 from engine.conversations.tables import facets
 from engine.conversations.tables.watched import ENDED_PLACES, WATCHED
-from engine.conversations.text_checks import KINDS
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import placeholders
 
@@ -142,16 +141,19 @@ def counted(
     ).fetchall()
 
 
-def counted_choices(
-    conn: sqlite3.Connection, field: str, among: IdSet, limit: int
-) -> CountedValues:
-    """Returns every choice of a field with the number of conversations of a set for which it holds."""
-    choices, condition = FIELDS[field].choices, FIELDS[field].condition
-    if condition is None:
-        raise ValueError(f"the field {field!r} has no condition")
-    return [
-        (choice, len(condition(conn, Term(field, ":", (choice,)), among))) for choice in choices
-    ]
+def choice_counts(matches: MatchTerm, choices: Sequence[str]) -> CountValues:
+    """Returns the counter of a field with few values: it counts each choice, also one that no conversation has.
+
+    Args:
+        matches: Finds the conversations that a term on the field matches.
+    """
+
+    def count(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+        return [
+            (choice, len(matches(conn, Term(field, ":", (choice,)), among))) for choice in choices
+        ]
+
+    return count
 
 
 SOURCES = (
@@ -318,118 +320,22 @@ _turns, _by_turns = _by_column("turns", number)
 _messages, _by_messages = _by_column("messages", number)
 _length, _by_length = _by_column("chars", number)
 
-TURNS = Field("turns", "number", "number of turns", condition=_turns, order=_by_turns)
-MESSAGES = Field(
-    "messages", "number", "number of messages", condition=_messages, order=_by_messages
-)
-LENGTH = Field(
-    "length", "number", "characters of all messages", condition=_length, order=_by_length
-)
-TOOL = Field(
-    facets.TOOL,
-    "text",
-    "name of a tool that was called; name* is a beginning",
-    optional=True,
-    condition=_has_facet,
-    values=facets.values,
-)
-MODEL = Field(
-    facets.MODEL,
-    "text",
-    "model that answered; name* is a beginning",
-    example="model:gpt-4o or model:gpt-4*",
-    optional=True,
-    condition=_has_facet,
-    values=facets.values,
-)
-LANGUAGE = Field(
-    facets.LANGUAGE,
-    "text",
-    "language of its text, as a code",
-    example="language:de or language:none",
-    optional=True,
-    condition=_has_facet,
-    values=facets.values,
-)
-PERSONAL = Field(
-    facets.PERSONAL,
-    "choice",
-    "kind of personal data in its text",
-    (*KINDS, ANY_VALUE, NO_VALUE),
-    optional=True,
-    condition=_has_facet,
-    values=facets.values,
-)
-COPIES = Field(
-    facets.COPIES,
-    "text",
-    "whether there are near copies of it, or the number of their set",
-    example="copies:any or copies:17",
-    optional=True,
-    condition=_has_facet,
-    values=facets.values,
-)
-WATCHED_SINCE = Field(
-    "watched",
-    "choice",
-    "there before the first watch, came or grew since, or has not ended",
-    ("past", "new", "running"),
-    condition=_is_watched,
-)
-ENDED = Field(
-    "ended",
-    "number",
-    "its place among those that a watch saw end, from 1",
-    example="ended:41..60",
-    condition=_ended_at,
-)
-SOURCE = Field(
-    "source",
-    "text",
-    "file it came from (part of the name)",
-    condition=_in_source,
-    order=_by_source,
-    values=_source_counts,
-)
-NAME = Field("name", "text", "id in its file (part of it)", condition=_name, order=_by_name)
-DATE = Field(
-    "date",
-    "date",
-    "when it took place, 2026-03 or 2026-03-14",
-    condition=_date,
-    order=_by_date,
-    values=_month_counts,
-)
-SINCE = Field("since", "date", "from this day, month or year on")
-UNTIL = Field("until", "date", "up to the end of this day, month or year")
-META = Field(
-    "meta",
-    "anything",
-    "a field of the metadata: meta.channel",
-    example="meta.channel:web, meta.cost>0.5 or meta.channel:none",
-    optional=True,
-    condition=_has_facet,
-    values=_keys_or_facets,
-)
-TRUTH = Field(
-    "truth",
-    "anything",
-    "a field of the truth: truth.reward",
-    example="truth.reward<1, truth.goal:cancel*",
-    optional=True,
-    condition=_has_facet,
-    values=_keys_or_facets,
-)
-HAS = Field(
-    "has",
-    "text",
-    "whether there is any: has:remaining, has:meta.channel",
-    example="has:remaining, has:note or has:meta.channel",
-)
-DRAW = Field(
-    "draw",
-    "number",
-    "drawn for each, 0 to 1: draw<.1 is a tenth at random",
-    example="draw<.1, draw:0.1..0.2",
-    condition=_drawn,
-)
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "turns": FieldQuery(_turns, _by_turns),
+    "messages": FieldQuery(_messages, _by_messages),
+    "length": FieldQuery(_length, _by_length),
+    facets.TOOL: FieldQuery(_has_facet, count_values=facets.values),
+    facets.MODEL: FieldQuery(_has_facet, count_values=facets.values),
+    facets.LANGUAGE: FieldQuery(_has_facet, count_values=facets.values),
+    facets.PERSONAL: FieldQuery(_has_facet, count_values=facets.values),
+    facets.COPIES: FieldQuery(_has_facet, count_values=facets.values),
+    "watched": FieldQuery(_is_watched),
+    "ended": FieldQuery(_ended_at),
+    "source": FieldQuery(_in_source, _by_source, count_values=_source_counts),
+    "name": FieldQuery(_name, _by_name),
+    "date": FieldQuery(_date, _by_date, count_values=_month_counts),
+    "meta": FieldQuery(_has_facet, count_values=_keys_or_facets),
+    "truth": FieldQuery(_has_facet, count_values=_keys_or_facets),
+    "draw": FieldQuery(_drawn),
+}
+"""Answers terms on what a conversation is, by the name of the field."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -9,17 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, content_hash, count_turns
+from engine.conversations.records import QuarantineRow
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import earlier_states, facets, shared_text
 from engine.conversations.tables.conversations import messages_of
 from engine.conversations.tables.earlier_states import verdict_sql
-from engine.formats.records import Parsed
+from engine.formats.records import Parsed, Rejected
 from engine.project import cjk_index
 from engine.project.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class BatchCounts:
     """Counts of one batch.
 
     Attributes:
@@ -40,7 +42,7 @@ class Added:
     judged: int = 0
 
 
-def add(
+def add_records(
     conn: sqlite3.Connection,
     source_id: int,
     records: Sequence[Parsed],
@@ -49,7 +51,7 @@ def add(
     beside: Collection[int] = (),
     parts: Collection[int] = (),
     only_forward: bool = False,
-) -> Added:
+) -> BatchCounts:
     """Stores a batch of records of one source.
 
     A record whose messages are stored already counts as unchanged if it is the same record of the same source, or an
@@ -69,16 +71,16 @@ def add(
             does: the conversation has changed back.
     """
     hashes = [content_hash(record.conversation.messages) for record in records]
-    known = _known(conn, hashes)
+    known = _conversations_by_hash(conn, hashes)
     strangers = [
         record.conversation.external_id
         for record, digest in zip(records, hashes, strict=True)
         if digest not in known
     ]
-    named = _names(conn, strangers, None if replace else {source_id, *parts})
+    named = _ids_in_sources(conn, strangers, None if replace else {source_id, *parts})
     # rows of new conversations are written at the end, and are referred to before
     conn.execute("PRAGMA defer_foreign_keys = ON")
-    next_id = _next(conn, "conversation")
+    next_id = _next_id(conn, "conversation")
     batch = _Batch(shared_text.stored(conn))
     taken: dict[int, Parsed] = {}
     duplicate = unchanged = grew = changed = judged = 0
@@ -99,14 +101,16 @@ def add(
         older = None
         if conversation.external_id in named:
             back = replace and not only_forward
-            if _was_before(conn, source_id, conversation.external_id, digest, back):
+            if _is_earlier_state(conn, source_id, conversation.external_id, digest, back):
                 unchanged += 1
                 continue
-            older = _older(conn, source_id, conversation, beside if replace else None, parts)
+            older = _find_earlier_text(
+                conn, source_id, conversation, beside if replace else None, parts
+            )
         key = next_id
         if older is not None and (older.grew or replace):
             if older.alias_id is not None:
-                earlier_states.keep_alias(conn, older.alias_id, key)
+                earlier_states.keep_duplicate_as_earlier_state(conn, older.alias_id, key)
             else:
                 key = older.conversation_id
                 judged += _is_judged(conn, key)
@@ -123,7 +127,7 @@ def add(
         taken[key] = record
         batch.take(source_id, key, digest, record)
     batch.write(conn)
-    return Added(
+    return BatchCounts(
         new=len(batch.conversations) - grew - changed,
         duplicate=duplicate,
         unchanged=unchanged,
@@ -135,7 +139,7 @@ def add(
 
 
 @dataclass(frozen=True, slots=True)
-class _Older:
+class _EarlierText:
     """A stored text of a record's id in its source: its hash, and the conversation or the duplicate that it is of; the
     record has grown from it, or has changed."""
 
@@ -145,10 +149,10 @@ class _Older:
     grew: bool
 
 
-def _names(
+def _ids_in_sources(
     conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
 ) -> set[str]:
-    """Those of the ids that one of the sources has; of all sources if None."""
+    """Returns those of the ids that one of the sources has; of all sources if None."""
     source_list = None if sources is None else json.dumps(sorted(sources))
     names_there: set[str] = set()
     for some in chunks(names):
@@ -163,11 +167,11 @@ def _names(
     return names_there
 
 
-def _was_before(
+def _is_earlier_state(
     conn: sqlite3.Connection, source_id: int, external_id: str, digest: bytes, back: bool
 ) -> bool:
-    """Whether a record is an earlier state of a conversation. If conversations may change back, one that comes from the
-    source of the present text is not."""
+    """Returns whether a record is an earlier state of a conversation. If conversations may change back, one that comes
+    from the source of the present text is not."""
     row = conn.execute(
         "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
         " WHERE e.hash = ?1 AND e.source_id = ?2 AND external_id = ?3"
@@ -177,15 +181,15 @@ def _was_before(
     return row is not None
 
 
-def _older(
+def _find_earlier_text(
     conn: sqlite3.Connection,
     source_id: int,
     conversation: Conversation,
     beside: Collection[int] | None,
     parts: Collection[int],
-) -> _Older | None:
-    """The stored text that a record has grown from, in its source or in `parts`; if there is none, the newest one of
-    its id in its source, or the only one in other sources but those of `beside`."""
+) -> _EarlierText | None:
+    """Returns the stored text that a record has grown from, in its source or in `parts`; if there is none, the newest
+    one of its id in its source, or the only one in other sources but those of `beside`."""
     rows: list[tuple[int, int | None, bytes, int, int]] = conn.execute(
         "SELECT id, NULL, hash, messages, source_id FROM conversation WHERE external_id = ?1"
         " UNION ALL SELECT c.id, a.id, hash, messages, a.source_id FROM alias AS a"
@@ -199,17 +203,19 @@ def _older(
     shorter = own + [row for row in rows if row[4] in parts and row[4] != source_id]
     shorter.sort(key=lambda row: (-row[3], row[1] is not None))
     for key, alias, digest, count, _ in shorter:
-        if count <= len(conversation.messages) and _grew(conn, key, conversation.messages[:count]):
-            return _Older(key, alias, digest, True)
+        if count <= len(conversation.messages) and _continues(
+            conn, key, conversation.messages[:count]
+        ):
+            return _EarlierText(key, alias, digest, True)
     if not own:
         return None
     key, alias, digest, _, _ = max(own, key=lambda row: (row[1] is None, row[0]))
-    return _Older(key, alias, digest, False)
+    return _EarlierText(key, alias, digest, False)
 
 
-def _grew(conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]) -> bool:
-    """Whether a conversation has these messages, as many; its last one may be the beginning of the last of these, as in
-    a log that was imported while it was written."""
+def _continues(conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]) -> bool:
+    """Returns whether a conversation has these messages, as many; its last one may be the beginning of the last of
+    these, as in a log that was imported while it was written."""
     stored = messages_of(conn, conversation_id)
     if not stored or content_hash(stored[:-1]) != content_hash(messages[:-1]):
         return False
@@ -246,17 +252,17 @@ def _replace_text(
         (conversation_id,),
     ).fetchall():
         if is_own:
-            earlier_states.keep_alias(conn, alias_id, conversation_id)
+            earlier_states.keep_duplicate_as_earlier_state(conn, alias_id, conversation_id)
         else:
             others.append(alias_id)
-    earlier_states.keep(conn, conversation_id)
+    earlier_states.keep_earlier_state(conn, conversation_id)
     if others:
-        _part(conn, conversation_id, others[0], free_id, digest)
-    earlier_states.clear(conn, conversation_id)
+        _split_off_duplicate(conn, conversation_id, others[0], free_id, digest)
+    earlier_states.delete_text(conn, conversation_id)
     return bool(others)
 
 
-def _part(
+def _split_off_duplicate(
     conn: sqlite3.Connection, conversation_id: int, alias_id: int, key: int, digest: bytes
 ) -> None:
     """Makes a duplicate a conversation with the id `key`; the one it repeated has the hash `digest` from now on."""
@@ -323,7 +329,7 @@ class _Batch:
             chars += len(message.content)
             calls = None
             if message.tool_calls:
-                calls = _calls(message)
+                calls = _calls_json(message)
                 chars += sum(len(call.arguments) for call in message.tool_calls)
             append(
                 (
@@ -401,10 +407,10 @@ class _Batch:
 def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
     """Id of the conversation that has exactly these messages, or None."""
     digest = content_hash(messages)
-    return _known(conn, [digest]).get(digest)
+    return _conversations_by_hash(conn, [digest]).get(digest)
 
 
-def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
     ids_by_hash: dict[bytes, int] = {}
     for keys in chunks(hashes):
         ids_by_hash.update(
@@ -415,7 +421,7 @@ def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int
     return ids_by_hash
 
 
-def _next(conn: sqlite3.Connection, table: str) -> int:
+def _next_id(conn: sqlite3.Connection, table: str) -> int:
     row = conn.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
     return int(row[0])
 
@@ -454,5 +460,98 @@ def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Pars
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _calls(message: Message) -> str:
+def _calls_json(message: Message) -> str:
     return _json([[call.name, call.arguments, call.call_id] for call in message.tool_calls])
+
+
+def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
+    """Returns the id of the source at `place`, recorded if it is new."""
+    conn.execute(
+        "INSERT INTO source (place, label, format, why) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (place) DO NOTHING",
+        (place, label, format, why),
+    )
+    row = conn.execute("SELECT id FROM source WHERE place = ?", (place,)).fetchone()
+    return int(row[0])
+
+
+def source_ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
+    """Returns the ids of those of the places from which something was imported."""
+    source_ids: set[int] = set()
+    for some in chunks(places):
+        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(some)})", some)
+        source_ids.update(row[0] for row in rows)
+    return source_ids
+
+
+def report_if_unchanged(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
+    """Returns the report of a source that was read to its end when it had this digest; None if it was not."""
+    row = conn.execute(
+        "SELECT report FROM source_read WHERE source_id = ? AND digest = ?", (source_id, digest)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def source_reports(conn: sqlite3.Connection) -> list[str]:
+    """Returns the reports of all sources that were read to their end, as JSON, in the order of the first imports."""
+    return [row[0] for row in conn.execute("SELECT report FROM source_read ORDER BY source_id")]
+
+
+def put_report(conn: sqlite3.Connection, source_id: int, digest: bytes, report: str) -> None:
+    """Records that a source with this digest was read to its end."""
+    conn.execute(
+        "INSERT OR REPLACE INTO source_read (source_id, digest, report) VALUES (?, ?, ?)",
+        (source_id, digest, report),
+    )
+
+
+def source_labels(conn: sqlite3.Connection) -> list[str]:
+    """Returns the labels of the sources, in order of import."""
+    return list(
+        dict.fromkeys(row[0] for row in conn.execute("SELECT label FROM source ORDER BY id"))
+    )
+
+
+def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:
+    """Stores records that could not be read; returns how many of them are new."""
+    before = conn.total_changes
+    conn.executemany(
+        "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (digest) DO NOTHING",
+        [
+            (
+                hashlib.sha256(f"{source_id}:{record.line}:".encode() + record.raw).digest(),
+                source_id,
+                record.line,
+                record.reason,
+                record.raw,
+            )
+            for record in records
+        ],
+    )
+    return conn.total_changes - before
+
+
+def quarantine_rows(
+    conn: sqlite3.Connection, after: int = 0, limit: int = 200
+) -> list[QuarantineRow]:
+    """Returns the records that could not be imported, in order, from behind the id `after` on."""
+    return [
+        QuarantineRow(row[0], row[1], row[2], row[3], bytes(row[4]))
+        for row in conn.execute(
+            "SELECT quarantine.id, source.label, line, reason, raw FROM quarantine"
+            " JOIN source ON source.id = source_id WHERE quarantine.id > ?"
+            " ORDER BY quarantine.id LIMIT ?",
+            (after, limit),
+        )
+    ]
+
+
+def count_quarantined(conn: sqlite3.Connection, label: str | None = None) -> int:
+    """Returns how many records could not be imported, of one source or of all."""
+    row = conn.execute(
+        "SELECT count(*) FROM quarantine WHERE ? IS NULL"
+        " OR source_id IN (SELECT id FROM source WHERE label = ?)",
+        (label, label),
+    ).fetchone()
+    return int(row[0])

@@ -16,11 +16,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engine.base.errors import WorkbenchError
-from engine.conversations.filter_fields import FIELDS, WORD_FIELD, CountedValues, SortKey
+from engine.conversations.filter_fields import WORD_FIELD, CountedValues, FieldQuery, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.project import cjk_index
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import MESSAGE_BITS, message_ids, snapshot
+
+FIELD_QUERIES: dict[str, FieldQuery] = {}
+"""Answers terms on each field, by the name of the field. The subjects above this one have queries of their own, which
+`engine.opener.open_project` hands in when a project is opened."""
 
 MAIN_INDEX = "message_fts"
 FEW_MESSAGES = 1_000
@@ -41,12 +45,12 @@ class _Signs:
 
 
 def is_slow(term: Term) -> bool:
-    """Whether every message must be read, because the text is of signs alone."""
+    """Returns whether every message must be read, because the text is of signs alone."""
     return _signs(_text(term)).all
 
 
 def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Those of a set in which a text occurs; ignores whether the term is negated."""
+    """Returns those of a set in which a text occurs; ignores whether the term is negated."""
     text = _text(term)
     if _signs(text).all:
         chosen, flags = among.condition(f"(id >> {MESSAGE_BITS})")
@@ -61,7 +65,7 @@ def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> Id
 
 
 def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -> set[int]:
-    """Ids of the messages from `first` to `last` in which a text occurs."""
+    """Returns the ids of the messages from `first` to `last` in which a text occurs."""
     text, between = _text(term), "id BETWEEN ? AND ?"
     if _signs(text).all:
         holds, signs = _sign_condition(text)
@@ -78,7 +82,7 @@ def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -
 def hits(
     conn: sqlite3.Connection, conversation_id: int, filter: Filter, few: int = FEW_MESSAGES
 ) -> list[int]:
-    """Indices of the messages in which a word or phrase of the filter occurs, in order.
+    """Returns the indices of the messages in which a word or phrase of the filter occurs, in order.
 
     The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
     (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
@@ -110,7 +114,7 @@ def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: in
 
 
 def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:
-    """(SQL, parameters) that select the `id` of messages, for each index in which a text is searched.
+    """Returns (SQL, parameters) that select the `id` of messages, for each index in which a text is searched.
 
     A text with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,
     where the main index does not see them, so they are looked for in both.
@@ -135,7 +139,7 @@ def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str,
 
 
 def _text(term: Term) -> str:
-    """The text of a term without lone surrogates, which no stored text holds and SQLite cannot take."""
+    """Returns the text of a term without lone surrogates, which no stored text holds and SQLite cannot take."""
     return term.values[0].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
@@ -145,7 +149,7 @@ def _phrase(text: str) -> str:
 
 @lru_cache(1_000)
 def _signs(text: str) -> _Signs:
-    """Which characters the tokenizer passes over; asked of it, because it does not know the newest scripts."""
+    """Returns which characters the tokenizer passes over; asked of it, because it does not know the newest scripts."""
     chars = {(char,) for char in text if not char.isspace()}
     if text.isascii():
         known = sum(char.isalnum() for (char,) in chars)
@@ -159,7 +163,7 @@ def _signs(text: str) -> _Signs:
 
 
 def _sign_condition(signs: str) -> tuple[str, tuple[str, str]]:
-    """(SQL, parameters) of whether a message has these signs, or others that writers put for them."""
+    """Returns (SQL, parameters) of whether a message has these signs, or others that writers put for them."""
     plain = signs.translate(_ALIKE)
     content, tool_calls = "content", "tool_calls"
     for other, sign in _ALIKE.items():
@@ -174,7 +178,7 @@ def _is_written(message: str | None, folded: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """A text without the differences that the index passes over: case, accents, width of white space."""
+    """Returns a text without the differences that the index passes over: case, accents, width of white space."""
     if not text.isascii():
         text = _MARKS.sub("", unicodedata.normalize("NFD", text.translate(_ALIKE)))
     return " ".join(text.casefold().split())
@@ -222,16 +226,18 @@ def _cost(term: Term) -> int:
     which every message is read comes last."""
     if term.field == WORD_FIELD:
         return 2 if is_slow(term) else 0
-    return 0 if FIELDS[term.field.partition(".")[0]].is_selective else 1
+    return 0 if _query_of(term.field).is_selective else 1
 
 
 def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     if term.field == WORD_FIELD:
         return conversations_with(conn, term, among)
-    condition = FIELDS[term.field.partition(".")[0]].condition
-    if condition is None:
-        raise ValueError(f"a filter has a term on {term.field!r}, which stands for another field")
-    return condition(conn, term, among)
+    return _query_of(term.field).matches(conn, term, among)
+
+
+def _query_of(field: str) -> FieldQuery:
+    """Returns what answers terms on a field, whose name may go on with a key."""
+    return FIELD_QUERIES[field.partition(".")[0]]
 
 
 def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
@@ -243,7 +249,7 @@ def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: Id
     if sort == "id":
         ascending = among.ascending()
     else:
-        order = FIELDS[sort].order
+        order = _query_of(sort).order
         if order is None:
             raise ValueError(f"conversations are not ordered by {sort!r}")
         ascending = order(conn, among)
@@ -263,5 +269,6 @@ def values(
     """
     with snapshot(conn):
         among = matching(conn, rest)
-        count = FIELDS[field.partition(".")[0]].values
+        query = FIELD_QUERIES.get(field.partition(".")[0])
+        count = query.count_values if query else None
         return [] if count is None else count(conn, field, among, limit)

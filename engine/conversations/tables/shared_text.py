@@ -32,12 +32,12 @@ _OF = "of"
 
 
 def stored(conn: sqlite3.Connection) -> SharedText:
-    """The shared text as the last import found it."""
+    """Returns the shared text as the last import found it."""
     return _read(conn, _KEY)
 
 
 def is_current(conn: sqlite3.Connection) -> bool:
-    """Whether it was looked for since the last conversation came; not in projects of earlier versions."""
+    """Returns whether it was looked for since the last conversation came; not in projects of earlier versions."""
     return bool(settings.get(conn, _KEY, {}).get(_OF) == _count(conn))
 
 
@@ -47,7 +47,7 @@ def put(conn: sqlite3.Connection, shared: SharedText) -> None:
 
 
 def of_vectors(conn: sqlite3.Connection, config_hash: str) -> SharedText:
-    """What was left out of the texts of these vectors."""
+    """Returns what was left out of the texts of these vectors."""
     return _read(conn, f"{_KEY}:{config_hash}")
 
 
@@ -78,7 +78,7 @@ def _texts(conn: sqlite3.Connection, conversation_id: int) -> Texts:
 
 
 def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:
-    """The beginning of the first message of the user that says more than what is shared.
+    """Returns the beginning of the first message of the user that says more than what is shared.
 
     If there is none, of the user's first message; without a user, of the first message.
     """

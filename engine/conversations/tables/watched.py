@@ -37,7 +37,7 @@ class WatchedEntry:
 
 
 def reported(conn: sqlite3.Connection) -> dict[int, int]:
-    """Number of boundaries that were reported, by conversation; empty before the first watch."""
+    """Returns the number of boundaries that were reported, by conversation; empty before the first watch."""
     return dict(conn.execute("SELECT conversation_id, boundaries FROM watched"))
 
 
@@ -62,7 +62,7 @@ def _put(
 
 
 def quiet(conn: sqlite3.Connection, since: str) -> list[WatchedEntry]:
-    """The conversations that have not ended, and did not grow after a moment in UTC as `utc_now` writes it."""
+    """Returns the conversations that have not ended, and did not grow after a moment in UTC as `utc_now` writes it."""
     return [
         WatchedEntry(*row)
         for row in conn.execute(
@@ -79,12 +79,12 @@ def end(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 
 def running(conn: sqlite3.Connection) -> set[int]:
-    """The conversations that have not ended."""
+    """Returns the conversations that have not ended."""
     return {row[0] for row in conn.execute(WATCHED["running"])}
 
 
 def past(conn: sqlite3.Connection) -> array[int]:
-    """Ids of the conversations that were there before the first watch and did not grow since."""
+    """Returns the ids of the conversations that were there before the first watch and did not grow since."""
     return read_ids(conn, WATCHED["past"])
 
 
@@ -98,7 +98,7 @@ def past_complete(conn: sqlite3.Connection, threshold: float) -> tuple[int, int]
 
 
 def live(conn: sqlite3.Connection) -> array[int]:
-    """Ids of the conversations that came or grew since the first watch."""
+    """Returns the ids of the conversations that came or grew since the first watch."""
     return read_ids(conn, WATCHED["new"])
 
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from engine.base.conversation import Conversation, Message
-from engine.formats.coded.repeats import MessageTexts
+from engine.base.conversation import Conversation
+from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import looks_like_message, messages_of, read_in_turn
+from engine.formats.messages.normalise import looks_like_message, read_in_turn
 from engine.formats.messages.times import as_time, created_at
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
@@ -45,11 +45,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     if not isinstance(record, list):
         raise BadRecord("it is no list of messages")
-    messages: list[Message] = []
-    for item in record:
-        messages += messages_of(_with_role(item), len(messages) + 1)
-    if not messages:
-        raise BadRecord("no messages")
+    messages = read_in_turn(map(_with_role, record))
     first = record[0]
     began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None
     return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=began))
@@ -128,9 +124,8 @@ def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         main = key if key in known and _SUB_AGENT not in key else main
         sessions.setdefault(key if key in known else main, []).append(frame)
     for key, events in sessions.items():
-        raw = b"\n".join(frame.raw for frame in events)
         value = {"id": key, "events": [frame.value for frame in events]}
-        yield Frame(events[0].number, raw, value, name=key or None)
+        yield joined_frame(events, value, number=events[0].number, name=key or None)
 
 
 def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -226,7 +221,7 @@ _WORDS = ("user", "gemini", "info", "warning", "error")
 
 
 def gemini_cli_lines(whole: Reader) -> Reader:
-    """The reader of sessions as lines, by the one of sessions that are one object."""
+    """Returns the reader of sessions as lines, by the one of sessions that are one object."""
     return replace(
         whole,
         name="gemini_cli_lines",
@@ -282,9 +277,9 @@ def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         members.append(frame)
     for session, messages, members in sessions:
         if members:
-            raw = b"\n".join(frame.raw for frame in members)
             listed = session.pop("messages", None) or list(messages.values())
-            yield Frame(members[0].number, raw, {**session, "messages": listed})
+            value = {**session, "messages": listed}
+            yield joined_frame(members, value, number=members[0].number)
 
 
 def _rewind(messages: dict[str, Any], last: Any) -> None:

@@ -41,7 +41,7 @@ def _recognise_uniform(record: Any) -> str | None:
 
 
 def _is_complete(record: Mapping[str, Any]) -> bool:
-    """Whether a uniform record has all that a conversation has, as exports of this program do."""
+    """Returns whether a uniform record has all that a conversation has, as exports of this program do."""
     return isinstance(record.get("meta"), dict) and isinstance(record.get("dataset"), str)
 
 
@@ -68,7 +68,8 @@ def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
 
 
 def _with_facts(items: Any) -> tuple[Message, ...]:
-    """The messages of a complete record, in the order of the record, with what else is known of each under `facts`."""
+    """Returns the messages of a complete record, in the order of the record, with what else is known of each under
+    `facts`."""
     if not isinstance(items, list) or not items:
         raise BadRecord("no messages")
     messages: list[Message] = []
@@ -154,7 +155,7 @@ def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
 
 
 def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
-    """The system message of a request that has it beside its messages, as Anthropic's."""
+    """Returns the system message of a request that has it beside its messages, as Anthropic's."""
     system = request.get("system")
     first = items[0] if items else None
     if not system or (isinstance(first, dict) and first.get("role") == "system"):
@@ -268,7 +269,7 @@ class _Call(NamedTuple):
 def _call(
     name: str, title: str, sample: str, when: str, given: str, answered: str, used: str
 ) -> Reader:
-    """A reader for a form of call; conditions and used paths are divided by commas."""
+    """Returns a reader for a form of call; conditions and used paths are divided by commas."""
     call = _Call(
         name,
         title,

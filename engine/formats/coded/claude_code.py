@@ -88,7 +88,7 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
 
 
 def _of_stream(line: dict[str, Any]) -> dict[str, Any]:
-    """A line of `claude --output-format stream-json` with the keys of a session's line; another as it is."""
+    """Returns a line of `claude --output-format stream-json` with the keys of a session's line; another as it is."""
     if "session_id" not in line or "sessionId" in line:
         return line
     renamed = {"sessionId": line["session_id"]}
@@ -101,7 +101,7 @@ _STREAM_KEYS = ("session_id", "parent_tool_use_id")
 
 
 def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
-    """The lines without those that a resumed session repeats."""
+    """Returns the lines without those that a resumed session repeats."""
     seen: set[tuple[str, str]] = set()
     kept = []
     for line, frame in lines:
@@ -116,7 +116,7 @@ def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any
 def _groups(
     lines: list[tuple[dict[str, Any], Frame]],
 ) -> dict[str, list[tuple[dict[str, Any], Frame]]]:
-    """The lines of each conversation, by its id."""
+    """Returns the lines of each conversation, by its id."""
     parents = {
         _uuid(line): _uuid(line, "parentUuid") for line, _ in lines if line.get("isSidechain")
     }
@@ -149,7 +149,7 @@ def _groups(
 
 
 def _uuid(line: dict[str, Any], key: str = "uuid") -> str:
-    """The id under a key; "" if there is none."""
+    """Returns the id under a key; "" if there is none."""
     found = line.get(key)
     return found if isinstance(found, str) else ""
 
@@ -172,13 +172,13 @@ def _clears(line: dict[str, Any]) -> bool:
 
 
 def _is_prompt(line: dict[str, Any]) -> bool:
-    """Whether a line is what the user wrote, and neither a tool's answer nor a note of the program."""
+    """Returns whether a line is what the user wrote, and neither a tool's answer nor a note of the program."""
     answers = any(part.get("type") == "tool_result" for part in objects_in(_content(line)))
     return line.get("type") == "user" and not answers and not line.get("isMeta")
 
 
 def _taken_back(lines: list[dict[str, Any]]) -> set[str]:
-    """The ids of lines that follow a prompt in whose place the user wrote another later."""
+    """Returns the ids of lines that follow a prompt in whose place the user wrote another later."""
     last: dict[str, str] = {}
     gone: set[str] = set()
     for line in lines:

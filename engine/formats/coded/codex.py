@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from engine.base.conversation import Conversation, Message
-from engine.formats.coded.repeats import MessageTexts
+from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, object_or_empty
 from engine.formats.messages.call_messages import is_response_item, response_items
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.times import as_time
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -41,7 +41,7 @@ def recognise(record: Any) -> str | None:
 
 
 def _is_exec(record: dict[str, Any]) -> bool:
-    """Whether a line is an event of `codex exec --json`."""
+    """Returns whether a line is an event of `codex exec --json`."""
     kind = record.get("type")
     if not isinstance(kind, str) or "payload" in record:
         return False
@@ -55,7 +55,7 @@ _TURNS = ("turn.started", "turn.completed", "turn.failed")
 
 
 def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The items of a stream of events in the form of the Responses API; of an item the last state counts."""
+    """Yields the items of a stream of events in the form of the Responses API; of an item the last state counts."""
     states: dict[str, dict[str, Any]] = {}
     for line in lines:
         item = line.get("item")
@@ -85,7 +85,7 @@ def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _exec_repeats(lines: list[dict[str, Any]]) -> Iterator[tuple[int, str | int]]:
-    """The places of earlier states of items, and of what only tells how far an item is."""
+    """Yields the places of earlier states of items, and of what only tells how far an item is."""
     last = {
         str(item.get("id")): id(item)
         for line in lines
@@ -122,8 +122,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             yield frame._replace(reason=frame.reason or "it is no line of a rollout")
     if members:
-        raw = b"\n".join(frame.raw for frame in members)
-        yield Frame(None, raw, {"lines": [frame.value for frame in members]})
+        yield joined_frame(members, {"lines": [frame.value for frame in members]})
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -242,14 +241,14 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
 
 
 def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:
-    """The system message of a session."""
+    """Returns the system message of a session."""
     base = session.get("base_instructions")
     text = base.get("text") if isinstance(base, dict) else None
     return [{"type": "message", "role": "system", "content": text}] if isinstance(text, str) else []
 
 
 def _of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages of events, for files that have no items."""
+    """Returns the messages of events, for files that have no items."""
     found = []
     for event in events:
         role = _SPOKEN.get(str(event.get("type")))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.base.conversation import Conversation, Message
+from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, json_text, list_or_empty, object_or_empty
-from engine.formats.messages.chat_message import as_message, langchain_message
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.chat_message import ChatMessage, as_message, langchain_message
+from engine.formats.messages.normalise import read_in_turn
 from engine.formats.messages.times import created_at
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.paths import as_word, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
@@ -57,14 +57,13 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             yield frame
     if alone:
-        raw = b"\n".join(frame.raw for frame in alone)
-        yield Frame(None, raw, [frame.value for frame in alone])
+        yield joined_frame(alone, [frame.value for frame in alone])
     for thread, states in threads.items():
         longest = max(states, key=lambda frame: (len(_listed(frame.value)), _step(frame.value)))
-        raw = b"\n".join(frame.raw for frame in states)
         others = [frame.value for frame in states if frame is not longest]
         rest = {_OTHERS: others} if others else {}
-        yield Frame(longest.number, raw, {**longest.value, **rest}, name=thread)
+        value = {**longest.value, **rest}
+        yield joined_frame(states, value, number=longest.number, name=thread)
 
 
 def _step(state: Any) -> float:
@@ -80,17 +79,16 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     places = [] if isinstance(record, list) else _MESSAGES.find(record)
     listed = record if isinstance(record, list) else _listed(record)
-    messages: list[Message] = []
+    items: list[ChatMessage] = []
     left_out = {(id(item), "id") for item in listed if isinstance(item, dict) and "lc" in item}
     for item in listed:
         message = as_message(item)
         if message is None:
             raise BadRecord(
-                f"message {len(messages) + 1} is none of LangChain: {json_text(item)[:60]}"
+                f"message {len(items) + 1} is none of LangChain: {json_text(item)[:60]}"
             )
-        messages += messages_of(message, len(messages) + 1)
-    if not messages:
-        raise BadRecord("no messages")
+        items.append(message)
+    messages = read_in_turn(items)
     if isinstance(record, list):
         return ParsedRecord(
             Conversation(fallback_id, tuple(messages)), left_out=frozenset(left_out)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.coded.repeats import MessageTexts
-from engine.formats.json_values import json_text, list_or_empty, object_or_empty
+from engine.formats.accounting import MessageTexts
+from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import read_in_turn
 from engine.formats.messages.parts import answer_text
 from engine.formats.messages.times import as_time
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
 
@@ -75,8 +75,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             yield frame
     if events:
-        raw = b"\n".join(frame.raw for frame in events)
-        yield Frame(None, raw, {"history": [frame.value for frame in events]})
+        yield joined_frame(events, {"history": [frame.value for frame in events]})
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -128,7 +127,7 @@ def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
 
 
 def _version_0(event: dict[str, Any]) -> ChatMessage | None:
-    """The message of an event with `action` or `observation`; None if it is none."""
+    """Returns the message of an event with `action` or `observation`; None if it is none."""
     facts = {"timestamp": event.get("timestamp")}
     told = object_or_empty(event.get("tool_call_metadata"))
     args = object_or_empty(event.get("args"))
@@ -144,10 +143,8 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
             else "assistant"
         )
         content = args.get("content") or event.get("message") or ""
-        urls = args.get("image_urls")
         pictures = [
-            {"type": "image_url", "image_url": url}
-            for url in (urls if isinstance(urls, list) else ())
+            {"type": "image_url", "image_url": url} for url in list_or_empty(args.get("image_urls"))
         ]
         return {**facts, "role": role, "content": [content, *pictures] if pictures else content}
     if seen:
@@ -192,22 +189,15 @@ def _word(value: Any) -> str:
 
 
 def _answers(response: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages in the response of a model."""
-    choices = response.get("choices")
-    found = (
-        [one.get("message") for one in choices if isinstance(one, dict)]
-        if isinstance(choices, list)
-        else []
-    )
-    return [message for message in found if isinstance(message, dict)]
+    """Returns the messages in the response of a model."""
+    return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
 
 
 def _written_call(response: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
-    """The call as the model wrote it."""
+    """Returns the call as the model wrote it."""
     for message in _answers(response):
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and call.get("id") == told.get("tool_call_id"):
+        for call in objects_in(message.get("tool_calls")):
+            if call.get("id") == told.get("tool_call_id"):
                 return call
     return None
 
@@ -218,7 +208,7 @@ def _written_text(response: dict[str, Any]) -> str:
 
 
 def _version_1(event: dict[str, Any]) -> ChatMessage | None:
-    """The message of an event with a kind; None if it is none."""
+    """Returns the message of an event with a kind; None if it is none."""
     kind = event["kind"]
     facts = {"timestamp": event.get("timestamp")}
     if kind == "SystemPromptEvent":
@@ -263,7 +253,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _observed(seen: Any) -> str:
-    """What a tool answered, as text."""
+    """Returns what a tool answered, as text."""
     if not isinstance(seen, dict):
         return answer_text(seen)
     for key in ("content", "output", "text", "error"):

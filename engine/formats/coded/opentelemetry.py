@@ -53,12 +53,12 @@ def _with_lists(value: Any) -> Any:
 
 
 def _is_position(key: str) -> bool:
-    """Whether a key is a number that `int` reads: of "²" and of thousands of digits it raises ValueError."""
+    """Returns whether a key is a number that `int` reads: of "²" and of thousands of digits it raises ValueError."""
     return key.isdecimal() and len(key) < 20
 
 
 def _plain(value: Any) -> Any:
-    """A value of OTLP, in which each has its type as key."""
+    """Returns a value of OTLP, in which each has its type as key."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, inner),) = value.items()
@@ -80,7 +80,7 @@ def _pairs(listed: Any) -> dict[str, Any]:
 
 
 def _attributes(record: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a span, of any of its forms."""
+    """Returns the attributes of a span, of any of its forms."""
     attributes = record.get("attributes", record.get("tags"))
     if isinstance(attributes, list):
         return _pairs(attributes)
@@ -95,7 +95,7 @@ _SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "trac
 
 
 def span_of(record: Any) -> Span | None:
-    """A record as a span; None if nothing in it says that a model was called."""
+    """Returns a record as a span; None if nothing in it says that a model was called."""
     if not isinstance(record, dict):
         return None
     attributes = _attributes(record)
@@ -159,7 +159,7 @@ def _kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, 
 
 
 def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
-    """What a span was given and answered."""
+    """Returns what a span was given and answered."""
     gen = object_in(nested.get("gen_ai"))
     llm = object_in(nested.get("llm"))
     vercel = object_in(nested.get("ai"))
@@ -192,7 +192,7 @@ def _messages(listed: Any) -> Any:
 
 
 def _of_events(events: Any) -> tuple[Any, Any]:
-    """The messages in the events of a span, as the conventions had them until version 1.36."""
+    """Returns the messages in the events of a span, as the conventions had them until version 1.36."""
     given: list[Any] = []
     answered: list[Any] = []
     for event in json_within(events) if isinstance(json_within(events), list) else ():
@@ -225,7 +225,7 @@ def _of_events(events: Any) -> tuple[Any, Any]:
 
 
 def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
-    """The spans of an export: OTLP, Jaeger, or an object of lists of spans."""
+    """Returns the spans of an export: OTLP, Jaeger, or an object of lists of spans."""
     if not isinstance(record, dict):
         return [], []
     if isinstance(record.get("resourceLogs"), list):
@@ -249,7 +249,7 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The log records of OTLP that are events of GenAI, as events of the spans that they name."""
+    """Returns the log records of OTLP that are events of GenAI, as events of the spans that they name."""
     spans: dict[tuple[str, str], dict[str, Any]] = {}
     others: list[Any] = []
     for resource in objects_in(resources):

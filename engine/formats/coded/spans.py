@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.base.conversation import Conversation, Message
-from engine.formats.coded.repeats import MessageTexts
+from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, json_text, object_or_empty
 from engine.formats.messages.call_messages import (
     messages_answered,
@@ -171,7 +171,7 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
 
 
 def _truth(records: list[Any]) -> dict[str, Any]:
-    """What people or other models said of the traces."""
+    """Returns what people or other models said of the traces."""
     truth: dict[str, Any] = {}
     for record in records:
         for key in _TRUTH:
@@ -182,7 +182,7 @@ def _truth(records: list[Any]) -> dict[str, Any]:
 
 
 def _histories(spans: list[Span]) -> list[_History]:
-    """The histories of the calls of models; of all steps with messages if no call of a model has any."""
+    """Returns the histories of the calls of models; of all steps with messages if no call of a model has any."""
     calls = [span.kind == "model" for span in spans]
     return _linked(spans, calls) or _linked(spans, [span.kind == "other" for span in spans])
 
@@ -220,7 +220,7 @@ def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
 
 
 def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _History | None:
-    """The history that a call continues, brought to what the call was given; None if it begins one."""
+    """Returns the history that a call continues, brought to what the call was given; None if it begins one."""
     spoken = given.spoken()
     for history in reversed(histories):
         before = history.said.spoken()
@@ -261,11 +261,11 @@ class _Keyed:
         return len(self.messages)
 
     def until(self, end: int) -> _Keyed:
-        """Those before a position."""
+        """Returns those before a position."""
         return _Keyed(self.messages[:end], self.keys[:end])
 
     def since(self, start: int) -> _Keyed:
-        """Those from a position on."""
+        """Returns those from a position on."""
         return _Keyed(self.messages[start:], self.keys[start:])
 
     def followed(self, others: _Keyed) -> _Keyed:
@@ -273,13 +273,13 @@ class _Keyed:
         return _Keyed([*self.messages, *others.messages], [*self.keys, *others.keys])
 
     def spoken(self) -> _Keyed:
-        """Those that are no instructions."""
+        """Returns those that are no instructions."""
         pairs = zip(self.messages, self.keys, strict=True)
         kept = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
         return _Keyed([message for message, _ in kept], [key for _, key in kept])
 
     def system(self) -> str:
-        """The first instructions; "" without any."""
+        """Returns the first instructions; "" without any."""
         return next((key[1] for key in self.keys if key[0] in _BEFORE), "")
 
 
@@ -288,7 +288,7 @@ def _continues(keys: list[_Key], given: list[_Key]) -> bool:
 
 
 def _key(message: ChatMessage) -> _Key:
-    """A message as it is compared: role, and text and calls in one form."""
+    """Returns a message as it is compared: role, and text and calls in one form."""
     try:
         (read, *_) = messages_of({**message}, 1)
     except BadRecord:
@@ -306,7 +306,7 @@ def _depth(span: Span, parents: dict[str, str]) -> int:
 
 
 def _main(histories: list[_History]) -> _History:
-    """The history of the conversation itself: that which lies least deep, then the longest, then the last."""
+    """Returns the history of the conversation itself: that which lies least deep, then the longest, then the last."""
     several = [one for one in histories if len(one.spans) > 1]
     return min(reversed(several or histories), key=lambda one: (one.depth, -len(one.said)))
 
@@ -320,7 +320,7 @@ def _sub_agents(spans: list[Span]) -> list[_History]:
 
 
 def _of_texts(spans: list[Span]) -> list[ChatMessage]:
-    """What the outermost steps were given and answered, with the calls of tools between; for traces without
+    """Returns what the outermost steps were given and answered, with the calls of tools between; for traces without
     messages."""
     keys = {span.key for span in spans}
     messages: list[ChatMessage] = []
@@ -368,7 +368,7 @@ def _tool_call(span: Span) -> list[ChatMessage]:
 
 
 def time_text(value: Any) -> str:
-    """The time of a span as a text that sorts: ISO 8601, also of nanoseconds in a text; "" if there is none."""
+    """Returns the time of a span as a text that sorts: ISO 8601, also of nanoseconds in a text; "" if there is none."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return as_time(value) or ""
@@ -379,28 +379,28 @@ SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessi
 
 
 def first(record: Any, *keys: str) -> Any:
-    """The first value under one of the keys that is neither null nor empty."""
+    """Returns the first value under one of the keys that is neither null nor empty."""
     if not isinstance(record, dict):
         return None
     return next((record[key] for key in keys if record.get(key) not in (None, "", {}, [])), None)
 
 
 def object_in(value: Any) -> dict[str, Any]:
-    """A value as an object, also if it is JSON in a text; an empty one if it is none."""
+    """Returns a value as an object, also if it is JSON in a text; an empty one if it is none."""
     return object_or_empty(json_within(value))
 
 
 def as_text(value: Any) -> str:
-    """A value as a text; null as an empty one."""
+    """Returns a value as a text; null as an empty one."""
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def fingerprint(record: Any) -> str:
-    """An id for a record that has none."""
+    """Returns an id for a record that has none."""
     return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
-    """The facts of a call that are known: its time, its model and the tokens it used."""
+    """Returns the facts of a call that are known: its time, its model and the tokens it used."""
     found = {"time": start, "model": model, "usage": usage}
     return {key: value for key, value in found.items() if value not in (None, "", {}, [])}

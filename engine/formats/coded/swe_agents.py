@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.coded.repeats import MessageTexts
+from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, json_text, list_or_empty
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
@@ -121,7 +121,7 @@ def _truth(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_steps(steps: list[Any]) -> list[Any]:
-    """The messages of a trajectory that has no history."""
+    """Returns the messages of a trajectory that has no history."""
     found: list[Any] = []
     for step in steps:
         if not isinstance(step, dict):
@@ -159,7 +159,7 @@ def _submission(items: list[ChatMessage]) -> dict[str, Any]:
 
 
 def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
-    """The messages, with those of the environment as answers of tools.
+    """Returns the messages, with those of the environment as answers of tools.
 
     Args:
         every: Whether all that stands after the first answer of the model is of the environment.
@@ -204,7 +204,7 @@ def _text(message: ChatMessage) -> str:
 
 
 def _last_answer(steps: list[Any], items: list[ChatMessage], info: Any) -> list[ChatMessage]:
-    """What the environment answered at last, which the history does not have; not what was submitted."""
+    """Returns what the environment answered at last, which the history does not have; not what was submitted."""
     last = steps[-1] if steps and isinstance(steps[-1], dict) else {}
     seen = last.get("observation")
     submitted = info.get("submission") if isinstance(info, dict) else None

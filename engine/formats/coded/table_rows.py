@@ -21,7 +21,7 @@ from engine.formats.messages.normalise import (
 )
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import as_time, created_at, in_order, order_keys
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ParsedRecord, Reader
 
@@ -69,7 +69,7 @@ def plain_name(name: str) -> str:
 def named_column(
     row: dict[str, Any], names: tuple[str, ...], types: type | tuple[type, ...]
 ) -> str:
-    """The column with the first of some names that has a value of a type; empty if there is none."""
+    """Returns the column with the first of some names that has a value of a type; empty if there is none."""
     known: dict[str, str] = {}
     for key, value in row.items():
         if isinstance(value, types) and not isinstance(value, bool) and value != "":
@@ -78,7 +78,7 @@ def named_column(
 
 
 def columns_of(row: Any) -> RowColumns | None:
-    """The columns of a row that is a message, or a question with its answer; None if it is neither."""
+    """Returns the columns of a row that is a message, or a question with its answer; None if it is neither."""
     if not isinstance(row, dict):
         return None
     id_key = named_column(row, IDS, (str, int)) or None
@@ -100,7 +100,7 @@ def messages_of_row(
     number: int,
     speakers: dict[str, Role],
 ) -> list[Message]:
-    """The message of a row, or two if it has an answer."""
+    """Returns the message of a row, or two if it has an answer."""
     if columns.answer is not None:
         asked: dict[str, Any] = {"role": "user", "content": row[columns.text]}
         answered = {"role": "assistant", "content": row[columns.answer]}
@@ -114,7 +114,8 @@ def messages_of_row(
 def _role(
     word: Any, column: str | None, speakers: dict[str, Role], number: int
 ) -> tuple[Role, str | None]:
-    """The role of a speaker, and the name if it is one: the first speaker is the user, all others are the assistant."""
+    """Returns the role of a speaker, and the name if it is one: the first speaker is the user, all others are the
+    assistant."""
     if not isinstance(word, str):
         raise BadRecord(f"message {number} has no role")
     known = role_of_speaker(word)
@@ -161,9 +162,8 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             rows.setdefault(str(frame.value[found.id]), []).append(frame)
     for name, group in rows.items():
-        raw = b"\n".join(frame.raw for frame in group)
         value = {"id": name, "messages": [frame.value for frame in group]}
-        yield Frame(group[0].number, raw, value)
+        yield joined_frame(group, value, number=group[0].number)
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -209,25 +209,25 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 
 def _plainly_spoken(row: Any) -> bool:
-    """Whether a row is a message of one of the usual roles."""
+    """Returns whether a row is a message of one of the usual roles."""
     return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
 
 
 def _has_outcome(row: dict[str, Any]) -> bool:
-    """Whether a column of a row states how the conversation ended."""
+    """Returns whether a column of a row states how the conversation ended."""
     return any(
         states_outcome(key) for key in row if key not in ("role", "from", "content", "value")
     )
 
 
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row that was not read, as the account names it."""
+    """Returns a row that was not read, as the account names it."""
     word = row.get("role", row.get("from"))
     return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
 
 
 def _in_order(rows: list[Any]) -> list[Any]:
-    """The rows by their turn or time, if each has one that can be compared; else as they are."""
+    """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
     if not all(isinstance(row, dict) for row in rows):
         return rows
     for name in _ORDERS:
@@ -298,7 +298,8 @@ def _whole(record: Any) -> _Whole | None:
 
 
 def _exchanges(record: dict[str, Any], name: str) -> str:
-    """The column of this name if it lists questions with their answers: objects, or lists of two texts; else empty."""
+    """Returns the column of this name if it lists questions with their answers: objects, or lists of two texts; else
+    empty."""
     key = named_column(record, (name,), list)
     listed = record[key] if key else []
     if not listed or not all(map(_is_exchange, listed)):
@@ -317,7 +318,7 @@ def _is_exchange(item: Any) -> bool:
 
 
 def _asked_and_answered(item: Any, number: int) -> list[Message]:
-    """The messages of a question with its answer."""
+    """Returns the messages of a question with its answer."""
     if isinstance(item, list):
         return [Message("user", item[0]), Message("assistant", item[1])]
     columns = columns_of(item)

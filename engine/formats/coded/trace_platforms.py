@@ -25,7 +25,7 @@ from engine.formats.records import Reader
 
 
 def _langsmith_span(run: Any) -> Span | None:
-    """A run as a span; None if the record is none."""
+    """Returns a run as a span; None if the record is none."""
     if not isinstance(run, dict) or not isinstance(run.get("run_type"), str) or "id" not in run:
         return None
     kind = run["run_type"]
@@ -60,7 +60,7 @@ def _langsmith_spans(record: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _with_children(run: Any, trace: Any) -> Iterator[Any]:
-    """A run and those within it, as the tree of a trace is exported; each is told its trace."""
+    """Yields a run and those within it, as the tree of a trace is exported; each is told its trace."""
     children = run.get("child_runs") if isinstance(run, dict) else None
     if not isinstance(run, dict) or not isinstance(children, list) or not (children or trace):
         yield run
@@ -82,7 +82,7 @@ _TYPES = frozenset(
 
 
 def _langfuse_span(record: Any) -> Span | None:
-    """An observation or a trace as a span; None if the record is neither."""
+    """Returns an observation or a trace as a span; None if the record is neither."""
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
         return None
     kind = as_text(record.get("type"))
@@ -142,7 +142,7 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _mlflow_span(record: Any) -> Span | None:
-    """A span of a trace that `spans_of` gave; None for other records."""
+    """Returns a span of a trace that `spans_of` gave; None for other records."""
     if not isinstance(record, dict) or "mlflow.trace" not in record:
         return None
     info = object_in(record["mlflow.trace"])
@@ -169,7 +169,7 @@ def _mlflow_span(record: Any) -> Span | None:
 
 
 def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
-    """The spans of a trace; each is told the trace and the session, which it does not name itself."""
+    """Returns the spans of a trace; each is told the trace and the session, which it does not name itself."""
     data = object_in(object_in(record).get("data"))
     info = object_in(object_in(record).get("info"))
     flat = object_in(record)
@@ -198,7 +198,7 @@ _MODEL_CALLS = (
 
 
 def _weave_span(call: Any) -> Span | None:
-    """A call as a span; None if the record is none."""
+    """Returns a call as a span; None if the record is none."""
     if not isinstance(call, dict) or not isinstance(call.get("op_name"), str):
         return None
     if "trace_id" not in call or "inputs" not in call:
@@ -224,7 +224,7 @@ def _weave_span(call: Any) -> Span | None:
 
 
 def _helicone_span(record: Any) -> Span | None:
-    """A request of Helicone as a span; None if the record is none."""
+    """Returns a request of Helicone as a span; None if the record is none."""
     flat = isinstance(record, dict) and "request_body" in record and "response_body" in record
     if not flat and not (
         isinstance(record, dict) and {"request", "response", "provider"} <= record.keys()
@@ -255,22 +255,6 @@ def _helicone_span(record: Any) -> Span | None:
         answered,
         facts_of(start, model, None),
     )
-
-
-def _openpipe_span(record: Any) -> Span | None:
-    """A request of OpenPipe as a span; None if the record is none."""
-    if not isinstance(record, dict):
-        return None
-    given = json_within(first(record, "reqPayload", "req_payload"))
-    if not isinstance(given, dict):
-        return None
-    key = as_text(first(record, "id")) or as_text(object_in(record.get("respPayload")).get("id"))
-    start = time_text(first(record, "requestedAt", "requested_at", "startTime"))
-    said = object_in(first(record, "metadata", "tags"))
-    session = as_text(first(said, *SESSION_KEYS))
-    answered = first(record, "respPayload", "resp_payload")
-    facts = facts_of(start, given.get("model"), None)
-    return Span(key or start, key, "", session, "model", "", start, given, answered, facts)
 
 
 _LOOKED_AT = 5
@@ -328,7 +312,6 @@ TRACES: tuple[Reader, ...] = (
     _reader("mlflow", "traces of MLflow", "made/mlflow_trace.json", _mlflow_span, _mlflow_spans),
     _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
     _reader("helicone", "requests of Helicone", "", _helicone_span),
-    _reader("openpipe", "requests of OpenPipe", "", _openpipe_span),
     _reader(
         "opentelemetry",
         "spans of OpenTelemetry (GenAI, OpenInference, OpenLLMetry)",

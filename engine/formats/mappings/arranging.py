@@ -10,7 +10,7 @@ from typing import Any
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.times import in_order
-from engine.formats.opening.framing import Envelope, Frame
+from engine.formats.opening.framing import Envelope, Frame, joined_frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
 
 BRANCH = "branch"
@@ -110,7 +110,7 @@ def _turns(marks: str, text: str) -> list[Any]:
 
 
 def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
-    """The value with another entry where the trail leads."""
+    """Returns the value with another entry where the trail leads."""
     if not trail:
         return entry
     copy = decoded(value) if isinstance(value, str) else value.copy()
@@ -149,11 +149,11 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     for key, members in groups.items():
         if group.order is not None:
             members = in_order(members, [group.order.first(one.value) for one in members])
-        raw = b"\n".join(frame.raw for frame in members)
         value: dict[str, Any] = {"id": key} if key else {}
         value[RECORDS] = [frame.value for frame in members]
         number = members[0].number if key else None
-        yield Frame(number, raw, value, outer=members[0].outer, name=key or None)
+        whole = joined_frame(members, value, number=number, name=key or None)
+        yield whole._replace(outer=members[0].outer)
 
 
 def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
@@ -188,7 +188,7 @@ def _without_children(tree: Tree, node: Any) -> Any:
 
 
 def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
-    """All ways from a root to a leaf, in nodes that hold their children; the preferred one first."""
+    """Returns all ways from a root to a leaf, in nodes that hold their children; the preferred one first."""
     assert tree.children is not None
     paths: list[list[Any]] = []
     open_ends = [[node] for node in _by_preference(tree, roots)[::-1]]
@@ -202,7 +202,7 @@ def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
 
 
 def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
-    """All ways from a root to a leaf, in nodes that name their parents; that to the current leaf first."""
+    """Returns all ways from a root to a leaf, in nodes that name their parents; that to the current leaf first."""
     assert tree.id is not None
     assert tree.parent is not None
     by_id: dict[str, Any] = {}

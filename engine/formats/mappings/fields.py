@@ -46,10 +46,6 @@ _GROUP_NAMES = re.compile(
 _ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
-_LIKE_ID = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.:/-]{3,64}\Z")
-_FEWEST_UNNAMED = 3
-"""Records from which on values that differ tell an id without its name."""
-
 _OTHER_IDS = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
     r"|account|org|project",
@@ -106,12 +102,13 @@ class Field:
 
 
 def quoted(key: str) -> str:
-    """A key as a path has it."""
+    """Returns a key as a path has it."""
     return key if _PLAIN_KEY.match(key) else f'"{key}"'
 
 
 def are_parts(value: Any) -> bool:
-    """Whether a value is the content of one message in parts (text, tool call, image, ...), as chat APIs have it."""
+    """Returns whether a value is the content of one message in parts (text, tool call, image, ...), as chat APIs have
+    it."""
     if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
         return False
     if any(not {"role", "from", "speaker", "author", "sender"}.isdisjoint(one) for one in value):
@@ -126,7 +123,7 @@ def are_parts(value: Any) -> bool:
 
 
 def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
-    """The fields of items that hold texts, numbers or truth values, those with most text first."""
+    """Returns the fields of items that hold texts, numbers or truth values, those with most text first."""
     values: dict[str, list[str]] = {}
     holders: Counter[str] = Counter()
     for item in items[:MOST_VALUES]:
@@ -157,13 +154,14 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def text_field(fields: Sequence[Field]) -> Field | None:
-    """The field that most likely is the text of a message; None if no field has texts."""
+    """Returns the field that most likely is the text of a message; None if no field has texts."""
     best = max(fields, key=text_weight, default=None)
     return best if best is not None and text_weight(best) > 0 else None
 
 
 def text_weight(field: Field) -> float:
-    """How much a field looks like the texts of messages: about the number of characters that were written for it."""
+    """Returns how much a field looks like the texts of messages: about the number of characters that were written for
+    it."""
     values = field.values
     if not field.characters or all(map(_NUMBER.match, values)):
         return 0.0
@@ -186,13 +184,13 @@ def text_weight(field: Field) -> float:
 
 
 def role_field(fields: Sequence[Field]) -> Field | None:
-    """The field that most likely says who speaks; None if none has few short values."""
+    """Returns the field that most likely says who speaks; None if none has few short values."""
     best = max(fields, key=role_weight, default=None)
     return best if best is not None and role_weight(best) > 0.5 else None
 
 
 def role_weight(field: Field) -> float:
-    """How much a field looks like the role of messages; more than 0.5 is likely."""
+    """Returns how much a field looks like the role of messages; more than 0.5 is likely."""
     different = set(field.values)
     named = _ROLE_NAMES.search(field.path) is not None
     known = sum(role_meant(one) is not None for one in different) / len(different)
@@ -214,7 +212,7 @@ def role_weight(field: Field) -> float:
 
 
 def speaker_field(fields: Sequence[Field]) -> Field | None:
-    """A field with the names of many speakers, each of whom speaks again; None if there is none."""
+    """Returns a field with the names of many speakers, each of whom speaks again; None if there is none."""
     for field in fields:
         different = len(set(field.values))
         again = _MOST_ROLES < different < 0.6 * len(field.values)
@@ -226,13 +224,14 @@ def speaker_field(fields: Sequence[Field]) -> Field | None:
 
 
 def _words_of(path: str) -> list[str]:
-    """The words of the last key of a path, in small letters."""
+    """Returns the words of the last key of a path, in small letters."""
     key = path.rpartition(".")[2].strip('"')
     return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", key).lower())
 
 
 def is_time(field: Field) -> bool:
-    """Whether all values are times: dates with a time of day, or numbers since 1970 in seconds or parts of them."""
+    """Returns whether all values are times: dates with a time of day, or numbers since 1970 in seconds or parts of
+    them."""
     for value in field.values:
         if _NUMBER.match(value):
             if as_time(float(value)) is None:
@@ -243,18 +242,18 @@ def is_time(field: Field) -> bool:
 
 
 def _is_dated(field: Field) -> bool:
-    """Whether all values are a date with a time of day and no more."""
+    """Returns whether all values are a date with a time of day and no more."""
     return all(len(one) <= _MOST_TIMES_LONG and _DATED.match(one) for one in field.values)
 
 
 def _is_named_as_time(path: str) -> bool:
-    """Whether the last key of a path, or the one before, is called a time."""
+    """Returns whether the last key of a path, or the one before, is called a time."""
     outer, _, _ = path.rpartition(".")
     return not {*_words_of(path), *_words_of(outer)}.isdisjoint(_TIME_WORDS)
 
 
 def time_field(fields: Sequence[Field]) -> Field | None:
-    """The field that most likely is the time of a message; None if none looks like times."""
+    """Returns the field that most likely is the time of a message; None if none looks like times."""
     likely = [
         field
         for field in fields
@@ -272,7 +271,7 @@ def time_field(fields: Sequence[Field]) -> Field | None:
 
 
 def order_field(fields: Sequence[Field]) -> Field | None:
-    """The field that most likely is the number of a message within its conversation; None if there is none."""
+    """Returns the field that most likely is the number of a message within its conversation; None if there is none."""
     for field in sorted(fields, key=lambda field: (field.path.count("."), len(field.path))):
         named = _ORDER_NAMES.search(field.path) and "[]" not in field.path
         counts = all(map(str.isdigit, field.values)) and len(set(field.values)) > 1
@@ -282,8 +281,8 @@ def order_field(fields: Sequence[Field]) -> Field | None:
 
 
 def group_field(fields: Sequence[Field], role: Field) -> Field | None:
-    """The field by which rows belong to a conversation: its values repeat, and with each several speak; None if none
-    does."""
+    """Returns the field by which rows belong to a conversation: its values repeat, and with each several speak; None if
+    none does."""
 
     def weight(field: Field) -> float:
         values = field.values
@@ -307,8 +306,8 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
 
 
 def id_field(records: Sequence[Any]) -> str | None:
-    """Path of a field whose values differ in all records and whose name is that of an id, or else whose values look
-    like ids; None if there is none."""
+    """Returns the path of a field whose values differ in all records and whose name is that of an id; None if there is
+    none."""
 
     def order(field: Field) -> tuple[bool, int, int]:
         return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
@@ -320,22 +319,12 @@ def id_field(records: Sequence[Any]) -> str | None:
         and "[" not in field.path
         and not _OTHER_IDS.search(field.path)
     ]
-    named = next((field.path for field in likely if _ID_NAMES.search(field.path)), None)
-    if named is not None or len(records) < _FEWEST_UNNAMED:
-        return named
-    return next(
-        (
-            field.path
-            for field in likely
-            if "." not in field.path and all(map(_LIKE_ID.match, field.values))
-        ),
-        None,
-    )
+    return next((field.path for field in likely if _ID_NAMES.search(field.path)), None)
 
 
 def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
-    """Paths of the id of a message and of that of the message before it, if messages name that and it is not always the
-    one before in the list; else None."""
+    """Returns the paths of the id of a message and of that of the message before it, if messages name that and it is
+    not always the one before in the list; else None."""
     ids = [
         field
         for field in fields
@@ -357,8 +346,8 @@ def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
 
 
 def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
-    """Paths of what may be tool calls of messages: objects, or lists of them, with a name and arguments; the most
-    frequent first.
+    """Returns the paths of what may be tool calls of messages: objects, or lists of them, with a name and arguments;
+    the most frequent first.
 
     Args:
         text: Path of the text of the messages, the parts of which are read as calls anyway.
@@ -377,7 +366,7 @@ def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
 
 
 def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects within a message, with their paths."""
+    """Yields the objects within a message, with their paths."""
     if isinstance(value, dict) and depth <= 2:
         if path:
             yield path, value
@@ -390,7 +379,8 @@ def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str,
 
 
 def call_keys(call: Any) -> dict[str, str] | None:
-    """Where a tool call has its name, arguments and id; {} if it is as chat APIs have it, None if it is no call."""
+    """Returns where a tool call has its name, arguments and id; {} if it is as chat APIs have it, None if it is no
+    call."""
     if not isinstance(call, dict):
         return None
     inner = call.get("function")
@@ -409,18 +399,18 @@ def call_keys(call: Any) -> dict[str, str] | None:
 
 
 def reasoning_field(fields: Sequence[Field]) -> Field | None:
-    """The field with what the assistant thought and did not say; None if there is none."""
+    """Returns the field with what the assistant thought and did not say; None if there is none."""
     return next((one for one in fields if _REASONING_NAMES.search(one.path) and one.words), None)
 
 
 def answered_call(fields: Sequence[Field]) -> Field | None:
-    """The field with the id of the tool call that a message answers; None if there is none."""
+    """Returns the field with the id of the tool call that a message answers; None if there is none."""
     likely = (one for one in fields if _ANSWERED_CALL.search(one.path) and "[]" not in one.path)
     return next((one for one in likely if one.present < 1), None)
 
 
 def question_and_answer(fields: Sequence[Field]) -> tuple[Field, Field] | None:
-    """The fields of a question and of its answer in the same item; None if there are none."""
+    """Returns the fields of a question and of its answer in the same item; None if there are none."""
     texts = [one for one in fields if one.words > 0.1 and one.present > 0.5 and text_weight(one)]
     answered = [
         one for one in texts if _ANSWERED.search(one.path) and not re.match("user|human", one.path)
@@ -432,7 +422,7 @@ def question_and_answer(fields: Sequence[Field]) -> tuple[Field, Field] | None:
 
 
 def roles_of(role: Field) -> dict[str, str]:
-    """What the values of a role field most likely stand for, as the table `[roles]` of a mapping file."""
+    """Returns what the values of a role field most likely stand for, as the table `[roles]` of a mapping file."""
     counts = Counter(role.values)
     if len(counts) > _MOST_ROLES:
         return {"first": "user", "*": "assistant"}
@@ -454,7 +444,7 @@ def roles_of(role: Field) -> dict[str, str]:
 
 
 def _role_by_value(value: str, path: str) -> str | None:
-    """The role that a value of a field stands for; None if that is not clear."""
+    """Returns the role that a value of a field stands for; None if that is not clear."""
     if value in ("true", "false"):
         about_user = re.search(r"user|customer|human|inbound|incoming", path, re.I) is not None
         return "user" if about_user == (value == "true") else "assistant"

@@ -44,20 +44,6 @@ class Guess:
     where: str
     text: Field
 
-    @property
-    def name(self) -> str:
-        """Where the messages are, and of what kind they are if that is not a list or a row for each; no two guesses for
-        the same records have the same."""
-        first = self.table["messages"][0]
-        if "children" in self.table.get("tree", {}):
-            return f"{self.where} and replies"
-        if "turns" in first or len(self.table["messages"]) > 1:
-            return f"{self.where} with answers"
-        if "transcript" in self.table:
-            return f"{self.where} as turns"
-        alone = self.where == "." and "group" not in self.table
-        return ". alone" if alone else self.where
-
 
 def guesses(values: Sequence[Any]) -> list[Guess]:
     """Returns what may be mappings of the records, the best first; [] if nothing in them looks like messages.
@@ -65,13 +51,13 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
     Args:
         values: Some records, in the order of the file.
     """
-    found = [*_in_lists(values), *_in_replies(values), *_in_rows(values), *_in_texts(values)]
+    found = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
     found.sort(key=lambda entry: -entry[0] * _likely(entry[1].where))
     return [guessed for score, guessed in found if score > 0]
 
 
 def _likely(where: str) -> float:
-    """How likely messages are where a path leads, by its length and its last name."""
+    """Returns how likely messages are where a path leads, by its length and its last name."""
     name = where.rpartition(".")[2].rstrip("[]{}")
     return 0.8 ** len(re.findall(r"\.|\[|\{", where)) * (2.0 if _LIST_NAMES.match(name) else 1.0)
 
@@ -117,7 +103,8 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
 def _message(
     items: Sequence[Any], fields: Sequence[Field]
 ) -> tuple[float, dict[str, Any], Field, dict[str, Any]] | None:
-    """Where items have role, text and more: the score, the keys of `[[messages]]`, the text, and a table `roles`."""
+    """Returns where items have role, text and more: the score, the keys of `[[messages]]`, the text, and a table
+    `roles`."""
     text = of.text_field(fields)
     if text is None:
         return None
@@ -138,7 +125,7 @@ def _message(
 
 
 def _is_pair(item: Any) -> bool:
-    """Whether an element of a list is itself a list of a speaker and a text."""
+    """Returns whether an element of a list is itself a list of a speaker and a text."""
     return (
         isinstance(item, list)
         and 2 <= len(item) <= 4
@@ -157,7 +144,7 @@ def _turns(asked: Field, answered: Field) -> list[dict[str, str]]:
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
-    """The elements of all lists within records, and the values of objects of like objects, by their paths."""
+    """Returns the elements of all lists within records, and the values of objects of like objects, by their paths."""
     lists: dict[str, list[Any]] = {}
     for value in values:
         _collect(value, "", 0, lists)
@@ -168,16 +155,6 @@ def divided(where: str) -> tuple[str, str]:
     """Divides the path of messages into that of the conversations, if there are several in a record, and the rest."""
     cut = max(where[:-2].rfind("[]"), where[:-2].rfind("{}")) + 2
     return (where[:cut], where[cut:].removeprefix(".") or ".") if cut > 1 else ("", where)
-
-
-def _repeated(path: str) -> tuple[str, str]:
-    """Divides the path of what lies in lists in lists of the same key into what is before, and a list: `a.b[].b[]` into
-    `a` and `b[]`. Both are empty if it is no such path."""
-    rest, dot, last = path.rpartition(".")
-    if not dot or not last.endswith("[]") or not f".{rest}".endswith(f".{last}"):
-        return "", ""
-    before = rest.removesuffix(last).removesuffix(".")
-    return ("", "") if f".{before}".endswith(f".{last}") else (before, last)
 
 
 def _collect(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> None:
@@ -218,54 +195,9 @@ def _records_at(values: Sequence[Any], split: str) -> list[Any]:
 
 
 def _outside(record: Any, each: str) -> Any:
-    """A record without the list of its messages."""
+    """Returns a record without the list of its messages."""
     key = each.split(".")[0].split("[")[0].split("{")[0].strip('"')
     return {k: v for k, v in record.items() if k != key} if isinstance(record, dict) else None
-
-
-def _in_replies(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
-    """Guesses for messages that hold the messages that answer them."""
-    seen: set[tuple[str, str]] = set()
-    for path in _lists_in(values):
-        outer, children = _repeated(path)
-        base = outer or "."
-        if not children or (base, children) in seen:
-            continue
-        seen.add((base, children))
-        at = read_path(base)
-        roots = [found.value for value in values for found in at.find(value)]
-        nodes = below(roots, children)
-        if len(nodes) <= len(roots):
-            continue
-        bare = [_outside(node, children) for node in nodes]
-        found = _message(bare, of.fields_of(bare))
-        if found is None:
-            continue
-        score, message, text, roles = found
-        split, each = divided(base)
-        table: dict[str, Any] = {"split": split} if split else {}
-        tree = {"nodes": each, "children": children}
-        if any(isinstance(node, dict) and "rank" in node for node in nodes):
-            tree["rank"] = "rank"
-        table |= {"tree": tree, **roles, "messages": [{"each": "branch[]", **message}]}
-        if base != "." and (record_id := of.id_field(_records_at(values, split))):
-            table["id"] = record_id
-        yield 1.2 * score, Guess(table, base, text)
-
-
-def below(roots: Sequence[Any], children: str) -> list[Any]:
-    """The nodes of trees in which a node holds those below it, at most as many as are looked at.
-
-    Args:
-        children: Path of the nodes below a node.
-    """
-    path = read_path(children)
-    nodes = list(roots)
-    for node in nodes:
-        if len(nodes) > MOST_VALUES:
-            break
-        nodes += [found.value for found in path.find(node)]
-    return nodes
 
 
 def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
@@ -294,12 +226,6 @@ def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
         if record_id := of.id_field(rows):
             table["id"] = record_id
         yield 0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", pair[1])
-    alone = of.text_field(fields)
-    if alone is not None and alone.words > 0.3:  # one request, never answered
-        table = {"messages": [{"role": "=user", "text": alone.path}]}
-        if record_id := of.id_field(rows):
-            table["id"] = record_id
-        yield 1e-3 * of.text_weight(alone), Guess(table, ".", alone)
 
 
 def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
@@ -331,8 +257,8 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
 
 
 def _speakers_in(text: str) -> list[str]:
-    """The words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line begins
-    so, all."""
+    """Returns the words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line
+    begins so, all."""
     marks = _MARK.findall(text)
     known = [mark for mark in marks if role_meant(mark) is not None]
     lines = sum(bool(line.strip()) for line in text.splitlines())

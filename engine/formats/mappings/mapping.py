@@ -319,7 +319,7 @@ def _in_words(error: str) -> str:
 
 
 def as_toml(table: dict[str, Any]) -> str:
-    """A mapping file's content as TOML: plain keys first, then tables, then lists of tables."""
+    """Returns a mapping file's content as TOML: plain keys first, then tables, then lists of tables."""
     plain: list[str] = []
     tables: list[str] = []
     for key, value in table.items():
@@ -336,7 +336,7 @@ def as_toml(table: dict[str, Any]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML: a text, a truth value, a list, or a table within a line."""
+    """Returns a value as TOML: a text, a truth value, a list, or a table within a line."""
     if isinstance(value, dict):
         return (
             "{ "

@@ -326,14 +326,15 @@ class _Reading:
         return made
 
     def _known_role(self, word: str) -> Destination | None:
-        """The role of a word that the word alone says; where speakers may be anybody, also `customer` or `agent`."""
+        """Returns the role of a word that the word alone says; where speakers may be anybody, also `customer` or
+        `agent`."""
         if (role := self._mapped_role(word)) is not None:
             return role
         of_people = FIRST_SPEAKER in self._mapping.roles
         return role_of_speaker(word) if of_people else role_named(word)
 
     def _mapped_role(self, word: str) -> Destination | None:
-        """The role that the mapping gives a word."""
+        """Returns the role that the mapping gives a word."""
         roles = self._mapping.roles
         return roles.get(word) or roles.get(word.lower())
 
@@ -401,7 +402,7 @@ def _opened(item: Any) -> Any:
 
 
 def _words(texts: Iterable[Any]) -> Iterator[str]:
-    """The words of texts, of lists of texts, and of objects with a text."""
+    """Yields the words of texts, of lists of texts, and of objects with a text."""
     for text in texts:
         if isinstance(text, list):
             yield from _words(text)
@@ -410,7 +411,7 @@ def _words(texts: Iterable[Any]) -> Iterator[str]:
 
 
 def _content(texts: list[Any]) -> str | list[Any]:
-    """Texts as the content of a message: one text, or a list of parts."""
+    """Returns texts as the content of a message: one text, or a list of parts."""
     if len(texts) == 1 and isinstance(texts[0], str):
         return texts[0]
     parts: list[Any] = []

@@ -23,13 +23,13 @@ from engine.formats.paths import json_within
 
 
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
-    """The messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each other
-    are one message."""
+    """Returns the messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each
+    other are one message."""
     found: list[ChatMessage] = []
     others: list[dict[str, Any]] = []
 
     def writing(part: str) -> ChatMessage:
-        """The message of the assistant to which a part of it belongs."""
+        """Returns the message of the assistant to which a part of it belongs."""
         last = found[-1] if found else {}
         ends = ("tool_calls",) if part == "tool_calls" else ("tool_calls", "content")
         begun = last.get("role") == "assistant" and "reasoning_content" in last
@@ -100,7 +100,7 @@ _OTHER_ITEMS = frozenset(
 
 
 def is_response_item(value: Any) -> bool:
-    """Whether a value is an item of the Responses API that is no message with role and content."""
+    """Returns whether a value is an item of the Responses API that is no message with role and content."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     kind = value["type"]
@@ -136,7 +136,7 @@ _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "u
 
 
 def messages_given(value: Any) -> list[ChatMessage]:
-    """The messages of the input of a call; [] if it holds none but, at most, a text."""
+    """Returns the messages of the input of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
         return _of_list(value)
@@ -167,7 +167,7 @@ def messages_given(value: Any) -> list[ChatMessage]:
 
 
 def messages_answered(value: Any) -> list[ChatMessage]:
-    """The messages of the answer of a call; [] if it holds none but, at most, a text."""
+    """Returns the messages of the answer of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
         return _of_stream(value) or _of_list(value)
@@ -205,7 +205,7 @@ def messages_answered(value: Any) -> list[ChatMessage]:
 
 
 def _vercel_call(call: Any) -> Any:
-    """A tool call of the Vercel AI SDK in the form of a chat API; another as it is."""
+    """Returns a tool call of the Vercel AI SDK in the form of a chat API; another as it is."""
     if not isinstance(call, dict) or "toolName" not in call:
         return call
     arguments = _first(call, ("args", "input"))
@@ -213,12 +213,12 @@ def _vercel_call(call: Any) -> Any:
 
 
 def text_given(value: Any) -> str | None:
-    """The text of an input that has no messages; None if there is none, or several."""
+    """Returns the text of an input that has no messages; None if there is none, or several."""
     return _only_text(json_within(value), _INPUTS)
 
 
 def text_answered(value: Any) -> str | None:
-    """The text of an answer that has no messages; None if there is none, or several."""
+    """Returns the text of an answer that has no messages; None if there is none, or several."""
     return _only_text(json_within(value), (*_OUTPUTS, "text", "content", "raw"))
 
 
@@ -270,7 +270,8 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
 
 
 def _of_stream(events: list[Any]) -> list[ChatMessage]:
-    """The answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such events."""
+    """Returns the answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such
+    events."""
     blocks: dict[str, dict[str, Any]] = {}
     for event in events:
         if not isinstance(event, dict):
@@ -318,7 +319,7 @@ def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
 
 
 def _of_text(text: str) -> list[ChatMessage]:
-    """The messages of a text in which each begins with its speaker; [] if the text does not begin so."""
+    """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so."""
     starts = list(_SPOKEN.finditer(text))
     if not starts or starts[0].start():
         return []
@@ -332,7 +333,7 @@ def _of_text(text: str) -> list[ChatMessage]:
 
 
 def _instructions(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
-    """The system message that a request has beside its messages."""
+    """Returns the system message that a request has beside its messages."""
     if messages and messages[0].get("role") in ("system", "developer"):
         return []
     config = request.get("config")

@@ -27,7 +27,7 @@ _LANGCHAIN_ROLES: dict[str, str] = {
 
 
 def as_message(value: Any) -> ChatMessage | None:
-    """A value as a message of a chat API, if it is a message of any known form; else None."""
+    """Returns a value as a message of a chat API, if it is a message of any known form; else None."""
     if not isinstance(value, dict):
         return None
     if (found := langchain_message(value)) is not None:
@@ -60,7 +60,7 @@ def as_message(value: Any) -> ChatMessage | None:
 
 
 def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
-    """A message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if it is none."""
+    """Returns a message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if it is none."""
     kind = value.get("type")
     body: Any = value
     if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:
@@ -103,7 +103,7 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
 
 
 def message_of_pair(value: Any) -> ChatMessage | None:
-    """A message that is a role and a text, as LangChain takes it."""
+    """Returns a message that is a role and a text, as LangChain takes it."""
     if not isinstance(value, list) or len(value) != 2 or not all(isinstance(x, str) for x in value):
         return None
     role = _LANGCHAIN_ROLES.get(value[0].lower(), value[0].lower())
@@ -111,7 +111,7 @@ def message_of_pair(value: Any) -> ChatMessage | None:
 
 
 def _block(block: Any) -> Any:
-    """A block of LlamaIndex as a part."""
+    """Returns a block of LlamaIndex as a part."""
     if not isinstance(block, dict) or "block_type" not in block:
         return block
     return {**block, "type": block["block_type"]}

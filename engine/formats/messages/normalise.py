@@ -34,7 +34,7 @@ _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refu
 
 
 def looks_like_message(value: Any) -> bool:
-    """Whether a JSON value has the keys of one message."""
+    """Returns whether a JSON value has the keys of one message."""
     if not isinstance(value, dict):
         return False
     if isinstance(value.get("role"), str):
@@ -43,7 +43,7 @@ def looks_like_message(value: Any) -> bool:
 
 
 def looks_like_messages(value: Any) -> bool:
-    """Whether a JSON value is a list that begins with a message."""
+    """Returns whether a JSON value is a list that begins with a message."""
     return isinstance(value, list) and bool(value) and looks_like_message(value[0])
 
 
@@ -145,7 +145,7 @@ def messages_of(
 
 
 def _instead(item: Mapping[str, Any]) -> str | None:
-    """What a message without content says: a refusal, or what was spoken (OpenAI); None for neither."""
+    """Returns what a message without content says: a refusal, or what was spoken (OpenAI); None for neither."""
     audio = item.get("audio")
     spoken = audio.get("transcript") if isinstance(audio, dict) else None
     found = item.get("refusal") or spoken
@@ -161,7 +161,7 @@ def _bad_role(spoken_by: Any, number: int) -> str:
 
 
 def _listed_calls(item: Mapping[str, Any], number: int) -> list[ToolCall]:
-    """The calls that a message has beside its content."""
+    """Returns the calls that a message has beside its content."""
     listed = item.get("tool_calls")
     if listed is not None and not isinstance(listed, list):
         raise BadRecord(f"message {number} has tool_calls that are {kind_of(listed)}")

@@ -167,7 +167,7 @@ class MessageParts:
 
 
 def part_kind(part: Mapping[str, Any]) -> PartKind:
-    """What a part is."""
+    """Returns what a part is."""
     kind = part.get("type")
     if kind is not None and not isinstance(kind, str):
         return "unknown"
@@ -191,7 +191,7 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
 
 
 def answer_text(answer: Any) -> str:
-    """The answer of a tool as text: the text of its parts, a line each; JSON for anything else."""
+    """Returns the answer of a tool as text: the text of its parts, a line each; JSON for anything else."""
     if isinstance(answer, list):
         return "\n".join(map(_answer_part, answer))
     if isinstance(answer, dict) and answer.get("type") in (
@@ -235,7 +235,8 @@ def calls_in_text(text: str) -> list[ToolCall]:
 
 
 def media_reference(part: Mapping[str, Any]) -> str:
-    """What stands for an image, a sound or a file: `[image: image/png, 12,345 bytes]`, or its address or name."""
+    """Returns what stands for an image, a sound or a file: `[image: image/png, 12,345 bytes]`, or its address or
+    name."""
     kind = str(part.get("type"))
     what = _MEDIA.get(kind) or next((_MEDIA[key] for key in part if key in _MEDIA), "file")
     facts: list[str] = []
@@ -285,8 +286,8 @@ def _text(part: Mapping[str, Any]) -> str | None:
 
 
 def reasoning_text(value: Any) -> str:
-    """What a model thought, as text: a text, an object with one, or a list of these; JSON for anything else; empty for
-    nothing."""
+    """Returns what a model thought, as text: a text, an object with one, or a list of these; JSON for anything else;
+    empty for nothing."""
     if value is None or value == [] or value == {} or isinstance(value, bool):
         return ""
     if isinstance(value, list):
@@ -307,7 +308,7 @@ def _reasoning(part: Mapping[str, Any]) -> str:
 
 
 def _file_text(part: Mapping[str, Any]) -> list[str]:
-    """The text of a file that is in the part itself."""
+    """Returns the text of a file that is in the part itself."""
     source = part.get("source")
     inline = isinstance(source, dict) and source.get("type") == "text"
     text = source.get("data") if inline and isinstance(source, dict) else part.get("content")
@@ -317,7 +318,7 @@ def _file_text(part: Mapping[str, Any]) -> list[str]:
 
 
 def _failure(part: Mapping[str, Any]) -> dict[str, Any]:
-    """What a part says of the failure of a tool; empty where it does not say that it failed."""
+    """Returns what a part says of the failure of a tool; empty where it does not say that it failed."""
     return {
         key: part[key]
         for key, told in (

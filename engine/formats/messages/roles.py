@@ -69,12 +69,12 @@ _MANY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def role_named(word: str) -> Role | None:
-    """The role that a word of a chat API stands for, in any case of letters; None if it is no known word."""
+    """Returns the role that a word of a chat API stands for, in any case of letters; None if it is no known word."""
     return CHAT_ROLES.get(word) or CHAT_ROLES.get(word.lower())
 
 
 def role_of_speaker(word: str) -> Role | None:
-    """The role that a word for a speaker stands for, in any case of letters; None if it is no known word."""
+    """Returns the role that a word for a speaker stands for, in any case of letters; None if it is no known word."""
     if (role := CHAT_ROLES.get(word)) is not None:
         return role
     bare = word.strip().lower()
@@ -82,8 +82,8 @@ def role_of_speaker(word: str) -> Role | None:
 
 
 def role_meant(text: str) -> Role | None:
-    """The role that a label with a known word in it stands for, as `support agent 2` or `userMessage`; None if none is
-    known. Of two words the last decides."""
+    """Returns the role that a label with a known word in it stands for, as `support agent 2` or `userMessage`; None if
+    none is known. Of two words the last decides."""
     if (role := role_of_speaker(text)) is not None:
         return role
     lower = text.lower()

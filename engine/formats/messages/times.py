@@ -21,8 +21,8 @@ _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
 
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
-    """Numbers in the order of the values, if all of them are numbers, or all are dates and times of ISO 8601; else
-    None. Numbers and times may be texts; a time without an offset is in UTC, unless only some have one."""
+    """Returns numbers in the order of the values, if all of them are numbers, or all are dates and times of ISO 8601;
+    else None. Numbers and times may be texts; a time without an offset is in UTC, unless only some have one."""
     if not values:
         return None
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
@@ -43,8 +43,8 @@ def order_keys(values: Sequence[Any]) -> list[float] | None:
 
 
 def in_order(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
-    """The items in the order of their values, if these can be compared; else as they are. Where values only fall, the
-    items are turned round, so that those of one value are too."""
+    """Returns the items in the order of their values, if these can be compared; else as they are. Where values only
+    fall, the items are turned round, so that those of one value are too."""
     keys = order_keys(values)
     if keys is None:
         return items
@@ -54,12 +54,12 @@ def in_order(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
 
 
 def newest_first(keys: Sequence[float]) -> bool:
-    """Whether the keys only fall, as some interfaces list the newest first."""
+    """Returns whether the keys only fall, as some interfaces list the newest first."""
     return len(keys) > 1 and keys[0] > keys[-1] and list(keys) == sorted(keys, reverse=True)
 
 
 def falls(values: Sequence[Any]) -> bool:
-    """Whether a value is earlier than the one before it, where the two can be compared."""
+    """Returns whether a value is earlier than the one before it, where the two can be compared."""
     if all(value is None for value in values):  # the usual case: no message has a time
         return False
     keys = order_keys(values)
@@ -87,8 +87,8 @@ _FIRST, _LAST = "1990", "2100"
 
 
 def dated(conversation: Conversation) -> tuple[Conversation, str]:
-    """The conversation with a time as `date_of` gives it, and the field of the metadata that it was taken from, as
-    `metadata.date`; an empty name where the format has the time itself, or nothing has it."""
+    """Returns the conversation with a time as `date_of` gives it, and the field of the metadata that it was taken from,
+    as `metadata.date`; an empty name where the format has the time itself, or nothing has it."""
     known = conversation.created_at
     if known is not None:
         return replace(conversation, created_at=date_of(known) or known), ""
@@ -100,8 +100,9 @@ def dated(conversation: Conversation) -> tuple[Conversation, str]:
 
 
 def date_of(value: Any) -> str | None:
-    """A date as ISO 8601: such a text unchanged, a text of RFC 2822, or a time since 1970 in seconds, milliseconds,
-    microseconds or nanoseconds; None if it is something else, such as a date whose day and month could be either."""
+    """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, or a time since 1970 in seconds,
+    milliseconds, microseconds or nanoseconds; None if it is something else, such as a date whose day and month could be
+    either."""
     if isinstance(value, dict):
         value = value.get("$date")  # as MongoDB exports times
     if isinstance(value, str):
@@ -127,7 +128,7 @@ def _is_date(text: str) -> bool:
 
 
 def _dates(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, str]]:
-    """(rank of the name, the less the surer; path; date) of the dates with a usual name."""
+    """Yields (rank of the name, the less the surer; path; date) of the dates with a usual name."""
     for key, value in fields.items():
         plain = re.sub(r"[^a-z]", "", key.lower())
         path = f"{inside}{key}"
@@ -160,8 +161,8 @@ def created_at(record: Mapping[str, Any]) -> str | None:
 
 
 def as_time(value: Any) -> str | None:
-    """A text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds since 1970
-    as ISO 8601 in UTC; None if the value is no time."""
+    """Returns a text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds
+    since 1970 as ISO 8601 in UTC; None if the value is no time."""
     if isinstance(value, dict):  # as MongoDB exports times
         value = value.get("$date")
     if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):

@@ -102,8 +102,8 @@ class Expansion:
         return Reading(self, part, size)
 
     def is_over(self, part: str, count: int, size: int) -> bool:
-        """Whether a part of so many bytes of the file, of which `count` were unpacked, is too much, by itself or with
-        the others. What is read again is not counted again, and the first `FORGIVEN` parts that are too much by
+        """Returns whether a part of so many bytes of the file, of which `count` were unpacked, is too much, by itself
+        or with the others. What is read again is not counted again, and the first `FORGIVEN` parts that are too much by
         themselves take nothing from the others."""
         before = self._parts.get(part, 0)
         is_over = count > self._most(size)
@@ -114,7 +114,7 @@ class Expansion:
         return is_over or self._all_are_over()
 
     def may_begin(self, part: str) -> bool:
-        """Whether a part may be read that was not read yet: not where the others were too much."""
+        """Returns whether a part may be read that was not read yet: not where the others were too much."""
         return part in self._parts or not self._all_are_over()
 
     def _all_are_over(self) -> bool:
@@ -159,5 +159,5 @@ class Reading:
 
 
 def unlimited() -> Reading:
-    """Counts a reading to which no limit applies, as of what this program wrote."""
+    """Returns a count without a limit, for what this program wrote."""
     return Expansion(None, Bounds(unpacked=sys.maxsize)).reading("", None)

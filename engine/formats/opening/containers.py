@@ -77,7 +77,7 @@ class Content:
     expansion: Expansion = field(default_factory=lambda: Expansion(None, Bounds()))
 
     def source(self) -> Source | None:
-        """Its bytes, decompressed and counted; None if it has none.
+        """Returns its bytes, decompressed and counted; None if it has none.
 
         Raises:
             OSError: It cannot be opened.
@@ -110,12 +110,12 @@ class _File:
     held: Any = None
 
     def share(self, packed: int) -> int:
-        """How many bytes of the person's file so many bytes of this one stand for."""
+        """Returns how many bytes of the person's file so many bytes of this one stand for."""
         return packed * self.size // max(1, os.path.getsize(self.path))
 
 
 def is_other(name: str) -> bool:
-    """Whether a file of a folder or an archive is no log by its name: hidden, an image, code and the like."""
+    """Returns whether a file of a folder or an archive is no log by its name: hidden, an image, code and the like."""
     base = name.replace(os.sep, "/").rpartition("/")[2]
     if base.startswith(".") and base != _AIDER:
         return True
@@ -181,7 +181,7 @@ def _rows(
     rows: Callable[[Reading], Iterator[Frame]],
     kind: Literal["log", "table"] = "log",
 ) -> Content:
-    """The content whose rows are read so, counted."""
+    """Returns the content whose rows are read so, counted."""
 
     def counted() -> Iterator[Frame]:
         return rows(file.expansion.reading(label, size))
@@ -242,7 +242,7 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
 
 
 def cannot_open(label: str, error: OSError) -> FormatError:
-    """The error for something that cannot be opened."""
+    """Returns the error for something that cannot be opened."""
     return FormatError(
         f"{label} cannot be opened: {error.strerror or error}.",
         "Check that you may read it, and that it is whole.",
@@ -386,7 +386,7 @@ def _member(
 
 
 def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
-    """The bytes of a member of a zip archive; compressed ones if `Source` can decompress them."""
+    """Returns the bytes of a member of a zip archive; compressed ones if `Source` can decompress them."""
     if entry.flag_bits & 1:
         raise OSError("it is encrypted")
     plain = copy.copy(entry)

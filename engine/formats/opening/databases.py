@@ -88,7 +88,7 @@ class Database:
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
 
     def columns(self, query: str) -> list[str]:
-        """The names of the columns of a query, as they are.
+        """Returns the names of the columns of a query, as they are.
 
         Raises:
             DatabaseDamaged: The query cannot be run.
@@ -133,7 +133,7 @@ class Database:
         return self._over is not None or self._expansion.bounds.is_cancelled()
 
     def _ended(self, error: Exception) -> BaseException:
-        """What to raise for an error of SQLite."""
+        """Returns what to raise for an error of SQLite."""
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_TOOBIG:
             return ValueTooLarge()
@@ -147,7 +147,7 @@ class Database:
 
 
 def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
-    """The names of the tables of an SQLite database that have rows, and of its views.
+    """Returns the names of the tables of an SQLite database that have rows, and of its views.
 
     Raises:
         FormatError: The database cannot be read.
@@ -196,14 +196,14 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
 
 
 def row_too_large(columns: int) -> str:
-    """Why a row of so many columns is not read."""
+    """Returns why a row of so many columns is not read."""
     most = most_of_value(columns)
     value = f", or has a value of more than {most >> 20} MiB" if most < MAX_RECORD else ""
     return f"{too_large()}{value}"
 
 
 def most_of_value(columns: int) -> int:
-    """Number of bytes that a value may have while SQLite computes so many of them together."""
+    """Returns the number of bytes that a value may have while SQLite computes so many of them together."""
     return min(MAX_RECORD, _ROW_MEMORY // max(1, columns))
 
 
@@ -250,7 +250,8 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
 
 
 def key_of(database: Database, table: str) -> str | None:
-    """The name of the number that SQLite gives each row of a table; None if it gives none, or columns hide it."""
+    """Returns the name of the number that SQLite gives each row of a table; None if it gives none, or columns hide
+    it."""
     query = "select sql from sqlite_master where type = 'table' and name = ?"
     text = next((sql for (sql,) in database.rows(query, (table,))), "")
     if not text or text.split(None, 2)[1].upper() == "VIRTUAL":
@@ -288,5 +289,5 @@ def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...
 
 
 def quoted(name: str) -> str:
-    """The name of a table or column in a query."""
+    """Returns the name of a table or column in a query."""
     return '"' + name.replace('"', '""') + '"'

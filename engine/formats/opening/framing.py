@@ -12,7 +12,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from engine.formats.json_values import MAX_DEPTH, BadRecord, nested_deeper, storable
@@ -36,7 +36,7 @@ _LONGEST_LITERAL = 12
 
 
 def reason_of(error: Exception, unit: str, start: int = 0) -> str:
-    """Why a value cannot be decoded, in words.
+    """Returns why a value cannot be decoded, in words.
 
     Args:
         unit: What the value is, such as `line`.
@@ -99,11 +99,11 @@ class JsonCursor:
         return True
 
     def unfinished(self, error: Exception) -> bool:
-        """Whether the value may be complete once more of the input is read."""
+        """Returns whether the value may be complete once more of the input is read."""
         return not self.ended and self.cut_off(error)
 
     def cut_off(self, error: Exception) -> bool:
-        """Whether it is the end of the text in memory at which the value goes wrong."""
+        """Returns whether it is the end of the text in memory at which the value goes wrong."""
         if not isinstance(error, json.JSONDecodeError):
             return False
         at_end = error.pos >= len(self.text) - _LONGEST_LITERAL
@@ -154,6 +154,13 @@ class Frame(NamedTuple):
     before: int = 0
 
 
+def joined_frame(
+    frames: Sequence[Frame], value: Any, *, number: int | None = None, name: str | None = None
+) -> Frame:
+    """Returns one frame of several, whose bytes are theirs, a line each."""
+    return Frame(number, b"\n".join(frame.raw for frame in frames), value, name=name)
+
+
 _PYTHON_OBJECT = re.compile(r"\s*(?:\[\s*)?\{\s*'")
 
 
@@ -180,7 +187,8 @@ def load(raw: bytes, unit: str) -> Any:
 
 
 def _python_value(text: str) -> Any:
-    """The value of a record that was written as Python shows an object, with single quotes; None if it was not."""
+    """Returns the value of a record that was written as Python shows an object, with single quotes; None if it was
+    not."""
     if not _PYTHON_OBJECT.match(text):
         return None
     try:
@@ -190,7 +198,7 @@ def _python_value(text: str) -> Any:
 
 
 def checked(raw: bytes, value: Any) -> Any:
-    """A value that was decoded from these bytes, without lone surrogates, which cannot be stored.
+    """Returns a value that was decoded from these bytes, without lone surrogates, which cannot be stored.
 
     Raises:
         BadRecord: It is nested too deep.
@@ -245,5 +253,5 @@ def _line(number: int, raw: bytes, size: int) -> Frame | None:
 
 
 def too_large() -> str:
-    """The reason of a record that is larger than `MAX_RECORD`."""
+    """Returns the reason of a record that is larger than `MAX_RECORD`."""
     return f"record is larger than {MAX_RECORD >> 20} MiB"

@@ -196,7 +196,7 @@ class Slices:
         self._late: dict[str, Any] = {}
 
     def needed(self) -> bool:
-        """Whether the source begins with a large object."""
+        """Returns whether the source begins with a large object."""
         cursor = self._cursor
         if not cursor.skip_blanks() or cursor.text[cursor.at] != "{":
             return False
@@ -293,14 +293,15 @@ class Slices:
         return key
 
     def _left(self) -> str:
-        """The next character that is neither blank nor a comma."""
+        """Returns the next character that is neither blank nor a comma."""
         cursor = self._cursor
         if not cursor.skip_blanks():
             raise BadRecord(cursor.error or "the file was cut off")
         return cursor.text[cursor.at]
 
     def _value(self, most: int) -> tuple[Any, int]:
-        """The value that begins here, and its size; if it is larger than `most`, its beginning is still the place."""
+        """Returns the value that begins here, and its size; if it is larger than `most`, its beginning is still the
+        place."""
         cursor = self._cursor
         while True:
             try:

@@ -31,7 +31,7 @@ _Rows = list[dict[str, Any]]
 
 
 def is_llm_log(tables: list[str]) -> bool:
-    """Whether tables of a database that have rows are those of such a log."""
+    """Returns whether tables of a database that have rows are those of such a log."""
     return set(tables) >= _THREADS or set(tables) >= _RESPONSES
 
 
@@ -105,7 +105,7 @@ class _Log:
             raise ValueTooLarge
 
     def threads(self) -> Iterator[dict[str, Any] | None]:
-        """The threads of the newer tables; None for one that is larger than a record may be."""
+        """Yields the threads of the newer tables; None for one that is larger than a record may be."""
         for thread in self._rows("threads"):
             try:
                 yield self._thread(thread)
@@ -159,7 +159,7 @@ class _Log:
         return {"mime_type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
 
     def conversations(self) -> Iterator[dict[str, Any] | None]:
-        """The conversations of the older tables; None for one that is larger than a record may be."""
+        """Yields the conversations of the older tables; None for one that is larger than a record may be."""
         if "responses" not in self._tables:
             return
         key = key_of(self._database, "responses") or "id"
@@ -192,7 +192,7 @@ class _Log:
         return {"thread": thread, "messages": messages, "turns": turns}
 
     def _exchange(self, response: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The answers of tools and the prompt that were sent, and what the model answered."""
+        """Yields the answers of tools and the prompt that were sent, and what the model answered."""
         key = response["id"]
         for result in self._rows("tool_results", "response_id = ? order by id", key):
             content = result.get("output") or result.get("exception") or ""

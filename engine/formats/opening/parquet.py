@@ -145,8 +145,8 @@ def _parquet() -> Any:
 
 
 def _indexable(path: str, metadata: Any) -> list[bool]:
-    """Whether Arrow gives the values of each column as indices of a dictionary if it is told to. It does not for all
-    types of a text, such as JSON."""
+    """Returns whether Arrow gives the values of each column as indices of a dictionary if it is told to. It does not
+    for all types of a text, such as JSON."""
     names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
     with _parquet().ParquetFile(path, metadata=metadata, read_dictionary=names) as file:
         found = [is_index for kind in file.schema_arrow.types for is_index in _are_indices(kind)]
@@ -167,7 +167,7 @@ def _are_indices(kind: Any) -> Iterator[bool]:
 
 
 def _too_large(columns: list[_Column], rows: int, count: Reading) -> str | None:
-    """Why a group of rows is not unpacked; None if it can be."""
+    """Returns why a group of rows is not unpacked; None if it can be."""
     free = count.bounds.unpacked
 
     pages = sum(column.page + column.dictionary for column in columns)
@@ -218,7 +218,7 @@ def _group_rows(
 
 
 def _sizes(batch: Any) -> list[int]:
-    """The size of each row in bytes, about as JSON."""
+    """Returns the size of each row in bytes, about as JSON."""
     from pyarrow import compute
 
     sizes = [_value_sizes(column) for column in batch.columns]
@@ -229,7 +229,7 @@ def _sizes(batch: Any) -> list[int]:
 
 
 def _value_sizes(values: Any) -> Any:
-    """The size of each value of an array, as an array."""
+    """Returns the size of each value of an array, as an array."""
     import pyarrow
     from pyarrow import compute, types
 
@@ -267,7 +267,7 @@ def _value_sizes(values: Any) -> Any:
 
 
 def _sums(values: Any, offsets: Any) -> Any:
-    """The sums of the sizes of values between offsets."""
+    """Returns the sums of the sizes of values between offsets."""
     import pyarrow
     from pyarrow import compute
 
@@ -358,7 +358,8 @@ def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: 
 
 
 def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: int) -> int:
-    """Number of bytes of the longest text in a dictionary; of all of it where that cannot be said quickly."""
+    """Returns the number of bytes of the longest text in a dictionary; of all of it where that cannot be said
+    quickly."""
     import pyarrow
 
     if size > FREELY_UNPACKED:
@@ -389,7 +390,8 @@ def _number(found: dict[int, Any], field: int) -> int:
 
 
 def _struct(file: BinaryIO, depth: int = 0) -> dict[int, Any]:
-    """The fields of a structure in Thrift's compact protocol: numbers, structures and lists; others are passed over."""
+    """Returns the fields of a structure in Thrift's compact protocol: numbers, structures and lists; others are passed
+    over."""
     if depth > _DEEPEST:
         raise _Damaged("a page's description is nested too deep")
     return {field: _value(file, kind, depth) for field, kind in _fields(file)}

@@ -28,7 +28,7 @@ MOST_FOR_XZ = 128 << 20
 
 
 def missing_library(what: str, library: str) -> FormatError:
-    """The error for data that need a library of the extra `formats`."""
+    """Returns the error for data that need a library of the extra `formats`."""
     return FormatError(
         f"Reading {what} needs the library {library}, which is not installed.",
         "Install it: pip install 'conversation-workbench[formats]'",
@@ -295,7 +295,8 @@ def _readable(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _utf16(first: bytes) -> str | None:
-    """The encoding of text that begins so, if it is UTF-16: by its byte order mark, or by the zero bytes in ASCII."""
+    """Returns the encoding of text that begins so, if it is UTF-16: by its byte order mark, or by the zero bytes in
+    ASCII."""
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if len(first) >= 4 and first[1] == first[3] == 0 and first[0] and first[2]:
@@ -320,7 +321,7 @@ _NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
 
 
 def _is_windows_1252(first: bytes) -> bool:
-    """Whether a beginning is text in the usual encoding of old Windows programs.
+    """Returns whether a beginning is text in the usual encoding of old Windows programs.
 
     Nothing in it may be UTF-8 outside ASCII. JSON is UTF-8 by its definition and may be damaged, so a few bytes in it
     prove nothing.

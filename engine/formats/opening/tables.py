@@ -29,7 +29,7 @@ _SAID = ("content", "text")
 
 
 def delimiter_of(head: bytes) -> str | None:
-    """The character that divides the cells of a table with a header; None if the text is no such table.
+    """Returns the character that divides the cells of a table with a header; None if the text is no such table.
 
     Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
     """
@@ -48,7 +48,7 @@ def delimiter_of(head: bytes) -> str | None:
 
 
 def _some_rows(text: str, delimiter: str) -> list[list[str]]:
-    """The first rows, as far as they are complete."""
+    """Returns the first rows, as far as they are complete."""
     found: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
@@ -108,7 +108,7 @@ def _csv_row(number: int, header: list[str], row: list[str]) -> Frame:
 
 
 def column_names(cells: list[str]) -> list[str]:
-    """The names of columns, each only once and none empty."""
+    """Returns the names of columns, each only once and none empty."""
     names: dict[str, None] = {}
     after: dict[str, int] = {}  # by name, the number from which on a free one is looked for
     for number, cell in enumerate(cells, 1):
@@ -176,7 +176,7 @@ class _TextLines:
         return line
 
     def _read(self) -> bytes:
-        """The next line with its end, empty at the end; of a longer one little more than a record may have."""
+        """Returns the next line with its end, empty at the end; of a longer one little more than a record may have."""
         pending = [self._rest]
         size = len(self._rest)
         self._quotes += self._rest.count(b'"')
@@ -195,7 +195,7 @@ class _TextLines:
 
 
 def _cell(column: str, text: str) -> Any:
-    """What a cell holds: the list or the object of its JSON, null if it is empty, else its text."""
+    """Returns what a cell holds: the list or the object of its JSON, null if it is empty, else its text."""
     if text[:1] not in ("{", "["):
         return text or None
     try:
@@ -208,14 +208,14 @@ def _cell(column: str, text: str) -> Any:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether a value is the content of a message in parts, each with its type."""
+    """Returns whether a value is the content of a message in parts, each with its type."""
     return isinstance(value, list) and all(
         isinstance(part, dict) and "type" in part for part in value
     )
 
 
 def row_frame(number: int, row: dict[str, Any]) -> Frame:
-    """The frame of a row with values of any kind."""
+    """Returns the frame of a row with values of any kind."""
     record = storable(
         {
             column: _cell(column, cell) if isinstance(cell, str) else _plain(cell)
@@ -229,7 +229,7 @@ def row_frame(number: int, row: dict[str, Any]) -> Frame:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: times as ISO 8601, bytes in base64, numbers that are none as null."""
+    """Returns a value as JSON has it: times as ISO 8601, bytes in base64, numbers that are none as null."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

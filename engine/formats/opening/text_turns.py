@@ -40,8 +40,8 @@ class _Speakers(NamedTuple):
     markdown: re.Pattern[str]
 
     def turns(self, pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-        """The beginnings of the turns; [] if nobody asks or nobody answers. The words are all written like the first,
-        since `model:` within a text of `User:` and `Model:` is no turn."""
+        """Returns the beginnings of the turns; [] if nobody asks or nobody answers. The words are all written like the
+        first, since `model:` within a text of `User:` and `Model:` is no turn."""
         found = list(pattern.finditer(text))
         found = [
             one for one in found if one["speaker"][0].isupper() == found[0]["speaker"][0].isupper()
@@ -120,13 +120,14 @@ class _Style(NamedTuple):
 
 
 def style_of(head: bytes) -> str | None:
-    """The name of the style in which the beginning of a text is written; None if it has no turns."""
+    """Returns the name of the style in which the beginning of a text is written; None if it has no turns."""
     style = _style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
     return style and style.name
 
 
 def turns_of(text: str) -> dict[str, Any] | None:
-    """The messages of a text, each with speaker and content, and the `preamble` before; None if it has no turns."""
+    """Returns the messages of a text, each with speaker and content, and the `preamble` before; None if it has no
+    turns."""
     text = text.replace("\r\n", "\n")
     style = _style(text)
     return None if style is None else style.read(text)
@@ -168,7 +169,7 @@ def _style(text: str) -> _Style | None:
 
 
 def _divided(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
-    """A text divided at the beginnings of its turns."""
+    """Returns a text divided at the beginnings of its turns."""
     messages: list[dict[str, Any]] = []
     for start, following in zip(starts, [*starts[1:], None], strict=True):
         end = following.start() if following else len(text)
@@ -200,7 +201,8 @@ def _plain_turns(text: str) -> list[re.Match[str]]:
 
 
 def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
-    """The turns of a text in which one side has a word in the lists and the other a name: `Customer:` and `Maria:`.
+    """Returns the turns of a text in which one side has a word in the lists and the other a name: `Customer:` and
+    `Maria:`.
 
     Settings look alike (`User: root`, `Host: here`). So every line, or every turn by its time, begins with a speaker,
     both sides speak at least twice, and half of the turns or more are phrases. Else [].
@@ -224,8 +226,9 @@ def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
 
 
 def _with_others(known: list[re.Match[str]], text: str) -> list[re.Match[str]]:
-    """The turns of a text with those of speakers in no list: names before a colon, if that is how every line begins, or
-    if they have a time as all other turns have. Elsewhere such a line may be part of a turn, as `Note: ...`."""
+    """Returns the turns of a text with those of speakers in no list: names before a colon, if that is how every line
+    begins, or if they have a time as all other turns have. Elsewhere such a line may be part of a turn, as `Note:
+    ...`."""
     starts = {one.start() for one in known}
     found = _NAMED.finditer(text, known[0].start())
     others = [one for one in found if one.start() not in starts]
@@ -240,7 +243,8 @@ def _with_others(known: list[re.Match[str]], text: str) -> list[re.Match[str]]:
 
 
 def _with_doubts(record: dict[str, Any]) -> dict[str, Any]:
-    """The record; a message in which somebody in no list may speak is marked, if several messages have that name."""
+    """Returns the record; a message in which somebody in no list may speak is marked, if several messages have that
+    name."""
     messages = record["messages"]
     named = [{one["speaker"] for one in _NAMED.finditer(said["content"])} for said in messages]
     counts = Counter(name for names in named for name in names)
@@ -251,7 +255,7 @@ def _with_doubts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain_parts(text: str) -> list[str]:
-    """The conversations of a text that are divided by lines of dashes; the text itself if they are none."""
+    """Returns the conversations of a text that are divided by lines of dashes; the text itself if they are none."""
     parts = [part for part in _RULE.split(text) if part.strip()]
     are_conversations = len(parts) > 1 and all(
         (turns := _plain_turns(part)) and not part[: turns[0].start()].strip() for part in parts
@@ -285,7 +289,8 @@ def _chatml(text: str) -> dict[str, Any]:
 
 
 def _fits_whatsapp(text: str) -> bool:
-    """Whether there are several messages; lines of the log of a program look alike, but their speakers are levels."""
+    """Returns whether there are several messages; lines of the log of a program look alike, but their speakers are
+    levels."""
     speakers = [match["speaker"] for match in _WHATSAPP.finditer(text) if match["speaker"]]
     return sum(_LEVEL.search(speaker) is None for speaker in speakers) > max(1, len(speakers) // 2)
 
@@ -302,7 +307,7 @@ def _whatsapp(text: str) -> dict[str, Any]:
 
 
 def _iso_times(written: list[str]) -> list[str]:
-    """The times of a chat in ISO 8601; as they are written, if days and months cannot be told apart.
+    """Returns the times of a chat in ISO 8601; as they are written, if days and months cannot be told apart.
 
     The order is the one in which all are dates, then the one in which time passes from message to message, then that of
     the countries with points (day first) and those with a.m. and p.m. (month first).
@@ -326,7 +331,7 @@ def _iso_times(written: list[str]) -> list[str]:
 
 
 def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list[str]:
-    """The times in ISO 8601, if year, month and day stand in this order; [] if one of them is no date so."""
+    """Returns the times in ISO 8601, if year, month and day stand in this order; [] if one of them is no date so."""
     times: list[str] = []
     for *date, hour, minute, second, half in parts:
         year, month, day = (int(date[at]) for at in order)
@@ -342,7 +347,8 @@ def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list
 
 
 def _aider_parts(text: str) -> list[str]:
-    """The sessions of Aider; one in which nobody said anything belongs to the next, and the last to the one before."""
+    """Returns the sessions of Aider; one in which nobody said anything belongs to the next, and the last to the one
+    before."""
     starts = [start.start() for start in _AIDER.finditer(text)]
     parts: list[str] = []
     begin = 0
@@ -355,7 +361,8 @@ def _aider_parts(text: str) -> list[str]:
 
 
 def _aider(text: str) -> dict[str, Any]:
-    """A session of Aider: a line after `####` is the user's, one after `>` Aider's own, the rest is the assistant's."""
+    """Returns a session of Aider: a line after `####` is the user's, one after `>` Aider's own, the rest is the
+    assistant's."""
     starts = list(_AIDER.finditer(text))
     asked = _AIDER_USER.search(text, starts[0].end())
     assert asked is not None
@@ -407,14 +414,16 @@ def _cues(text: str) -> dict[str, Any]:
 
 
 def _names(text: str) -> set[str]:
-    """The names before a colon at the beginnings of cues that are speakers: short ones, and what is there twice."""
+    """Returns the names before a colon at the beginnings of cues that are speakers: short ones, and what is there
+    twice."""
     bodies = (text[cue.end() :].lstrip("\n") for cue in _CUE.finditer(text))
     found = Counter(named["speaker"] for body in bodies if (named := _SAID_BY.match(body)))
     return {name for name, count in found.items() if count > 1 or len(name.split()) <= _NAME_WORDS}
 
 
 def _said(body: str, names: Collection[str]) -> list[tuple[str, str]]:
-    """Who says what in a cue: after `<v Name>`, or after one of the names and a colon; "" if that is not said."""
+    """Returns who says what in a cue: after `<v Name>`, or after one of the names and a colon; "" if that is not
+    said."""
     before, *voices = _VOICE.split(body.replace("</v>", ""))
     named = _SAID_BY.match(before) if not voices else None
     if named is not None and named["speaker"] in names:

@@ -76,10 +76,6 @@ class Clusters:
         """The number of members of each cluster, shape (k,)."""
         return np.bincount(self.labels[self.labels >= 0], minlength=self.k).astype(np.int64)
 
-    def members(self, number: int) -> Indices:
-        """Returns the row numbers of the members of one cluster, ascending."""
-        return np.flatnonzero(self.labels == number)
-
 
 def cluster(
     vectors: Vectors,

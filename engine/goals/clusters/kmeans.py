@@ -259,22 +259,7 @@ MANY_DIMENSIONS = 256
 """Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class KProposal:
-    """A proposed number of clusters.
-
-    Attributes:
-        k: The proposal, an overestimate.
-        best: The least k whose silhouette is nearly the highest.
-        tried: (k, mean silhouette) in ascending order of k; higher is better.
-    """
-
-    k: int
-    best: int
-    tried: tuple[tuple[int, float], ...]
-
-
-def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
+def propose_k(vectors: Vectors, seed: int = 0) -> int:
     """Returns a proposal for k: `OVERESTIMATE` times the least k, of a geometric series, whose mean silhouette is
     nearly the highest.
 
@@ -301,9 +286,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
     highest = max((score for _, score in silhouettes), default=0.0)
     best = next((k for k, score in silhouettes if score >= min(NEARLY_BEST * highest, highest)), 1)
     min_k = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
-    return KProposal(
-        min(max(math.ceil(OVERESTIMATE * best), min_k), len(sample)), best, tuple(silhouettes)
-    )
+    return min(max(math.ceil(OVERESTIMATE * best), min_k), len(sample))
 
 
 def silhouette(rows: Vectors, labels: Numbers) -> float:

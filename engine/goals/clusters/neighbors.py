@@ -2,22 +2,15 @@
 
 The search is exact for few rows; many are searched by an HNSW index, a graph with links between near rows, which finds
 nearly all of the nearest ones (Malkov & Yashunin 2018, IEEE TPAMI 42).
-
-The index is a file that can be rebuilt at any time. It is loaded only if its fingerprint, its size and the hash of its
-bytes match those in its metadata file, because hnswlib does not check what it reads.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.base.files import atomic_replacement, create_private_folder, write_atomically
 from engine.model.embedders.vectors import (
     Floats,
     Indices,
@@ -39,8 +32,6 @@ LINKS_PER_ROW, BUILD_EFFORT, MIN_SEARCH_EFFORT = 16, 120, 64
 search (ef)."""
 BATCH_ROWS = 4_096
 """Rows that are searched or added at once."""
-CHECKPOINT_ROWS = 64 * BATCH_ROWS
-"""Rows added between two writes of the index file."""
 _SEED = 20_240_607
 
 
@@ -57,122 +48,51 @@ class NearestRows(NamedTuple):
 
 
 class Neighbours:
-    """Finds the rows that are nearest to a vector; rows of zeros are never found.
+    """Finds the rows that are nearest to a vector; rows of zeros are never found."""
 
-    Args:
-        vectors: Shape (n, d), rows of length 1; may be a memory map.
-        fingerprint: Identifies these vectors in the metadata of the index file.
-    """
-
-    def __init__(self, vectors: Vectors, fingerprint: str) -> None:
-        self._vectors = vectors
-        self._live = np.flatnonzero(has_vector(vectors))
-        self.fingerprint = fingerprint
-        self._index: Any = None
-
-    @classmethod
-    def build(
-        cls,
-        vectors: Vectors,
-        fingerprint: str,
-        *,
-        threads: int = 1,
-        note: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Neighbours:
-        """Returns the neighbors of these vectors, with the index built in memory.
+    def __init__(
+        self, vectors: Vectors, note: Callable[[int, int], None] = lambda done, total: None
+    ) -> None:
+        """Builds the index of many rows. One thread does it, so the same rows give the same index.
 
         Args:
-            threads: One thread builds the same index for the same rows; more are faster and not reproducible.
+            vectors: Shape (n, d), rows of length 1; may be a memory map.
             note: Called with (rows done, rows in all); may raise to stop the work.
         """
-        neighbors = cls(vectors, fingerprint)
-        if neighbors.exact:
-            return neighbors
-        neighbors._with_empty_index()
-        neighbors._add(neighbors._live, threads, note)
-        return neighbors
+        self._vectors = vectors
+        self._nonzero_rows = np.flatnonzero(has_vector(vectors))
+        self._index: Any = None
+        if not self.exact:
+            from hnswlib import Index
+
+            self._index = Index(space="ip", dim=vectors.shape[1])
+            self._index.init_index(
+                max_elements=len(self._nonzero_rows),
+                ef_construction=BUILD_EFFORT,
+                M=LINKS_PER_ROW,
+                random_seed=_SEED,
+            )
+            for part in blocks(len(self._nonzero_rows), BATCH_ROWS):
+                note(part.start, len(self._nonzero_rows))
+                rows = self._nonzero_rows[part]
+                self._index.add_items(vectors[rows], rows, num_threads=1)
 
     @property
     def exact(self) -> bool:
         """Whether every row is compared, without an index."""
-        return len(self._live) < MIN_INDEXED_ROWS
+        return len(self._nonzero_rows) < MIN_INDEXED_ROWS
 
-    @classmethod
-    def load_or_build(
-        cls,
-        path: Path,
-        vectors: Vectors,
-        fingerprint: str,
-        *,
-        note: Callable[[int, int], None] = lambda indexed_rows, total: None,
-    ) -> Neighbours:
-        """Returns the neighbors of these vectors from the index file at `path`; builds the rows that it lacks and
-        writes it.
-
-        It is written after every `CHECKPOINT_ROWS` rows and loaded again each time, so that a build that was
-        interrupted and resumed gives the same index as one that was not.
-
-        Args:
-            note: Called with (rows done, rows in all); may raise to stop the work.
-
-        Raises:
-            OSError: The file cannot be written or read back.
-        """
-        all_live = cls(vectors, fingerprint)._live
-        neighbors = cls.load(path, vectors, fingerprint)
-        while neighbors is None or not (neighbors.exact or len(neighbors._live) == len(all_live)):
-            indexed_rows = 0 if neighbors is None else len(neighbors._live)
-            end_row = indexed_rows + CHECKPOINT_ROWS
-            vectors_so_far = vectors[: all_live[end_row]] if end_row < len(all_live) else vectors
-
-            def report(here: int, _: int, indexed_rows: int = indexed_rows) -> None:
-                note(indexed_rows + here, len(all_live))
-
-            grown = (
-                cls(vectors_so_far, fingerprint)._with_empty_index()
-                if neighbors is None
-                else neighbors._resized_for(vectors_so_far)
-            )
-            grown._add(grown._live[indexed_rows:], 1, report)
-            grown.save(path)
-            # an index of a million rows takes 2 GB, so it is freed before the file is loaded
-            del grown
-            neighbors = None
-            neighbors = cls.load(path, vectors, fingerprint)
-            if neighbors is None:
-                raise OSError(f"{path} cannot be read back.")
-        return neighbors
-
-    def _resized_for(self, vectors: Vectors) -> Neighbours:
-        """Moves the index into a new object with capacity for all of `vectors`, which begins with the rows of this one.
-        The new rows are not in the index yet, and this object can no longer be used."""
-        larger = Neighbours(vectors, self.fingerprint)
-        larger._index = self._index
-        larger._index.resize_index(len(larger._live))
-        return larger
-
-    def _with_empty_index(self) -> Neighbours:
-        """Creates an empty index with capacity for all rows; returns this object."""
-        self._index = _empty_index(self._vectors.shape[1])
-        self._index.init_index(
-            max_elements=len(self._live),
-            ef_construction=BUILD_EFFORT,
-            M=LINKS_PER_ROW,
-            random_seed=_SEED,
-        )
-        return self
-
-    def query(self, vectors: Vectors, count: int, *, threads: int = -1) -> NearestRows:
+    def query(self, vectors: Vectors, count: int) -> NearestRows:
         """Returns the `count` rows nearest to each of m vectors of length 1; a row of the index finds itself first."""
         nearest = NearestRows(
             np.full((len(vectors), count), -1, dtype=np.int64),
             np.full((len(vectors), count), 2, dtype=np.float32),
         )
-        available_count = min(count, len(self._live))
+        available_count = min(count, len(self._nonzero_rows))
         if not available_count:
             return nearest
         for part in blocks(len(vectors), BATCH_ROWS):
-            rows, distances = self._search(vectors[part], available_count, threads)
+            rows, distances = self._search(vectors[part], available_count)
             nearest.rows[part, :available_count] = rows
             nearest.distances[part, :available_count] = distances
         return nearest
@@ -205,80 +125,26 @@ class Neighbours:
             nearest.distances[part] = candidates.distances[~is_itself].reshape(shape)
         return nearest
 
-    def save(self, path: Path) -> None:
-        """Writes the index and its metadata file atomically; does nothing if the search is exact."""
-        if self._index is None:
-            return
-        create_private_folder(path.parent)
-        _metadata_path(path).unlink(missing_ok=True)
-        with atomic_replacement(path) as part:
-            self._index.save_index(str(part))
-            metadata = {
-                "fingerprint": self.fingerprint,
-                "rows": len(self._vectors),
-                "indexed": len(self._live),
-                "dimensions": int(self._vectors.shape[1]),
-                "sha256": _hash(part),
-            }
-        write_atomically(_metadata_path(path), json.dumps(metadata))
-
-    @classmethod
-    def load(cls, path: Path, vectors: Vectors, fingerprint: str) -> Neighbours | None:
-        """Returns the neighbors with the index of the first rows of `vectors` that `save` wrote. Few rows are searched
-        without a file.
-
-        Returns:
-            None if the file is missing or damaged, or was built from other vectors or from more rows.
-        """
-        empty = cls(vectors, fingerprint)
-        if empty.exact:
-            return empty
-        try:
-            metadata = json.loads(_metadata_path(path).read_text(encoding="utf-8"))
-            rows, indexed = int(metadata["rows"]), int(metadata["indexed"])
-            actual_metadata = (metadata["fingerprint"], metadata["dimensions"], metadata["sha256"])
-            if rows > len(vectors) or actual_metadata != (
-                fingerprint,
-                vectors.shape[1],
-                _hash(path),
-            ):
-                return None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        loaded = cls(vectors[:rows], fingerprint)
-        if len(loaded._live) != indexed or loaded.exact:
-            return None
-        loaded._index = _empty_index(vectors.shape[1])
-        loaded._index.load_index(str(path), max_elements=indexed)
-        return loaded
-
-    def _add(self, rows: Indices, threads: int, note: Callable[[int, int], None]) -> None:
-        """Adds rows to the index, batch by batch."""
-        for part in blocks(len(rows), BATCH_ROWS):
-            note(part.start, len(rows))
-            batch_rows = rows[part]
-            self._index.add_items(self._vectors[batch_rows], batch_rows, num_threads=threads)
-
-    def _search(self, vectors: Vectors, count: int, threads: int) -> tuple[Indices, Floats]:
+    def _search(self, vectors: Vectors, count: int) -> tuple[Indices, Floats]:
         """Returns the numbers and distances of the rows nearest to each vector, both of shape (m, count)."""
         if self._index is None:
             return self._search_exactly(vectors, count)
         self._index.set_ef(max(MIN_SEARCH_EFFORT, 2 * count))
-        rows, distances = self._index.knn_query(vectors, k=count, num_threads=threads)
+        rows, distances = self._index.knn_query(vectors, k=count)
         return rows.astype(np.int64), np.maximum(0, distances)
 
     def _search_exactly(self, vectors: Vectors, count: int) -> tuple[Indices, Floats]:
         """Returns what `_search` does, by comparing every row."""
         distances = np.concatenate(
             [
-                1 - np.asarray(vectors) @ self._vectors[self._live[part]].T
-                for part in blocks(len(self._live))
+                1 - np.asarray(vectors) @ self._vectors[self._nonzero_rows[part]].T
+                for part in blocks(len(self._nonzero_rows))
             ],
             axis=1,
         )
         # Rows at equal distances come in their order.
         best = np.argsort(distances, axis=1, kind="stable")[:, :count]
-        return self._live[best], np.maximum(0, np.take_along_axis(distances, best, axis=1))
+        return self._nonzero_rows[best], np.maximum(0, np.take_along_axis(distances, best, axis=1))
 
 
 def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_matrix:
@@ -309,24 +175,6 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
     sums = np.asarray(counts.sum(axis=1)).ravel()
     counts.data /= np.repeat(sums, np.diff(counts.indptr))
     return counts
-
-
-def _empty_index(dimensions: int) -> Any:
-    """Returns an index without rows or capacity."""
-    from hnswlib import Index
-
-    return Index(space="ip", dim=dimensions)
-
-
-def _metadata_path(path: Path) -> Path:
-    """Returns the path of the metadata file of an index file."""
-    return path.with_name(f"{path.name}.json")
-
-
-def _hash(path: Path) -> str:
-    """Returns the SHA-256 of a file in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 SETTLE_NEIGHBOURS = 10

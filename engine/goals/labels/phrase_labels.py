@@ -20,7 +20,7 @@ from engine.goals.labels.phrases import ADJECTIVES, Phrase, clauses, phrases, se
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import is_content, stem, stems
 from engine.goals.questions import Named, clipped
-from engine.model.embedders.tfidf import MOST_CHARS, term_counter
+from engine.model.embedders.tfidf import MAX_TEXT_CHARS, term_counter
 from engine.model.embedders.vectors import Numbers
 
 MAX_TEXTS_PER_CLUSTER = 200
@@ -386,7 +386,7 @@ def distinctive_words(
         rows = np.flatnonzero(labels == number)
         if len(rows) > MAX_TEXTS_FOR_WORDS:
             rows = np.sort(rng.choice(rows, MAX_TEXTS_FOR_WORDS, replace=False))
-        picked += [texts[int(row)][:MOST_CHARS] for row in rows]
+        picked += [texts[int(row)][:MAX_TEXT_CHARS] for row in rows]
         owners += [index] * len(rows)
     none: dict[int, tuple[str, ...]] = dict.fromkeys(numbers, ())
     counter = term_counter(least=1, longest=1)

@@ -58,6 +58,12 @@ class Group:
         """Whether the group is excluded from merge proposals."""
         return self.pinned_by is not None
 
+    @property
+    def settled_by_person(self) -> bool:
+        """Whether a person looked at its members: it is pinned, or a part of a split by a person."""
+        by = self.made_by
+        return self.pinned or (by is not None and by.kind == "split" and by.author == "human")
+
 
 @dataclass(slots=True, eq=False)
 class MergeState:

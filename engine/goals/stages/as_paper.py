@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.base.conversation import render_log, without_surrogates
 from engine.base.number_format import counted
+from engine.base.request_options import check, share, whole_number
 from engine.conversations.tables import conversations
 from engine.goals.clusters.validation import held_out
 from engine.goals.labels.phrase_labels import distinctive_words
@@ -33,21 +34,21 @@ from engine.goals.paper import (
 )
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
+from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress, Progress
+from engine.model import tables as model_replies
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import ModelStage
-from engine.project import replies as model_replies
+from engine.model.stages import ModelStage, ModelWork
+from engine.model.tables import Reply
 from engine.project import runs
 from engine.project.project import Project
-from engine.project.replies import Reply
 from engine.project.sql import to_json
 
 WORDS_PER_CLUSTER = 8
@@ -56,18 +57,30 @@ WORDS_PER_CLUSTER = 8
 
 @dataclass(frozen=True, slots=True)
 class PaperMeasurements:
-    """What is measured beside the clustering.
+    """Says what is measured beside the clustering.
 
     Attributes:
         seeds, bootstraps: More runs of the whole algorithm, with other seeds and on rows drawn with replacement.
-        share: Share of the conversations that is held out; None holds out none.
+        hold_out: Share of the conversations that is held out; None holds out none.
         orders: Shuffled orders in which the LLM-only baseline labels the conversations.
     """
 
-    seeds: int = 0
-    bootstraps: int = 0
-    share: float | None = None
-    orders: int = 0
+    seeds: int = whole_number(0, "Figure 4: N more runs of the whole algorithm with other seeds")
+    bootstraps: int = whole_number(0, "N more runs on conversations drawn with replacement")
+    hold_out: float | None = share(
+        None,
+        "Table 4: cluster, describe and merge without this share, and assign it (the paper: 0.5)",
+        metavar="SHARE",
+    )
+    orders: int = whole_number(
+        0,
+        "the baseline of appendix C.1: the model labels one whole log after another, in so many shuffled orders",
+        flag="llm-only",
+        metavar="ORDERS",
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +126,7 @@ class PaperStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         decision_log: DecisionLog,
         embed: EmbedStage,
         source: Callable[[], TextSource],
@@ -245,8 +258,8 @@ class PaperStage(ModelStage):
             )
             result.bootstraps.append(clusters)
             result.ari_bootstraps.extend(pairwise_ari([full.labels, clusters.labels]))
-        if self._wanted.share is not None:
-            is_held_out = held_out(len(texts), self._wanted.share, self._seed)
+        if self._wanted.hold_out is not None:
+            is_held_out = held_out(len(texts), self._wanted.hold_out, self._seed)
             sampled = np.flatnonzero(~is_held_out).astype(np.int32)
             train_embedder = self._make()
             train_embedder.fit([texts[row] for row in sampled])
@@ -326,7 +339,7 @@ class PaperStage(ModelStage):
         for number in range(count):
             own_distances = distances[result.labels == number, number]
             clusters.append(
-                NewCluster(
+                Cluster(
                     number, len(own_distances), float(own_distances.mean()), float(own_distances.max()),
                     words.get(number, ()), means[number].astype("<f4").tobytes(),
                 )

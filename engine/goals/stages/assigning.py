@@ -13,16 +13,16 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.completeness.requests import requests_of
 from engine.completeness.tables import requests
-from engine.completeness.tables.requests import RequestGoal
+from engine.completeness.tables.requests import RequestGoal, requests_of
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import shared_text
 from engine.goals.clusters.clustering import Membership, assign, membership_of
+from engine.goals.records import Clustering
 from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
 from engine.goals.tables import clusterings, texts, vectors
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import Assigned, StoredClustering, stored_clustering
+from engine.goals.tables.clusterings import Assignment, stored_clustering
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
@@ -37,7 +37,7 @@ CONVERSATIONS_PER_BATCH = 4_096
 
 
 Item = TypeVar("Item")
-Entry = TypeVar("Entry", Assigned, RequestGoal)
+Entry = TypeVar("Entry", Assignment, RequestGoal)
 
 
 class ToGroupsStage(CpuStage):
@@ -59,7 +59,7 @@ class ToGroupsStage(CpuStage):
         return {"clustering": self._stored.config_hash, "after": newest}
 
     @cached_property
-    def _stored(self) -> StoredClustering:
+    def _stored(self) -> Clustering:
         with self._project.reading() as conn:
             return stored_clustering(conn, self._clustering_id)
 
@@ -126,11 +126,7 @@ class AssignStage(ToGroupsStage):
     """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order."""
 
     name = "assign"
-
-    @property
-    def title(self) -> str:
-        """The title of the run, for screens and logs."""
-        return "Assigning conversations to groups"
+    title = "Assigning conversations to groups"
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Finds the conversations, then assigns them in batches; yields how many are done.
@@ -168,13 +164,13 @@ class AssignStage(ToGroupsStage):
         groups: Sequence[str],
         membership: Membership,
         _report: OnProgress,
-    ) -> list[Assigned]:
+    ) -> list[Assignment]:
         """Returns the assignment of each conversation of a batch."""
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._stored.vector_config, batch)
         assigned = assign(rows, membership)
         return [
-            Assigned(
+            Assignment(
                 conversation_id=conversation_id,
                 group=groups[label] if (label := int(assigned.labels[index])) >= 0 else None,
                 score=float(assigned.scores[index]),
@@ -196,6 +192,7 @@ class AssignRequestsStage(ToGroupsStage):
     """Assigns the requests that are not assigned, with the kind of goal text and the embedder of the clustering."""
 
     name = "assign-requests"
+    title = "Assigning requests to goals"
     unit = "requests"
 
     def __init__(
@@ -214,11 +211,6 @@ class AssignRequestsStage(ToGroupsStage):
         super().__init__(project, decision_log)
         self._vectoriser, self._selection = vectoriser, selection
         self.lane = vectoriser.lane
-
-    @property
-    def title(self) -> str:
-        """The title of the run, for screens and logs."""
-        return "Assigning requests to goals"
 
     def interrupt(self) -> None:
         """Abandons the batch that is being embedded."""

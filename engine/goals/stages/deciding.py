@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, settle
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.questions import Named
@@ -29,9 +29,9 @@ from engine.goals.records import (
     Pair,
     model_says_yes,
 )
-from engine.goals.stages.clustering import ClusterStage
+from engine.goals.stages.clustering import ClusterStage, OnClustering
 from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
-from engine.goals.tables.clusterings import NONE, StoredClustering, source_of, stored_clustering
+from engine.goals.tables.clusterings import NONE, source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
@@ -50,7 +50,7 @@ def settle_moves(
     author: Author,
     note: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[GoalDecision]:
-    """One move decision for each group that gains conversations, largest group first.
+    """Returns one move decision for each group that gains conversations, largest group first.
 
     Conversations that a person moved are not moved, nor are members of pinned groups and of groups that a person made
     by a split.
@@ -62,44 +62,43 @@ def settle_moves(
     """
     keys = list(view.sizes)
     ids, labels = view.state.numbers(keys)
-    with_vector = np.isin(ids, queue_cache.space(view.stored).ids, assume_unique=True)
+    space = queue_cache.space(view.stored)
+    with_vector = np.isin(ids, space.ids, assume_unique=True)
     ids, labels = ids[with_vector], labels[with_vector]
     if len(ids) < 2 or not keys:
         return []
-    neighbours = queue_cache.neighbours(view.stored, ids, partial(note, "indexed"))
-    wanted = min(SETTLE_NEIGHBOURS, len(ids) - 1)
-    near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
-    found = settle(near, labels, _fixed(view, ids, decided))
+    neighbours = Neighbours(space.of(ids), partial(note, "indexed"))
+    count = min(SETTLE_NEIGHBOURS, len(ids) - 1)
+    near = neighbours.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
+    settled = settle(near, labels, _placed_by_person(view, ids, decided))
     moves = []
-    for place, key in enumerate(keys):
-        drawn = ids[(found == place) & (labels != place)]
-        if len(drawn):
-            moves.append(
-                GoalDecision("move", (key,), parts=(array("q", drawn.tolist()),), author=author)
-            )
+    for number, key in enumerate(keys):
+        gained = ids[(settled == number) & (labels != number)]
+        if len(gained):
+            part = array("q", gained.tolist())
+            moves.append(GoalDecision("move", (key,), parts=(part,), author=author))
     return moves
 
 
-def _fixed(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+    """Returns which of `ids` a person placed where they are, shape (ids,)."""
     placed = [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
-    for key in view.state.current:
-        group = view.state.groups[key]
-        by = group.made_by
-        if group.pinned or (by is not None and by.kind == "split" and by.author == "human"):
-            placed.append(view.state.members(key))
+    groups = [view.state.groups[key] for key in view.state.current]
+    placed += [view.state.members(group.id) for group in groups if group.settled_by_person]
     if not placed:
         return np.zeros(len(ids), dtype=np.bool_)
     return np.isin(ids, np.concatenate(placed))
 
 
 Rule = Literal["auto", "llm"]
-MARGIN = 0.2
+"""What decides on pairs: the merge probability, or the model's answer."""
+ASKING_MARGIN = 0.2
 """Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
 probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
 answer."""
 
 
-class DecideStage(CpuStage):
+class DecideStage(OnClustering, CpuStage):
     """Decides one pair after another and reads the merge queue again after each.
 
     `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
@@ -161,7 +160,7 @@ class DecideStage(CpuStage):
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the result."""
         return {
-            "clustering": self._key,
+            "clustering": self._stored.id,
             "rule": self._rule,
             "threshold": self._threshold,
             "asking": None if self._asking is None else self._asking.config_hash,
@@ -171,13 +170,6 @@ class DecideStage(CpuStage):
     def fingerprints(self) -> Mapping[str, Any]:
         """The fingerprints of the model; empty without one."""
         return {} if self._asking is None else self._asking.fingerprints
-
-    @cached_property
-    def _key(self) -> int:
-        with self._project.reading() as conn:
-            return stored_clustering(
-                conn, self._cluster.clustering_id if self._cluster else None
-            ).id
 
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""
@@ -196,20 +188,20 @@ class DecideStage(CpuStage):
             self._asking.show_answers()
         while True:
             self._check()
-            snapshot = self._queue_cache.snapshot(self._key)
-            left = snapshot.left("probability" if self._rule == "auto" else "similarity")
-            if not left:
+            snapshot = self._queue_cache.snapshot(self._stored.id)
+            pairs = snapshot.left("probability" if self._rule == "auto" else "similarity")
+            if not pairs:
                 break
-            if unasked := self._pairs_to_ask(snapshot, left):
+            if unasked := self._pairs_to_ask(snapshot, pairs):
                 yield from self._ask(run_id, unasked)
                 continue
-            (evidence,) = snapshot.evidence(left[:1])
+            (evidence,) = snapshot.evidence(pairs[:1])
             if self._rule == "auto" and evidence.probability < self._threshold:
                 break
-            self._decide(snapshot, left[0], evidence)
+            self._decide(snapshot, pairs[0], evidence)
             done = self.merged + self.refused
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
-            yield Progress(done, None, f"{len(left) - 1:,} pairs left")
+            yield Progress(done, None, f"{len(pairs) - 1:,} pairs left")
         if self._rule == "auto":
             running = ThreadedWork(self._settle)
             for _, note in running.reports():
@@ -217,7 +209,7 @@ class DecideStage(CpuStage):
             running.result()
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Merged {counted(self.merged, 'pair')}"
         if self.refused:
             text += f", refused {self.refused:,}"
@@ -236,34 +228,37 @@ class DecideStage(CpuStage):
             self._check()
             report(self.merged, f"{text}: {done:,} of {total:,} {what}")
 
-        view = self._queue_cache.view(self._key)
-        decided = self._decision_log.active(self._key)
+        view = self._queue_cache.view(self._stored.id)
+        decided = self._decision_log.active(self._stored.id)
         moves = settle_moves(view, self._queue_cache, decided, self._rule, note)
         try:
-            self._decision_log.decide(self._key, lambda state: moves)
+            self._decision_log.decide(self._stored.id, lambda state: moves)
         except UsageError:
-            if self._decision_log.state(self._key) is view.state:
+            if self._decision_log.state(self._stored.id) is view.state:
                 raise
             return  # a person decided meanwhile
         self.moved = sum(len(move.parts[0]) for move in moves)
 
-    def _pairs_to_ask(self, snapshot: QueueSnapshot, left: list[Pair]) -> list[Pair]:
-        """The pairs to ask the model about before the first pair is decided; empty if the first one is far from the
-        threshold."""
+    def _pairs_to_ask(self, snapshot: QueueSnapshot, pairs: list[Pair]) -> list[Pair]:
+        """Returns the pairs to ask the model about before the first pair is decided; none if the first one is far from
+        the threshold. The next pairs are asked about with it, in one block of questions."""
         if self._asking is None:
             return []
-        near = left[: 4 * PAIRS_PER_BLOCK]
+        first_pairs = pairs[: 4 * PAIRS_PER_BLOCK]
         if self._rule == "auto":
-            if snapshot.probabilities(left[:1])[0] >= self._threshold + MARGIN:
+            if snapshot.probabilities(pairs[:1])[0] >= self._threshold + ASKING_MARGIN:
                 return []
-            least = self._threshold - MARGIN
-            chances = snapshot.probabilities(near)
-            near = [pair for pair, p in zip(near, chances, strict=True) if p >= least]
-        else:
-            near = near[:1] if snapshot.asked(left[0]) else near
-        return [pair for pair in near if not snapshot.asked(pair)][:PAIRS_PER_BLOCK]
+            lowest = self._threshold - ASKING_MARGIN
+            probabilities = snapshot.probabilities(first_pairs)
+            first_pairs = [
+                pair for pair, p in zip(first_pairs, probabilities, strict=True) if p >= lowest
+            ]
+        elif snapshot.asked(pairs[0]):
+            return []
+        return [pair for pair in first_pairs if not snapshot.asked(pair)][:PAIRS_PER_BLOCK]
 
     def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
+        """Asks the model about pairs and stores its answers."""
         asking, done = self._asking, self.merged + self.refused
         if asking is None:
             return
@@ -273,6 +268,7 @@ class DecideStage(CpuStage):
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
     def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
+        """Stores the decision on a pair and counts it; neither if a person decided on the groups meanwhile."""
         answer = evidence.answer
         merging = self._rule == "auto" or model_says_yes(answer.yes, answer.yes_reversed) is True
         decision = GoalDecision(
@@ -285,19 +281,20 @@ class DecideStage(CpuStage):
             evidence=evidence.as_json(),
         )
         try:
-            self._decision_log.decide(self._key, lambda state: [decision])
+            self._decision_log.decide(self._stored.id, lambda state: [decision])
         except UsageError:
-            if self._decision_log.state(self._key) is snapshot.table.view.state:
+            if self._decision_log.state(self._stored.id) is snapshot.table.view.state:
                 raise
             return  # a person decided meanwhile; the queue is read again
         self.merged += merging
         self.refused += not merging
 
 
-class NameStage(CpuStage):
+class NameStage(OnClustering, CpuStage):
     """Renames, as one act, the current groups that no person named, by phrases of their members."""
 
     name = "name"
+    title = "Naming groups"
     unit = "groups"
 
     def __init__(
@@ -311,11 +308,6 @@ class NameStage(CpuStage):
         super().__init__(project)
         self._decision_log, self._cluster = decision_log, cluster
         self.renamed = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return "Naming groups"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -333,35 +325,33 @@ class NameStage(CpuStage):
         state = self._decision_log.state(self._stored.id)
         if not any(group.made_of for group in _open_groups(state)):
             return  # no group is more than its cluster, which has its label
-        found: list[dict[int, Named]] = []
+        results: list[dict[int, Named]] = []
         for done, note in self._run_on_thread(
-            lambda report: self._named(state, report), found.append
+            lambda report: self._find_names(state, report), results.append
         ):
             yield Progress(done, None, note)
         self._check()
-        place = {key: at for at, key in enumerate(state.current)}
+        (names,) = results
+        number_of = {key: number for number, key in enumerate(state.current)}
         decisions = []
         for group in _open_groups(state):
-            one = found[0][place[group.id]]
-            if one.label != group.label:
-                name = (one.label, one.description)
-                decisions.append(GoalDecision("rename", (group.id,), (name,), author="auto"))
+            name = names[number_of[group.id]]
+            if name.label != group.label:
+                label_and_description = (name.label, name.description)
+                decisions.append(
+                    GoalDecision("rename", (group.id,), (label_and_description,), author="auto")
+                )
         self._decision_log.decide(self._stored.id, lambda _: decisions)
         self.renamed = len(decisions)
         self._project.write(lambda conn: runs.count(conn, run_id, self.renamed, self.renamed))
         yield Progress(self.renamed, self.renamed)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         return f"Named {counted(self.renamed, 'group')} by phrases of their members."
 
-    @cached_property
-    def _stored(self) -> StoredClustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
-
-    def _named(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
-        """The name of each current group, by its place."""
+    def _find_names(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
+        """Returns the name of each current group, by its index in `state.current`."""
         report(0, "looking for labels")
         members, numbers = state.numbers(list(state.current))
         with self._project.reading() as conn:
@@ -370,14 +360,14 @@ class NameStage(CpuStage):
             labels[np.searchsorted(ids, members)] = numbers
             distances = np.zeros(len(ids), dtype=np.float32)
             for number in range(len(state.current)):
-                own = labels == number
-                distances[own] = 1 - rows[own] @ rows[own].mean(axis=0)
+                is_member = labels == number
+                distances[is_member] = 1 - rows[is_member] @ rows[is_member].mean(axis=0)
             texts = LazyTexts(conn, source_of(self._stored).shown, ids)
             return phrase_labels(texts, labels, distances, self._stored.seed)
 
 
 def _open_groups(state: MergeState) -> list[Group]:
-    """The current groups whose name is not a person's."""
+    """Returns the current groups whose name is not a person's."""
     groups = [state.groups[key] for key in state.current]
     return [
         group

@@ -14,7 +14,6 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
-from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import (
     EXAMPLES,
     REASON_GRAMMAR,
@@ -29,15 +28,15 @@ from engine.goals.questions import (
     read_reason,
 )
 from engine.goals.records import Pair, PairAnswer
-from engine.goals.stages.clustering import ClusterStage
+from engine.goals.stages.clustering import ClusterStage, OnClustering, ProcessAsker
 from engine.goals.tables import decisions
-from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
+from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import ModelStage
@@ -183,7 +182,7 @@ PAIRS_PER_BLOCK = 4
 """Pairs in one block of questions."""
 
 
-class ProposeStage(ModelStage):
+class ProposeStage(OnClustering, ModelStage):
     """Asks about the undecided pairs that were not asked about yet, in the order of the merge queue.
 
     The queue is read again before each block, so it follows decisions that a person makes meanwhile. Answers are stored
@@ -197,7 +196,7 @@ class ProposeStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         queue_cache: MergeQueueCache,
         merge: Prompt,
         reason: Prompt,
@@ -290,11 +289,6 @@ class ProposeStage(ModelStage):
         return self._queue_cache.decision_log.state(self._stored.id)
 
     @cached_property
-    def _stored(self) -> StoredClustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
-
-    @cached_property
     def _questions(self) -> PairQuestions:
         return PairQuestions(
             self._project,
@@ -320,7 +314,7 @@ class ProposeStage(ModelStage):
             block, lambda pairs: self._questions.ask(asker, state, pairs), given_up
         )
         remaining_reasons = iter(reasons)
-        if not self._work.writes_labels:
+        if not self._work.model.writes_labels:
             entries = [
                 entry and replace(entry, answer=replace(entry.answer, label="", description=""))
                 for entry in entries

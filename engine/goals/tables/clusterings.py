@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.base.errors import NotYet
-from engine.goals.records import GoalText
+from engine.goals.records import Clustering
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
@@ -29,29 +29,8 @@ MEDIAN_SHARE = 0.9
 
 
 def word_label(words: Sequence[str]) -> str:
-    """The name of a cluster without a label, from its distinctive words."""
+    """Returns the name of a cluster without a label, from its distinctive words."""
     return " · ".join(words[:LABEL_WORDS])
-
-
-@dataclass(frozen=True, slots=True)
-class NewCluster:
-    """One cluster to store.
-
-    Attributes:
-        number: From 0; it never changes, so that `c12` stays the same cluster.
-        size: Number of members.
-        spread, reach: Mean, and a high percentile, of the members' cosine distances to the center.
-        words: Words that distinguish it from the other clusters, most distinctive first.
-        centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
-            of several clusters follows from theirs.
-    """
-
-    number: int
-    size: int
-    spread: float
-    reach: float
-    words: tuple[str, ...]
-    centre: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +45,17 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredClustering:
-    """A clustering; `no_text` is the number of conversations that had no vector."""
-
-    id: int
-    config_hash: str
-    run_id: int
-    vector_config: str
-    text: GoalText
-    goal_config: str | None
-    embedder: str
-    created_at: str
-    k: int
-    seed: int
-    conversations: int
-    outliers: int
-    no_text: int
-    label_config: str | None
-    pair_config: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCluster:
-    """A stored cluster with its current label, which may be empty; see `NewCluster`.
+class Cluster:
+    """A cluster with its label; one that is not stored yet has none.
 
     Attributes:
+        number: From 0; it never changes, so that `c12` stays the same cluster.
+        size: Number of members.
+        spread, reach: Mean, and a high percentile, of the members' cosine distances to the center.
+        words: Words that distinguish it from the other clusters, most distinctive first.
+        centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
+            of several clusters follows from theirs.
+        label, description: Short name and one sentence, of the label configuration that is shown; may be empty.
         by_model: Whether a model wrote the label.
     """
 
@@ -100,10 +65,9 @@ class StoredCluster:
     reach: float
     words: tuple[str, ...]
     centre: bytes
-    label: str
-    description: str
-    reason: str | None
-    by_model: bool
+    label: str = ""
+    description: str = ""
+    by_model: bool = False
 
     @property
     def name(self) -> str:
@@ -122,7 +86,7 @@ class LabelEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class Assignment:
     """The assignment of a conversation that was imported after the clustering.
 
     Attributes:
@@ -149,7 +113,7 @@ def add(
     vector_config: str,
     k: int,
     seed: int,
-    clusters: Sequence[NewCluster],
+    clusters: Sequence[Cluster],
     members: Iterable[Member],
     names: Sequence[LabelEntry] = (),
 ) -> int:
@@ -205,12 +169,14 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
     It is the softmax over the two clusters of cosine times a sharpness, which is chosen so that the median member has
     the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.clustering`.
     """
-    own = "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
-    (count,) = conn.execute(f"SELECT count(*) {own}", (clustering_id,)).fetchone()
+    members = (
+        "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
+    )
+    (count,) = conn.execute(f"SELECT count(*) {members}", (clustering_id,)).fetchone()
     if not count:
         return
     (gap,) = conn.execute(
-        f"SELECT second_distance - distance {own} ORDER BY 1 LIMIT 1 OFFSET ?",
+        f"SELECT second_distance - distance {members} ORDER BY 1 LIMIT 1 OFFSET ?",
         (clustering_id, count // 2),
     ).fetchone()
     sharpness = math.log(MEDIAN_SHARE / (1 - MEDIAN_SHARE)) / min(2.0, max(gap, 1e-3))
@@ -227,25 +193,25 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
 
 
 _CLUSTERING = (
-    "SELECT g.id, g.config_hash, g.run_id, v.config_hash, v.text, v.goal_config, v.embedder,"
-    " g.created_at, g.k, g.seed, g.conversations, g.outliers, g.no_text, g.label_config, g.pair_config"
+    "SELECT g.id, g.config_hash, g.run_id, g.created_at, v.text, v.embedder, g.k, g.seed,"
+    " g.conversations, g.outliers, g.no_text, v.config_hash, v.goal_config, g.label_config, g.pair_config"
     " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
 )
 
 
-def clusterings(conn: sqlite3.Connection) -> list[StoredClustering]:
-    """All clusterings, oldest first."""
-    return [StoredClustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
+def clusterings(conn: sqlite3.Connection) -> list[Clustering]:
+    """Returns all clusterings, oldest first."""
+    return [Clustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
 
 
-def clustering(conn: sqlite3.Connection, clustering_id: int) -> StoredClustering | None:
-    """One clustering; None if there is none of this id."""
+def clustering(conn: sqlite3.Connection, clustering_id: int) -> Clustering | None:
+    """Returns one clustering; None if there is none of this id."""
     row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
-    return None if row is None else StoredClustering(*row)
+    return None if row is None else Clustering(*row)
 
 
 def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
-    """Id of the newest clustering of a configuration; None before it was made."""
+    """Returns the id of the newest clustering of a configuration; None before it was made."""
     row = conn.execute(
         "SELECT max(id) FROM clustering WHERE config_hash = ?", (config_hash,)
     ).fetchone()
@@ -253,25 +219,25 @@ def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
 
 
 def shown(conn: sqlite3.Connection) -> int | None:
-    """Id of the clustering that is shown; None before any was made."""
+    """Returns the id of the clustering that is shown; None before any was made."""
     value: int | None = settings.get(conn, _SHOWN)
     return value
 
 
-def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> StoredClustering:
-    """The stored clustering of an id; None gives the one that is shown.
+def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Clustering:
+    """Returns the clustering of an id; None gives the one that is shown.
 
     Raises:
-        UsageError: There is no such clustering.
+        NotYet: There is no such clustering.
     """
     key = shown(conn) if clustering_id is None else clustering_id
-    found = None if key is None else clustering(conn, key)
-    if found is None:
+    stored = None if key is None else clustering(conn, key)
+    if stored is None:
         raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
-    return found
+    return stored
 
 
-def source_of(stored: StoredClustering) -> TextSource:
+def source_of(stored: Clustering) -> TextSource:
     """Returns the source of the texts of a clustering."""
     return TextSource(stored.text, stored.goal_config)
 
@@ -281,18 +247,18 @@ def show(conn: sqlite3.Connection, clustering_id: int) -> None:
     settings.put(conn, _SHOWN, clustering_id)
 
 
-def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster]:
-    """The clusters of a clustering by number, with the labels of the configuration that is shown."""
+def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
+    """Returns the clusters of a clustering by number, with the labels of the configuration that is shown."""
     rows = conn.execute(
         "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
-        " coalesce(l.description, ''), l.reason, coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
+        " coalesce(l.description, ''), coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
         " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
         " ON l.clustering_id = c.clustering_id AND l.number = c.number"
         " AND l.config_hash = g.label_config WHERE c.clustering_id = ?1 ORDER BY c.number",
         (clustering_id, PHRASES),
     )
     return [
-        StoredCluster(
+        Cluster(
             number,
             size,
             spread,
@@ -301,15 +267,14 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster
             centre,
             label,
             text,
-            why,
             bool(by_model),
         )
-        for number, size, spread, reach, words, centre, label, text, why, by_model in rows
+        for number, size, spread, reach, words, centre, label, text, by_model in rows
     ]
 
 
 def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tuple[str, str]]:
-    """(label, description) of each cluster by phrases of its members; empty for one of an earlier version."""
+    """Returns (label, description) of each cluster by phrases of its members; empty for one of an earlier version."""
     rows = conn.execute(
         "SELECT number, label, description FROM cluster_label"
         " WHERE clustering_id = ? AND config_hash = ?",
@@ -319,7 +284,7 @@ def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tup
 
 
 def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
-    """(configuration of the current labels, their number); changes whenever the labels change."""
+    """Returns the configuration of the current labels and their number, which change whenever the labels change."""
     row = conn.execute(
         "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
         " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
@@ -338,7 +303,7 @@ def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: s
 def clusters_without_label(
     conn: sqlite3.Connection, clustering_id: int, config_hash: str
 ) -> array[int]:
-    """Numbers of the clusters that have neither a label nor a reason for none under a configuration."""
+    """Returns the numbers of the clusters that have neither a label nor a reason for none under a configuration."""
     return read_ids(
         conn,
         "SELECT number FROM cluster AS c WHERE clustering_id = ?1 AND NOT EXISTS (SELECT 1 FROM"
@@ -367,7 +332,7 @@ def add_labels(
 
 
 def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int], array[int]]:
-    """Ids of the conversations of a clustering, ascending, and the cluster of each; `NONE` for an outlier."""
+    """Returns the conversation ids of a clustering, ascending, and the cluster of each; `NONE` for an outlier."""
     with snapshot(conn):
         where = " FROM membership WHERE clustering_id = ? ORDER BY conversation_id"
         return (
@@ -379,7 +344,8 @@ def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int]
 def ids_without_assignment(
     conn: sqlite3.Connection, clustering_id: int, vector_config: str
 ) -> array[int]:
-    """Ids of the conversations that have a vector but are neither in a clustering nor assigned; in id order."""
+    """Returns the ids of the conversations that have a vector but are neither in a clustering nor assigned; in id
+    order."""
     # Imported here: it brings numpy, which a list of conversations does not wait for.
     from engine.goals.tables import vectors
 
@@ -388,8 +354,8 @@ def ids_without_assignment(
         (key,) = conn.execute(
             "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
         ).fetchone()
-        have = every.of(vectors.vector_ids(conn, key))
-        taken = every.of(
+        with_vector = every.of(vectors.vector_ids(conn, key))
+        placed = every.of(
             read_ids(
                 conn,
                 "SELECT conversation_id FROM membership WHERE clustering_id = ?1 UNION ALL"
@@ -397,11 +363,11 @@ def ids_without_assignment(
                 (clustering_id,),
             )
         )
-        return (have - taken).ascending()
+        return (with_vector - placed).ascending()
 
 
 def assign(
-    conn: sqlite3.Connection, clustering_id: int, run_id: int, entries: Sequence[Assigned]
+    conn: sqlite3.Connection, clustering_id: int, run_id: int, entries: Sequence[Assignment]
 ) -> None:
     """Stores the groups of conversations that came after the clustering; an earlier assignment is replaced."""
     conn.executemany(
@@ -423,10 +389,10 @@ def assign(
     )
 
 
-def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
-    """The conversations that were assigned after the clustering, in id order."""
+def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assignment]:
+    """Returns the conversations that were assigned after the clustering, in id order."""
     return [
-        Assigned(row[0], row[1], row[2], tuple(map(tuple, json.loads(row[3]))), row[4], row[5])
+        Assignment(row[0], row[1], row[2], tuple(map(tuple, json.loads(row[3]))), row[4], row[5])
         for row in conn.execute(
             "SELECT conversation_id, group_id, score, others, distance, after FROM assignment"
             " WHERE clustering_id = ? ORDER BY conversation_id",
@@ -436,7 +402,8 @@ def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
 
 
 def assigned_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[int, int, int]:
-    """(conversations assigned, those of them in no group, newest run that assigned any)."""
+    """Returns the number of conversations assigned, of those in no group, and the newest run that assigned any; they
+    change whenever the assignments change."""
     row = conn.execute(
         "SELECT count(*), count(*) - count(group_id), coalesce(max(run_id), 0) FROM assignment"
         " WHERE clustering_id = ?",

@@ -1,32 +1,27 @@
-"""The groups of clusterings as tables, so that filters and views of SQL know the goal of each conversation; and counts
-of groups.
+"""The groups of clusterings as tables, so that filters and views of SQL know the goal of each conversation; and the
+fields of filters that ask for goals.
 
 `goal_group` has the current group of every group that ever was, and `goal_move` the conversations whose group is not
 that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.decision_log` writes them.
-
-Counts take a map of groups instead, two bytes for each conversation id, so that SQLite counts in one pass over a table.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import State
-from engine.completeness.records import StateCounts
-from engine.completeness.tables import score_sets
-from engine.completeness.tables.scores import state_sql
-from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL
+from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL, CountedValues, FieldQuery
+from engine.conversations.filters import Term
+from engine.conversations.tables.fields import number
 from engine.goals.records import LEAST_SHARE, GoalOfConversation
 from engine.goals.tables import clusterings
 from engine.project.idset import IdSet, read_ids
-from engine.project.sql import chunks, placeholders, snapshot
+from engine.project.sql import chunks, placeholders
 
 _MOVED = "SELECT conversation_id FROM goal_move WHERE clustering_id = ?1"
 """SQL for the conversations that a decision moved."""
@@ -327,123 +322,25 @@ def _with_special_value(
     return having if value == ANY_VALUE else among - having
 
 
-# Counts of groups
+# Filter fields
 
 
-BYTES_PER_GROUP = 2
-"""Bytes of a group number, big-endian, in a map of groups: one for each id from 0 on; 0 is no group."""
+def _goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    return conversations(conn, term.values, among, second=term.field == "also")
 
 
-_GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
-"""SQL for the group number of a conversation in a map of groups, two bytes."""
+def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    return counts(conn, among, second=field == "also")[:limit]
 
 
-_States = dict[str, tuple[int, int]]
-"""How many conversations are in a state, and how many of them are at or above the threshold."""
+def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    inner = number("share", term)
+    return among & among.of(with_share(conn, inner.text, inner.values))
 
 
-def states(
-    conn: sqlite3.Connection, groups: bytes, sizes: dict[int, int]
-) -> dict[int, StateCounts]:
-    """Returns how many conversations of each group are in each state.
-
-    Args:
-        groups: The map of groups.
-        sizes: Conversations of each group; those without a score are unscored.
-    """
-    with snapshot(conn):
-        rule = score_sets.rule(conn)
-        expression, values = state_sql(rule)
-        rows = conn.execute(
-            f"SELECT {_GROUP_NUMBER.format('s.conversation_id')} AS place, {expression}, count(*),"
-            " sum(s.p_end_normalised >= ?)"
-            " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
-            " GROUP BY 1, 2",
-            (groups, *values, rule.threshold, score_sets.score_config(conn)),
-        ).fetchall()
-    counts_by_group: dict[int, _States] = {}
-    for group_bytes, state, count, above_threshold in rows:
-        counts_by_group.setdefault(number(group_bytes), {})[state] = count, above_threshold
-    return {
-        group: _state_counts(counts_by_group.get(group, {}), size) for group, size in sizes.items()
-    }
-
-
-def periods(
-    conn: sqlite3.Connection, groups: bytes, by: Literal["month", "import"]
-) -> list[tuple[str, int, int, StateCounts]]:
-    """Returns (period, group, conversations, their states) for each period and group, the periods oldest first; 0 is no
-    group.
-
-    A conversation without a date is in no month.
-    """
-    # each is answered from one index: that of dates, or that of sources
-    period, rows = {
-        "month": ("substr(c.created_at, 1, 7)", "WHERE c.created_at IS NOT NULL"),
-        "import": ("c.source_id", ""),
-    }[by]
-    with snapshot(conn):
-        labels = dict(conn.execute("SELECT id, label FROM source"))
-        rule = score_sets.rule(conn)
-        expression, values = state_sql(rule)
-        counts = conn.execute(
-            f"SELECT {period}, {_GROUP_NUMBER.format('c.id')}, {expression}, count(*),"
-            " coalesce(sum(s.p_end_normalised >= ?), 0)"
-            " FROM conversation AS c LEFT JOIN score AS s"
-            " ON s.conversation_id = c.id AND s.config_hash = ?"
-            f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
-            (groups, *values, rule.threshold, score_sets.score_config(conn)),
-        ).fetchall()
-    states_by_key: dict[tuple[str, int], _States] = {}
-    for name, group_bytes, state, count, above_threshold in counts:
-        key = str(labels[name] if by == "import" else name), number(group_bytes)
-        state_counts = states_by_key.setdefault(key, {})
-        earlier_counts = state_counts.get(state, (0, 0))
-        state_counts[state] = earlier_counts[0] + count, earlier_counts[1] + above_threshold
-    first_index = {name: index for index, (name, _) in reversed(list(enumerate(states_by_key)))}
-    ordered = sorted(states_by_key, key=lambda key: (first_index[key[0]], key[1]))
-    return [
-        (name, group, size, _state_counts(states_by_key[name, group], size))
-        for (name, group) in ordered
-        for size in [sum(count for count, _ in states_by_key[name, group].values())]
-    ]
-
-
-def leaves(conn: sqlite3.Connection, groups: bytes, config_hash: str | None) -> dict[int, float]:
-    """Returns the median number of leaves of the trees of each group under a configuration; groups without trees are
-    absent."""
-    leaves_by_group: dict[int, list[int]] = {}
-    for group_bytes, count in conn.execute(
-        f"SELECT {_GROUP_NUMBER.format('conversation_id')}, leaves FROM tree"
-        " WHERE config_hash = ? AND reason IS NULL",
-        (groups, config_hash),
-    ):
-        leaves_by_group.setdefault(number(group_bytes), []).append(count)
-    return {group: float(median(counts)) for group, counts in leaves_by_group.items()}
-
-
-def scored(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """Returns how many conversations have a score under a configuration."""
-    sql = "SELECT count(*) FROM score WHERE config_hash = ?"
-    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
-
-
-def grown(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """Returns how many trees there are under a configuration."""
-    sql = "SELECT count(*) FROM tree WHERE config_hash = ?"
-    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
-
-
-def number(group_bytes: bytes) -> int:
-    """Returns the group number of the bytes at a place of the map; 0 beyond its end."""
-    return int.from_bytes(group_bytes, "big")
-
-
-def _state_counts(counts: _States, size: int) -> StateCounts:
-    complete, incomplete, borderline = (
-        counts.get(state, (0, 0))[0]
-        for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
-    )
-    unscored = size - complete - incomplete - borderline
-    above = sum(above for _, above in counts.values())
-    return StateCounts(complete, incomplete, borderline, unscored, above)
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "goal": FieldQuery(_goal, count_values=_goal_counts),
+    "also": FieldQuery(_goal, count_values=_goal_counts),
+    "share": FieldQuery(_share),
+}
+"""Answers terms on goals, by the name of the field."""

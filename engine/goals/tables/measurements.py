@@ -1,15 +1,26 @@
-"""What was measured of a clustering: its stability under resampling, and the latest measurement of each other kind."""
+"""Figures of a clustering and of its groups: stability under resampling, the latest measurement of each other kind, and
+counts of states and of response trees by group.
+
+Counts take a *map of groups*: two bytes for each conversation id from 0 on, the number of its group, big-endian; 0 is
+no group. So SQLite counts in one pass over a table.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Literal
 
+from engine.base.conversation import State
+from engine.completeness.records import StateCounts
+from engine.completeness.tables import score_sets
+from engine.completeness.tables.scores import state_sql
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import StoredCluster
+from engine.goals.tables.clusterings import Cluster
 from engine.project import settings
+from engine.project.sql import snapshot
 
 Kind = Literal["hold_out", "paper_goals"]
 """`hold_out`: `engine.goals.clusters.validation.HeldOut` by field, with `share` and `seed`. `paper_goals`: what
@@ -31,7 +42,7 @@ class Measurements:
         hold_out, paper_goals: See `Kind`; None if not measured.
     """
 
-    clusters: list[StoredCluster]
+    clusters: list[Cluster]
     agreements: list[tuple[str, float]]
     jaccard: Mapping[int, float]
     hold_out: Mapping[str, Any] | None
@@ -142,3 +153,124 @@ def repetition_count(conn: sqlite3.Connection, clustering_id: int) -> int:
     """Returns the number of stored repetitions of a clustering, under any configuration."""
     sql = "SELECT count(*) FROM stability WHERE clustering_id = ?"
     return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
+
+
+# Counts by group
+
+BYTES_PER_GROUP = 2
+"""Bytes of a group number in a map of groups."""
+
+
+_GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
+"""SQL for the group number of a conversation in a map of groups, two bytes."""
+
+
+_States = dict[str, tuple[int, int]]
+"""How many conversations are in a state, and how many of them are at or above the threshold."""
+
+
+def states(
+    conn: sqlite3.Connection, groups: bytes, sizes: dict[int, int]
+) -> dict[int, StateCounts]:
+    """Returns how many conversations of each group are in each state.
+
+    Args:
+        groups: The map of groups.
+        sizes: Conversations of each group; those without a score are unscored.
+    """
+    with snapshot(conn):
+        rule = score_sets.rule(conn)
+        expression, values = state_sql(rule)
+        rows = conn.execute(
+            f"SELECT {_GROUP_NUMBER.format('s.conversation_id')} AS place, {expression}, count(*),"
+            " sum(s.p_end_normalised >= ?)"
+            " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
+            " GROUP BY 1, 2",
+            (groups, *values, rule.threshold, score_sets.score_config(conn)),
+        ).fetchall()
+    counts_by_group: dict[int, _States] = {}
+    for group_bytes, state, count, above_threshold in rows:
+        counts_by_group.setdefault(_group_number(group_bytes), {})[state] = count, above_threshold
+    return {
+        group: _state_counts(counts_by_group.get(group, {}), size) for group, size in sizes.items()
+    }
+
+
+def periods(
+    conn: sqlite3.Connection, groups: bytes, by: Literal["month", "import"]
+) -> list[tuple[str, int, int, StateCounts]]:
+    """Returns (period, group, conversations, their states) for each period and group, the periods oldest first; 0 is no
+    group.
+
+    A conversation without a date is in no month.
+    """
+    # each is answered from one index: that of dates, or that of sources
+    period, rows = {
+        "month": ("substr(c.created_at, 1, 7)", "WHERE c.created_at IS NOT NULL"),
+        "import": ("c.source_id", ""),
+    }[by]
+    with snapshot(conn):
+        labels = dict(conn.execute("SELECT id, label FROM source"))
+        rule = score_sets.rule(conn)
+        expression, values = state_sql(rule)
+        counts = conn.execute(
+            f"SELECT {period}, {_GROUP_NUMBER.format('c.id')}, {expression}, count(*),"
+            " coalesce(sum(s.p_end_normalised >= ?), 0)"
+            " FROM conversation AS c LEFT JOIN score AS s"
+            " ON s.conversation_id = c.id AND s.config_hash = ?"
+            f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
+            (groups, *values, rule.threshold, score_sets.score_config(conn)),
+        ).fetchall()
+    states_by_key: dict[tuple[str, int], _States] = {}
+    for name, group_bytes, state, count, above_threshold in counts:
+        key = str(labels[name] if by == "import" else name), _group_number(group_bytes)
+        state_counts = states_by_key.setdefault(key, {})
+        earlier_counts = state_counts.get(state, (0, 0))
+        state_counts[state] = earlier_counts[0] + count, earlier_counts[1] + above_threshold
+    first_index = {name: index for index, (name, _) in reversed(list(enumerate(states_by_key)))}
+    ordered = sorted(states_by_key, key=lambda key: (first_index[key[0]], key[1]))
+    return [
+        (name, group, size, _state_counts(states_by_key[name, group], size))
+        for (name, group) in ordered
+        for size in [sum(count for count, _ in states_by_key[name, group].values())]
+    ]
+
+
+def leaves(conn: sqlite3.Connection, groups: bytes, config_hash: str | None) -> dict[int, float]:
+    """Returns the median number of leaves of the trees of each group under a configuration; groups without trees are
+    absent."""
+    leaves_by_group: dict[int, list[int]] = {}
+    for group_bytes, count in conn.execute(
+        f"SELECT {_GROUP_NUMBER.format('conversation_id')}, leaves FROM tree"
+        " WHERE config_hash = ? AND reason IS NULL",
+        (groups, config_hash),
+    ):
+        leaves_by_group.setdefault(_group_number(group_bytes), []).append(count)
+    return {group: float(median(counts)) for group, counts in leaves_by_group.items()}
+
+
+def scored(conn: sqlite3.Connection, config_hash: str | None) -> int:
+    """Returns how many conversations have a score under a configuration."""
+    sql = "SELECT count(*) FROM score WHERE config_hash = ?"
+    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
+
+
+def grown(conn: sqlite3.Connection, config_hash: str | None) -> int:
+    """Returns how many trees there are under a configuration."""
+    sql = "SELECT count(*) FROM tree WHERE config_hash = ?"
+    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
+
+
+def _group_number(group_bytes: bytes) -> int:
+    """Returns the group number of the bytes at a place of the map; 0 beyond its end."""
+    return int.from_bytes(group_bytes, "big")
+
+
+def _state_counts(counts: _States, size: int) -> StateCounts:
+    complete, incomplete, borderline = (
+        counts.get(state, (0, 0))[0]
+        for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
+    )
+    unscored = size - complete - incomplete - borderline
+    above = sum(above for _, above in counts.values())
+    return StateCounts(complete, incomplete, borderline, unscored, above)

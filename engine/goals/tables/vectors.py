@@ -6,7 +6,7 @@ import hashlib
 import sqlite3
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,8 @@ from engine.goals.records import GoalText, Ids
 from engine.model.embedders.vectors import Vectors
 from engine.project.idset import IdSet, read_ids
 
-WIDTH = 4
-"""Bytes of one component."""
+BYTES_PER_COMPONENT = 4
+"""Bytes of one component of a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,6 @@ class VectorConfig:
     state: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VectorBlock:
-    """A block of vectors: `ids` as int64 and `vectors` as float32 row by row, both little-endian."""
-
-    count: int
-    ids: bytes
-    vectors: bytes
-
-
 def register(conn: sqlite3.Connection, config: VectorConfig) -> None:
     """Stores a configuration, before its first vectors; one that is stored already keeps its state."""
     conn.execute(
@@ -67,7 +58,7 @@ def register(conn: sqlite3.Connection, config: VectorConfig) -> None:
 
 
 def config(conn: sqlite3.Connection, config_hash: str) -> VectorConfig | None:
-    """A stored configuration; None if there is none."""
+    """Returns a stored configuration; None if there is none."""
     row = conn.execute(
         "SELECT config_hash, text, goal_config, embedder, fingerprint, dimensions, state"
         " FROM vector_config WHERE config_hash = ?",
@@ -77,12 +68,14 @@ def config(conn: sqlite3.Connection, config_hash: str) -> VectorConfig | None:
 
 
 def ids_without_vector(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations that have neither a vector nor a reason for none; in id order."""
-    key = _key(conn, config_hash)
+    """Returns the ids of the conversations that have neither a vector nor a reason for none; in id order."""
+    config_id, _ = _key(conn, config_hash)
     every = IdSet.every(conn)
-    have = without(conn, config_hash)
-    have.extend(vector_ids(conn, key))
-    return (every - every.of(have)).ascending()
+    known_ids = read_ids(
+        conn, "SELECT conversation_id FROM no_vector WHERE config_id = ? ORDER BY 1", (config_id,)
+    )
+    known_ids.extend(vector_ids(conn, config_id))
+    return (every - every.of(known_ids)).ascending()
 
 
 def add(
@@ -103,145 +96,119 @@ def add(
     Raises:
         ValueError: The number of bytes does not fit the ids and the dimensions.
     """
-    key, dimensions = _key(conn, config_hash), _dimensions(conn, config_hash)
-    if len(vectors) != len(ids) * dimensions * WIDTH:
+    config_id, dimensions = _key(conn, config_hash)
+    if len(vectors) != len(ids) * dimensions * BYTES_PER_COMPONENT:
         raise ValueError(f"{len(vectors)} bytes are not {len(ids)} vectors of {dimensions}")
     if ids:
         conn.execute(
             "INSERT INTO vector_block (config_id, run_id, first, last, count, ids, vectors)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (key, run_id, min(ids), max(ids), len(ids), packed(ids), vectors),
+            (config_id, run_id, min(ids), max(ids), len(ids), packed(ids), vectors),
         )
     conn.executemany(
         "INSERT INTO no_vector (config_id, conversation_id, reason) VALUES (?, ?, ?)",
-        [(key, conversation, reason) for conversation, reason in (reasons or {}).items()],
+        [
+            (config_id, conversation_id, reason)
+            for conversation_id, reason in (reasons or {}).items()
+        ],
     )
 
 
 def count(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Number of vectors of a configuration."""
+    """Returns the number of vectors of a configuration."""
     row = conn.execute(
         "SELECT coalesce(sum(count), 0) FROM vector_block WHERE config_id = ?",
-        (_key(conn, config_hash),),
+        _key(conn, config_hash)[:1],
     ).fetchone()
     return int(row[0])
 
 
-def read(
-    conn: sqlite3.Connection, config_hash: str, between: tuple[int, int] | None = None
-) -> Iterator[VectorBlock]:
-    """The vectors block by block, in the order of the first id of each; one block is in memory at a time.
-
-    Args:
-        between: Only blocks that may hold an id from the first to the second.
-    """
-    low, high = between or (0, 2**62)
-    for row in conn.execute(
-        "SELECT count, ids, vectors FROM vector_block WHERE config_id = ? AND first <= ? AND last >= ?"
-        " ORDER BY first",  # no two blocks begin with one conversation
-        (_key(conn, config_hash), high, low),
-    ):
-        yield VectorBlock(*row)
-
-
 def reasons(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
-    """Why conversations have no vector, by id."""
+    """Returns the reasons why conversations have no vector, by id."""
     return dict(
         conn.execute(
             "SELECT conversation_id, reason FROM no_vector WHERE config_id = ? ORDER BY 1",
-            (_key(conn, config_hash),),
+            _key(conn, config_hash)[:1],
         ).fetchall()
     )
 
 
-def without(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations with a stored reason for having no vector; in id order."""
-    return read_ids(
-        conn,
-        "SELECT conversation_id FROM no_vector WHERE config_id = ? ORDER BY 1",
-        (_key(conn, config_hash),),
-    )
-
-
 def vector_ids(conn: sqlite3.Connection, config_id: int) -> array[int]:
-    """Ids of the conversations that have a vector."""
-    found = array("q")
-    for (ids,) in conn.execute(
+    """Returns the ids of the conversations that have a vector."""
+    ids = array("q")
+    for (blob,) in conn.execute(
         "SELECT ids FROM vector_block WHERE config_id = ? ORDER BY first", (config_id,)
     ):
-        found.extend(unpacked(ids))
-    return found
+        ids.extend(unpacked(blob))
+    return ids
 
 
 def packed(ids: Sequence[int]) -> bytes:
-    """Ids as stored bytes: int64, little-endian."""
-    return _little(array("q", ids)).tobytes()
+    """Returns ids as stored bytes: int64, little-endian."""
+    return _little_endian(array("q", ids)).tobytes()
 
 
 def unpacked(blob: bytes) -> array[int]:
-    """The ids of a blob that `packed` made."""
-    found = array("q")
-    found.frombytes(blob)
-    return _little(found)
+    """Returns the ids of a blob that `packed` made."""
+    ids = array("q")
+    ids.frombytes(blob)
+    return _little_endian(ids)
 
 
-def _little(ids: array[int]) -> array[int]:
-    """Swaps the bytes on a big-endian machine."""
+def _little_endian(ids: array[int]) -> array[int]:
+    """Returns the ids with their bytes swapped on a big-endian machine."""
     if sys.byteorder == "big":
         ids.byteswap()
     return ids
 
 
-def _key(conn: sqlite3.Connection, config_hash: str) -> int:
-    row = conn.execute(
-        "SELECT id FROM vector_config WHERE config_hash = ?", (config_hash,)
+def _key(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
+    """Returns the row id and the dimensions of a configuration; raises ValueError if it is not registered."""
+    row: tuple[int, int] | None = conn.execute(
+        "SELECT id, dimensions FROM vector_config WHERE config_hash = ?", (config_hash,)
     ).fetchone()
     if row is None:
         raise ValueError(f"no vectors were registered under {config_hash}")
-    return int(row[0])
-
-
-def _dimensions(conn: sqlite3.Connection, config_hash: str) -> int:
-    row = conn.execute(
-        "SELECT dimensions FROM vector_config WHERE config_hash = ?", (config_hash,)
-    ).fetchone()
-    return int(row[0])
+    return row
 
 
 def digest_of(ids: Sequence[int] | Ids) -> str:
-    """Hash of a set of conversations, given in id order: 16 hex digits."""
+    """Returns a hash of a set of conversations, given in id order: 16 hex digits."""
     return hashlib.sha256(np.asarray(ids, dtype="<i8").tobytes()).hexdigest()[:16]
 
 
 def read_vectors(
     conn: sqlite3.Connection, config_hash: str, among: Sequence[int] | Ids | None = None
 ) -> tuple[Ids, Vectors]:
-    """(ids, vectors) of a configuration, in ascending order of the ids; vectors have shape (ids, d).
+    """Returns the ids, ascending, and the vectors of a configuration in their order, shape (ids, d). One block is in
+    memory besides the result.
 
     Args:
         among: Only these conversations; None takes all.
 
     Raises:
-        UsageError: The configuration is not known.
+        NotYet: The configuration is not known.
     """
     made_by = config(conn, config_hash)
     if made_by is None:
         raise NotYet("These conversations have no vectors.", "Run the clustering again.")
-    wanted = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
+    selected = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
     total = count(conn, config_hash)
     ids = np.empty(total, dtype=np.int64)
     rows = np.empty((total, made_by.dimensions), dtype=np.float32)
-    at = 0
-    for block in read(conn, config_hash):
-        own = np.frombuffer(block.ids, dtype="<i8")
-        part = np.frombuffer(block.vectors, dtype="<f4").reshape(len(own), made_by.dimensions)
-        if wanted is not None:
-            inside = np.isin(own, wanted, assume_unique=True)
-            own, part = own[inside], part[inside]
-        ids[at : at + len(own)] = own
-        rows[at : at + len(own)] = part
-        at += len(own)
-    ids, rows = ids[:at], rows[:at]
+    end = 0
+    for id_blob, vector_blob in conn.execute(
+        "SELECT ids, vectors FROM vector_block WHERE config_id = ? ORDER BY first",
+        _key(conn, config_hash)[:1],
+    ):
+        block_ids = np.frombuffer(id_blob, dtype="<i8")
+        block = np.frombuffer(vector_blob, dtype="<f4").reshape(len(block_ids), made_by.dimensions)
+        if selected is not None:
+            inside = np.isin(block_ids, selected, assume_unique=True)
+            block_ids, block = block_ids[inside], block[inside]
+        start, end = end, end + len(block_ids)
+        ids[start:end], rows[start:end] = block_ids, block
+    ids, rows = ids[:end], rows[:end]
     if (np.diff(ids) < 0).any():  # blocks are in the order of embedding, which can be another
         order = np.argsort(ids, kind="stable")
         ids, rows = ids[order], rows[order]

@@ -3,33 +3,26 @@ computed from: groups, vectors, similarities of pairs, the merge probability."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import get_args
 
-import numpy as np
-
 from engine.completeness.records import StateCounts
-from engine.goals.clusters.neighbors import Neighbours
 from engine.goals.merges.merge_probability import MergeModel, rank_pairs
 from engine.goals.records import (
     LIKELY,
     NOT_ASKED,
+    Clustering,
     Evidence,
     GoalGroup,
-    Ids,
     MergeOrder,
     Pair,
     Proposal,
 )
 from engine.goals.tables import clusterings, measurements
-from engine.goals.tables.clusterings import StoredClustering, stored_clustering
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView, Space, read_space
 from engine.goals.views.decision_log import MAX_CACHED_CLUSTERINGS, DecisionLog
 from engine.goals.views.pair_table import (
@@ -191,12 +184,6 @@ def _states_of_both(a: StateCounts, b: StateCounts) -> StateCounts:
     )
 
 
-_log = logging.getLogger(__name__)
-
-MIN_STORED_INDEX_SIZE = 50_000
-"""Conversations from which the index of neighbors is stored; for fewer it is built within seconds."""
-
-
 class MergeQueueCache:
     """Reads views of a project's clusterings and caches each until its inputs change. Safe to use from any thread.
 
@@ -204,11 +191,8 @@ class MergeQueueCache:
         decision_log: The decisions on the clusterings.
     """
 
-    def __init__(
-        self, project: Project, decision_log: DecisionLog, folder: Path | None = None
-    ) -> None:
-        """Indexes of neighbors are stored in `folder`; None stores none."""
-        self._project, self.decision_log, self._folder = project, decision_log, folder
+    def __init__(self, project: Project, decision_log: DecisionLog) -> None:
+        self._project, self.decision_log = project, decision_log
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
         self._views: dict[int, tuple[tuple[object, ...], ClusteringView]] = {}
@@ -239,7 +223,7 @@ class MergeQueueCache:
                 self._views.pop(next(iter(self._views)))
             return view
 
-    def space(self, stored: StoredClustering) -> Space:
+    def space(self, stored: Clustering) -> Space:
         """Returns the vectors of a clustering (1.5 GB for a million conversations), read once."""
         # a lock of its own: reading a million vectors takes seconds, and other threads read groups meanwhile
         with self._reading_space, self._project.reading() as conn:
@@ -250,30 +234,6 @@ class MergeQueueCache:
             space = read_space(conn, stored.vector_config, known_space)
             self._space = stored.vector_config, space
         return space
-
-    def neighbours(
-        self, stored: StoredClustering, ids: Ids, note: Callable[[int, int], None]
-    ) -> Neighbours:
-        """Returns the nearest-neighbor search among `ids`; the index of at least `MIN_STORED_INDEX_SIZE` conversations
-        is stored.
-
-        Args:
-            ids: Ascending; each has a vector.
-            note: Called with conversations done and in all while an index is built; may raise to stop.
-        """
-        rows = self.space(stored).of(ids)
-        if self._folder is None or len(ids) < MIN_STORED_INDEX_SIZE:
-            return Neighbours.build(rows, "", note=note)
-        # one file for each project; the hash shows whether it was built from these vectors
-        name = hashlib.sha256(os.path.realpath(self._project.path).encode()).hexdigest()[:16]
-        vectors_hash = hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
-        try:
-            return Neighbours.load_or_build(
-                self._folder / f"{name}.hnsw", rows, vectors_hash, note=note
-            )
-        except OSError as error:  # such as a full disk: the search works without the stored index
-            _log.warning("the index of neighbors was not stored: %s", error)
-            return Neighbours.build(rows, vectors_hash, note=note)
 
     def snapshot(self, clustering_id: int) -> QueueSnapshot:
         """Returns the merge queue of a clustering as it is now.

@@ -16,10 +16,9 @@ from engine.goals.clusters.granularity import Granularity, granularity
 from engine.goals.clusters.neighbors import NearestRows, Neighbours, overlap
 from engine.goals.merges import merge_probability
 from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, RobustScale, refit
-from engine.goals.records import GoalDecision, Pair, PairAnswer
+from engine.goals.records import Clustering, GoalDecision, Pair, PairAnswer
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_answers
-from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
 from engine.model.embedders.tfidf import TfidfEmbedder
@@ -192,7 +191,7 @@ class PairTables:
             self._granularity = view.stored.id, granularity(space.rows, labels, view.stored.seed)
         return self._granularity[1]
 
-    def _own_embedder(self, stored: StoredClustering) -> Embedder | None:
+    def _own_embedder(self, stored: Clustering) -> Embedder | None:
         """Returns the embedder that made the vectors, where it runs in this process; None elsewhere."""
         if self._embedder is None or self._embedder[0] != stored.vector_config:
             with self._project.reading() as conn:
@@ -228,7 +227,7 @@ class PairTables:
                 rng = np.random.default_rng(SEED)
                 sampled_rows = np.sort(rng.choice(sampled_rows, MAX_SAMPLED_MEMBERS, replace=False))
             rows = space.rows[sampled_rows]
-            near = Neighbours(rows, "").of_rows(
+            near = Neighbours(rows).of_rows(
                 np.arange(len(rows)), min(NEIGHBOURS_PER_MEMBER, len(rows) - 1)
             )
             self._near = space, sampled_rows, near

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 DIMENSIONS = 32
 """With more dimensions, axes of single phrases outweigh those of goals: k-means with the true k on the user texts of
 1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
-MOST_TERMS = 20_000
+MAX_TERMS = 20_000
 """The most frequent words and pairs are kept; with 32 dimensions the state is then about 3 MB."""
-FIT_TEXTS = 100_000
+MAX_FIT_TEXTS = 100_000
 """Most texts to fit on; of more, a random sample is used."""
-MOST_CHARS = 8_000
+MAX_TEXT_CHARS = 8_000
 """Characters of a text that are read, which bounds the memory that one very long text takes."""
-RARE = 50
+MIN_TEXTS_FOR_RARITY = 50
 """Number of texts from which a term has to occur in two of them."""
-BATCH = 4_096
+TEXTS_PER_BATCH = 4_096
 
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
@@ -112,7 +112,7 @@ class TfidfEmbedder:
         return int(self._axes.shape[1])
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Learns the vocabulary, the inverse document frequencies and the axes, from at most `FIT_TEXTS` texts.
+        """Learns the vocabulary, the inverse document frequencies and the axes, from at most `MAX_FIT_TEXTS` texts.
 
         Raises:
             UsageError: No text has a word that is not a stop word.
@@ -122,7 +122,7 @@ class TfidfEmbedder:
         from sklearn.utils.extmath import randomized_svd
 
         sample = _sample(texts, self._seed)
-        counter = term_counter(least=2 if len(sample) >= RARE else 1)
+        counter = term_counter(least=2 if len(sample) >= MIN_TEXTS_FOR_RARITY else 1)
         try:
             counts = counter.fit_transform(sample)
         except ValueError:  # every term is in one text only, or there is none
@@ -146,7 +146,7 @@ class TfidfEmbedder:
         self._finish_fit()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row of length 1 for each text, shape (texts, dimensions); zeros for one without a known word.
+        """Returns a row of length 1 for each text, shape (texts, dimensions); zeros for one without a known word.
 
         Raises:
             UsageError: The embedder has not been fitted.
@@ -154,12 +154,12 @@ class TfidfEmbedder:
         counter = self._counter
         if counter is None:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
-        found = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for start in range(0, len(texts), BATCH):
-            part = [text[:MOST_CHARS] for text in texts[start : start + BATCH]]
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for start in range(0, len(texts), TEXTS_PER_BATCH):
+            part = [text[:MAX_TEXT_CHARS] for text in texts[start : start + TEXTS_PER_BATCH]]
             weights = _weigh(counter.transform(part), self._rarity)
-            found[start : start + BATCH] = unit_rows(weights @ self._axes)
-        return found
+            vectors[start : start + TEXTS_PER_BATCH] = unit_rows(weights @ self._axes)
+        return vectors
 
     def state(self) -> bytes:
         """Words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
@@ -192,13 +192,13 @@ class TfidfEmbedder:
             ModelError: The state is not valid.
         """
         head, numbers = _parse_state(state)
-        made = cls(dimensions=head["dimensions"], seed=head["seed"])
+        embedder = cls(dimensions=head["dimensions"], seed=head["seed"])
         count = len(head["words"])
-        made._words = head["words"]
-        made._rarity = numbers[:count].copy()
-        made._axes = numbers[count:].reshape(count, head["rank"]).copy()
-        made._finish_fit()
-        return made
+        embedder._words = head["words"]
+        embedder._rarity = numbers[:count].copy()
+        embedder._axes = numbers[count:].reshape(count, head["rank"]).copy()
+        embedder._finish_fit()
+        return embedder
 
     def _finish_fit(self) -> None:
         self._counter = term_counter(self._words)
@@ -206,16 +206,16 @@ class TfidfEmbedder:
 
 
 def _sample(texts: Iterable[str], seed: int) -> list[str]:
-    """All texts, or a uniform random sample of `FIT_TEXTS` of them in one pass (reservoir sampling, Vitter 1985,
-    algorithm R)."""
+    """Returns all texts, or a uniform random sample of `MAX_FIT_TEXTS` of them in one pass (reservoir sampling, Vitter
+    1985, algorithm R)."""
     rng = np.random.default_rng([seed, 0x7466])
-    kept: list[str] = []
+    sample: list[str] = []
     for number, text in enumerate(texts):
-        if number < FIT_TEXTS:
-            kept.append(text[:MOST_CHARS])
-        elif (place := int(rng.integers(number + 1))) < FIT_TEXTS:
-            kept[place] = text[:MOST_CHARS]
-    return kept
+        if number < MAX_FIT_TEXTS:
+            sample.append(text[:MAX_TEXT_CHARS])
+        elif (place := int(rng.integers(number + 1))) < MAX_FIT_TEXTS:
+            sample[place] = text[:MAX_TEXT_CHARS]
+    return sample
 
 
 def term_counter(
@@ -235,7 +235,7 @@ def term_counter(
         stop_words=[*sorted(ENGLISH_STOP_WORDS), *_LEFTOVERS],
         ngram_range=(1, longest),
         min_df=least,
-        max_features=MOST_TERMS,
+        max_features=MAX_TERMS,
         vocabulary=words,
         dtype=np.float32,
     )

@@ -52,10 +52,10 @@ def unit_rows(raw: npt.ArrayLike) -> Vectors:
 
 def has_vector(vectors: Vectors) -> Mask:
     """Whether each row has a number other than 0, shape (n,)."""
-    found = np.empty(len(vectors), dtype=np.bool_)
+    mask = np.empty(len(vectors), dtype=np.bool_)
     for part in blocks(len(vectors)):
-        found[part] = vectors[part].any(axis=1)
-    return found
+        mask[part] = vectors[part].any(axis=1)
+    return mask
 
 
 def same_space(*fingerprints: str) -> str:
@@ -74,7 +74,7 @@ def same_space(*fingerprints: str) -> str:
 
 
 def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
-    """A pseudorandom hash of each row that depends only on its bits and the seed, shape (n,).
+    """Returns a pseudorandom hash of each row that depends only on its bits and the seed, shape (n,).
 
     Rows sorted by it are in an order that does not depend on their original order, and the first ones are a random
     sample. Arithmetic modulo 2**64 is exact, so the blocks do not matter.
@@ -99,8 +99,8 @@ def mean_direction(vectors: Vectors, members: Indices) -> Floats:
     total = np.zeros(vectors.shape[1], dtype=np.float64)
     for part in blocks(len(members)):
         total += vectors[members[part]].sum(axis=0, dtype=np.float64)
-    found: Floats = unit_rows(total[None, :] / max(1, len(members)))[0]
-    return found
+    direction: Floats = unit_rows(total[None, :] / max(1, len(members)))[0]
+    return direction
 
 
 BATCH = 64
@@ -116,20 +116,20 @@ def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH
     Raises:
         ModelError: The model returned another number of rows, rows of different lengths, or values that are not finite.
     """
-    asked = [place for place, text in enumerate(texts) if text.strip()]
-    found: Vectors | None = None
-    for start in range(0, len(asked), size):
-        places = asked[start : start + size]
+    nonblank = [place for place, text in enumerate(texts) if text.strip()]
+    vectors: Vectors | None = None
+    for start in range(0, len(nonblank), size):
+        places = nonblank[start : start + size]
         try:
             rows = unit_rows(embed([texts[place] for place in places]))
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"The embedding model gave no vectors: {error}.") from error
-        if found is None:
-            found = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
-        if rows.shape != (len(places), found.shape[1]) or not rows.size:
+        if vectors is None:
+            vectors = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
+        if rows.shape != (len(places), vectors.shape[1]) or not rows.size:
             raise ModelError(
                 f"The embedding model gave {rows.shape[0]} rows of {rows.shape[1]} numbers for "
-                f"{len(places)} texts; {found.shape[1] or 'some'} numbers were expected."
+                f"{len(places)} texts; {vectors.shape[1] or 'some'} numbers were expected."
             )
-        found[places] = rows
-    return np.zeros((len(texts), 0), dtype=np.float32) if found is None else found
+        vectors[places] = rows
+    return np.zeros((len(texts), 0), dtype=np.float32) if vectors is None else vectors

@@ -1,212 +1,397 @@
-"""A `ModelClient` over HTTP endpoints."""
+"""An endpoint, which is an HTTP server that speaks OpenAI's protocol: its address, requests to it with retries while
+it is busy or unreachable, and the models that it serves.
+
+The host and port of a URL that the user named are reached, without proxies and without following redirects, while a
+request runs. Nothing is known of what the endpoint does with the texts.
+
+Asynchronous requests run on a thread of their own, so that any thread can wait for them and cancel them.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import json
+import random
+import ssl
 import threading
-from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
-from typing import Any, TypeVar, cast
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
-from engine.base.errors import EndpointError, RequestRefused, UsageError
-from engine.base.number_format import counted
-from engine.jobs.contract import OnProgress
-from engine.model.chat import Completion
-from engine.model.endpoints.log_probs import UNBOUNDED, Raw, Reader
-from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
-from engine.model.http.capabilities import Capabilities, no_laid_out, no_reading, no_writing
-from engine.model.http.fleet import Fleet
-from engine.model.interface import LoadOptions, Sampling
-from engine.model.log_windows import log_tokens
-from engine.model.process.protocol import Request
-from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs, WrittenReply
-from engine.model.prompt_files import Prompt
+from engine.base import network_guard
+from engine.base.errors import Cancelled, EndpointAway, EndpointError, RequestRefused, UsageError
+from engine.base.number_format import duration
+from engine.base.text import one_line
+from engine.model.endpoints.pacing import RequestLimit, wait_after, wait_for_quota
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 
 
-class EndpointModel:
-    """A model that one endpoint serves, or several alike, as a `ModelClient`.
+POLL_SECONDS = 0.1
+"""Time between two looks at whether a background run was cancelled."""
+
+MAX_CLOSE_SECONDS = 0.3
+"""Longest wait for cancelled requests to close their connections."""
+
+Sleep = Callable[[float], Awaitable[None]]
+"""Waits for a number of seconds."""
+
+MAX_ATTEMPTS = 5
+"""Default number of attempts at a request."""
+
+REQUEST_SECONDS, CONNECT_SECONDS = 600.0, 15.0
+"""Longest time until the last byte of an answer, and until there is a connection."""
+
+MAX_SILENT_SHARE = 0.5
+"""Largest share of the time limit of a request that may pass without a byte."""
+
+RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+"""Status codes after which the same request is sent again, because it may succeed then."""
+
+OVERLOAD_STATUSES = frozenset({429, 503})
+"""Status codes of an endpoint that has too many requests, after which fewer are sent in parallel."""
+
+REFUSED_REQUEST_STATUSES = frozenset({400, 413, 422})
+"""Status codes that concern one request only; after any other refusal the endpoint is not used again."""
+
+MAX_ANSWER_BYTES = 256 << 20
+"""Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
+
+MAX_ERROR_CHARACTERS = 300
+"""Number of characters of an endpoint's error text that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of an endpoint, an HTTP server that speaks OpenAI's protocol, and the name of one of its models.
 
     Attributes:
-        can: What all of the endpoints can do.
-        context: Longest sequence in tokens.
+        base: URL of the endpoint, as in `http://host:8080/v1`, without a slash at the end.
+        host, port: The machine and the TCP port of that URL.
+        model: Name of the model; "" if none was named.
+    """
+
+    base: str
+    host: str
+    port: int
+    model: str
+
+    @property
+    def secure(self) -> bool:
+        """Whether the endpoint is reached with TLS."""
+        return self.base.startswith("https:")
+
+    def url(self, name: str) -> str:
+        """Returns the URL of a path of the endpoint.
+
+        Args:
+            name: Path after `base`. With a leading slash it replaces the `/v1` of `base`, because servers put the paths
+                that OpenAI does not have beside `/v1`.
+        """
+        parts = urlsplit(self.base)
+        path = parts.path.removesuffix("/v1") + name if name.startswith("/") else None
+        return urlunsplit(parts._replace(path=path or f"{parts.path.rstrip('/')}/{name}"))
+
+
+def parse_address(url: str, *, leaf: str = "") -> Address:
+    """Returns the address that a URL gives.
+
+    Args:
+        url: `http://host:8080/v1`, with `#model` if the endpoint serves several models.
+        leaf: Last part of the path that is removed if it is there.
+
+    Raises:
+        UsageError: It is not an HTTP URL, or it has a user name or a password.
+    """
+    no_url = UsageError(f"{url!r} is no URL of an endpoint.", "Say http://HOST:PORT/v1.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise no_url from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise no_url
+    if parts.username or parts.password:
+        raise UsageError("A URL with a password in it would be stored.", "Give the key apart.")
+    path = parts.path.rstrip("/")
+    if leaf:
+        path = path.removesuffix(f"/{leaf}")
+    base = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    return Address(base, host, port or (443 if parts.scheme == "https" else 80), parts.fragment)
+
+
+class _ContextThreadPool(ThreadPoolExecutor):
+    """Resolves host names in the caller's context, which holds the permission of the network guard."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        return super().submit(contextvars.copy_context().run, fn, *args, **options)
+
+
+class BackgroundRun:
+    """A run of asynchronous work that may reach some endpoints; `cancel` may be called from any thread."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        self._addresses = tuple(addresses)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = threading.Event()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs the work and returns its result; raises its exception.
+
+        Raises:
+            Cancelled: `cancel` was called; requests in flight were abandoned.
+            NetworkRefused: The program is set to stay offline.
+        """
+        outcome: Future[T] = Future()
+        thread = threading.Thread(
+            target=self._run_in_thread, args=(work, outcome), name="endpoints", daemon=True
+        )
+        thread.start()
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+            if self._cancelled.is_set():
+                thread.join(MAX_CLOSE_SECONDS)
+                raise Cancelled("The request was cancelled.")
+        return outcome.result()
+
+    def cancel(self) -> None:
+        """Abandons the work; `run` raises `Cancelled`."""
+        self._cancelled.set()
+        loop, task = self._loop, self._task
+        if loop is not None and task is not None:
+            with suppress(RuntimeError):  # the loop has just ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+
+    def _run_in_thread(
+        self, work: Callable[[], Coroutine[Any, Any, T]], outcome: Future[T]
+    ) -> None:
+        """Runs the work in an event loop of this thread, and gives its result or its error to `outcome`."""
+
+        async def main() -> T:
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            self._loop.set_default_executor(_ContextThreadPool(4))
+            if self._cancelled.is_set():
+                raise Cancelled("The request was cancelled.")
+            return await work()
+
+        try:
+            with ExitStack() as stack:
+                for address in self._addresses:
+                    stack.enter_context(network_guard.reaching(address.host, address.port))
+                outcome.set_result(asyncio.run(main()))
+        except asyncio.CancelledError:
+            outcome.set_exception(Cancelled("The request was cancelled."))
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+            outcome.set_exception(error)
+
+
+@dataclass(slots=True)
+class Account:
+    """What the requests of a run have taken.
+
+    Attributes:
+        requests: Number of requests that an endpoint answered.
+        cached: Number of requests that were answered from the cache.
+        retries: Number of requests that were sent again.
+        read: Number of prompt tokens.
+        written: Number of tokens of replies.
+        cost: Cost in the currency of the prices; None if no prices are known.
+    """
+
+    requests: int = 0
+    cached: int = 0
+    retries: int = 0
+    read: int = 0
+    written: int = 0
+    cost: float | None = None
+
+
+class EndpointClient:
+    """The HTTP client of one endpoint.
+
+    Attributes:
+        retries: Number of requests that were sent again since it was made.
     """
 
     def __init__(
-        self, label: str, fleet: Fleet, can: Capabilities, handlers: EndpointHandlers
+        self,
+        address: Address,
+        key: str = "",
+        *,
+        sleep: Sleep = asyncio.sleep,
+        attempts: int = MAX_ATTEMPTS,
+        seconds: float = REQUEST_SECONDS,
+        parallel: int | None = None,
     ) -> None:
-        """Prepares; sends no request.
+        """Prepares a client; sends no request.
 
         Args:
-            label: Name of the model in error messages.
-            can: Capabilities that all of the endpoints have.
-            handlers: Answer the requests of other subjects.
+            key: Bearer token; "" for none.
+            sleep: Waits for a number of seconds.
+            attempts: Largest number of attempts at a request.
+            seconds: Time limit of a request, until its whole answer is there; half of it may go by without a byte.
+            parallel: Number of requests that the endpoint serves in parallel, if it says so.
         """
-        self._label, self._fleet, self.can = label, fleet, can
-        self.context = can.context or UNBOUNDED
-        self._turn = threading.Lock()
-        self._handlers = {**OWN_HANDLERS, **handlers}
+        self.address = address
+        self.request_limit = RequestLimit(parallel)
+        self.retries = 0
+        self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
 
-    # Checks before a run starts
+    def open_connections(self) -> httpx.AsyncClient:
+        """Returns a connection pool, which is a context manager."""
+        import httpx  # slow to import, and most commands ask no endpoint
 
-    def refuse_writing(self, prompt: Prompt | None) -> None:
-        """Raises UsageError if replies cannot be written."""
-        self.refuse("replies", no_writing(self.can, prompt))
-
-    def refuse_reading(self, prompt: Prompt | None) -> None:
-        """Raises UsageError if probabilities of given answers cannot be read."""
-        reason = no_reading(self.can)
-        if reason is None and prompt is not None:
-            reason = no_laid_out(self.can, prompt)
-        self.refuse("probabilities of given answers", reason)
-
-    def refuse(self, what: str, reason: str | None) -> None:
-        """Raises UsageError if there is a reason why the endpoints cannot give something."""
-        if reason:
-            raise UsageError(
-                f"{self._label} cannot give {what}: {reason}.",
-                "Use another endpoint or a model of this machine for that.",
-            )
-
-    def refuse_chat(self, sampling: Sampling) -> None:
-        """Raises UsageError if chat replies cannot be written with this sampling."""
-        self.refuse("replies to messages", no_chat(self.can, sampling))
-
-    # Requests
-
-    def load(
-        self,
-        path: Path,
-        options: LoadOptions,
-        adapter: Path | None = None,
-        merged: Path | None = None,
-    ) -> Mapping[str, Any]:
-        """Starts a new count of requests and costs, and limits the context to the one asked for.
-
-        Raises:
-            ModelError: An adapter is asked for; the endpoint has to serve it as a model.
-        """
-        if adapter is not None:
-            raise EndpointError(
-                f"{self._label} cannot be sent an adapter.",
-                "Let the endpoint serve it, as a model.",
-            )
-        self._fleet.begin()
-        held = self.can.context or UNBOUNDED
-        self.context = min(held, options.context or held)
-        return {"name": self._label, "context": self.context}
-
-    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
-        """Answers a request by requests to the endpoints.
-
-        Raises:
-            Cancelled: `cancel` was called while it ran.
-            ModelError: No endpoint is left.
-            RequestRefused: The endpoint refuses an item, or hides a probability that is asked for.
-            UsageError: The endpoints cannot answer such a request.
-        """
-        handler = self._handlers.get(type(request))
-        if handler is None:
-            raise UsageError(f"The speed of {self._label} cannot be measured.")
-        report = progress or (lambda count, note: None)
-        return cast(T, handler(self, request, lambda count: report(count, "")))
-
-    def spent(self) -> str:
-        """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
-        account = self._fleet.account
-        words = counted(account.requests, "request")
-        words += f", {account.cached:,} more answered from the cache" if account.cached else ""
-        words += f", {account.retries:,} sent again" if account.retries else ""
-        words += f"; {account.read:,} tokens read, {account.written:,} written"
-        words += "" if account.cost is None else f", cost {account.cost:,.4f}"
-        return ". ".join(
-            [words, *(f"Taken out: {why.rstrip('.')}" for why in self._fleet.removal_reasons)]
+        return httpx.AsyncClient(
+            timeout=httpx.Timeout(self._seconds * MAX_SILENT_SHARE, connect=CONNECT_SECONDS),
+            headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
+            trust_env=False,  # a proxy would be another machine than the one that was named
+            verify=ssl.create_default_context() if self.address.secure else False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
         )
 
-    def cancel(self) -> None:
-        """Makes the request in flight raise `Cancelled`."""
-        self._fleet.cancel()
+    async def ask(
+        self, client: httpx.AsyncClient, name: str, body: Mapping[str, Any] | None
+    ) -> Any:
+        """Sends a request and returns the JSON of the answer.
 
-    def close(self) -> None:
-        """Abandons the requests in flight."""
-        self.cancel()
+        Args:
+            name: Path of the request, as in `Address.url`.
+            body: JSON to POST; None sends a GET.
 
-    def reader(self) -> Reader:
-        """Returns a reader of probabilities, which knows the tokens of one request."""
-        return Reader(self._fleet.ask, self.can)
+        Raises:
+            RequestRefused: The endpoint refuses this request.
+            EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, does not answer in JSON, or
+                does not come to the end of an answer in time.
+        """
+        import httpx
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs the requests to the endpoints that answer one request; one answer is worked on at a time."""
-        with self._turn:
-            return self._fleet.run(work)
+        failure, silent = "", False
+        for attempt in range(self._attempts):
+            headers: Mapping[str, str] = {}
+            sent = time.monotonic()
+            try:
+                method = "GET" if body is None else "POST"
+                async with (
+                    asyncio.timeout(self._seconds),
+                    client.stream(method, self.address.url(name), json=body) as answer,
+                ):
+                    content = await self._read_content(answer)
+            except TimeoutError as error:
+                raise self._overdue_error() from error
+            except httpx.TransportError as error:
+                what = one_line(str(error)) or type(error).__name__
+                failure, silent = f"cannot be reached ({what})", True
+            except httpx.HTTPError as error:
+                raise self._away_error(
+                    f"answered in a way that cannot be read ({error})"
+                ) from error
+            else:
+                headers = answer.headers
+                if answer.is_success:
+                    self.request_limit.record_answer(time.monotonic() - sent)
+                    if quota := wait_for_quota(headers):
+                        await self._sleep(quota)
+                    return self._parse_json(content)
+                failure, silent = self._status_text(answer, content), False
+                if answer.status_code in REFUSED_REQUEST_STATUSES:
+                    raise RequestRefused(f"{self.address.base} {failure}.")
+                if answer.status_code not in RETRY_STATUSES:
+                    break
+                if answer.status_code in OVERLOAD_STATUSES:
+                    self.request_limit.record_refusal()
+            if attempt + 1 < self._attempts:
+                self.retries += 1
+                # Spreading requests needs no secrecy.
+                await self._sleep(wait_after(attempt, headers, random.random()))
+        away = self._away_error(failure)
+        away.silent = silent
+        raise away
+
+    def ask_blocking(self, name: str, body: Mapping[str, Any] | None) -> Any:
+        """Does the same as `ask` for synchronous callers, with connections of its own."""
+
+        async def work() -> Any:
+            async with self.open_connections() as client:
+                return await self.ask(client, name, body)
+
+        return BackgroundRun([self.address]).run(work)
+
+    async def _read_content(self, answer: httpx.Response) -> bytes:
+        """Returns the bytes of an answer, which must not be longer than `MAX_ANSWER_BYTES`: it may never end."""
+        parts, size = [], 0
+        async for part in answer.aiter_bytes():
+            size += len(part)
+            if size > MAX_ANSWER_BYTES:
+                raise self._away_error(f"answered with more than {MAX_ANSWER_BYTES >> 20} MiB")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _parse_json(self, content: bytes) -> Any:
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise self._away_error("gave an answer that is not JSON") from error
+
+    def _status_text(self, answer: httpx.Response, content: bytes) -> str:
+        text = content.decode("utf-8", "replace")
+        if self._key:
+            text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
+        return f"answered {answer.status_code} ({one_line(text, MAX_ERROR_CHARACTERS) or answer.reason_phrase})"
+
+    def _overdue_error(self) -> EndpointAway:
+        error = EndpointAway(
+            f"{self.address.base} did not finish an answer within {duration(self._seconds)}.",
+            "Look at the endpoint; for one that is only slow, add it again with a longer --timeout.",
+        )
+        error.overdue = True
+        return error
+
+    def _away_error(self, failure: str) -> EndpointAway:
+        return EndpointAway(
+            f"{self.address.base} {failure}.", "Look at the endpoint, then run again."
+        )
 
 
-def _generate(
-    model: EndpointModel, request: Generate, report: Callable[[int], None]
-) -> list[WrittenReply]:
-    model.refuse_writing(request.prompt)
-    if request.sampling.json_schema and not model.can.schema:
-        model.refuse("replies by a schema", "its replies do not follow one")
-    return model.run(lambda: write_replies(model.reader(), request, model.context, report))
+def served_models(client: EndpointClient) -> list[str]:
+    """Returns the names of the models that an endpoint serves.
+
+    Raises:
+        ModelError: It cannot be reached or does not answer with a list.
+    """
+    answer = client.ask_blocking("models", None)
+    try:
+        return [str(item["id"]) for item in answer["data"]]
+    except (KeyError, TypeError) as error:
+        raise EndpointError(
+            f"{client.address.base} did not answer with a list of models.",
+            "It has to speak OpenAI's /v1.",
+        ) from error
 
 
-def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) -> list[Completion]:
-    for sampling in {call.sampling for call in request.calls}:
-        model.refuse_chat(sampling)
-    return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
+def with_model(client: EndpointClient) -> Address:
+    """Returns the address of a client with the name of a model: its own, else that of the only model served.
 
-
-def _log_probs(
-    model: EndpointModel, request: LogProbs, _report: Callable[[int], None]
-) -> list[list[tuple[float, int]]]:
-    model.refuse_reading(request.prompt)
-
-    async def work() -> list[list[tuple[float, int]]]:
-        reader = model.reader()
-        around = await reader.known.learn_prompt(request.prompt)
-        found = []
-        for text, continuations in request.items:
-            answers = [await reader.answer(one) for one in continuations]
-            await reader.known.learn_log([text])
-            longest = max((len(one.ids) for one in answers), default=0)
-            room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
-            tokens, _ = log_tokens(reader.known, [text], 0, room)
-            ids = (*around.tokens.head, *tokens, *around.tokens.tail)
-            raw = Raw(around.head + text + around.tail, ids)
-            values = [await reader.log_p(raw, one) for one in answers]
-            if None in values:
-                raise RequestRefused(
-                    f"An answer is not among the {model.can.top} most probable tokens."
-                )
-            found.append(
-                [(value or 0.0, len(one.ids)) for value, one in zip(values, answers, strict=True)]
-            )
-        return found
-
-    return model.run(work)
-
-
-def _count_tokens(
-    model: EndpointModel, request: CountTokens, _report: Callable[[int], None]
-) -> list[int]:
-    if not model.can.tokens:
-        model.refuse("counts of tokens", "it cannot be asked which tokens a text has")
-
-    async def work() -> list[int]:
-        known = model.reader().known
-        await known.learn([text for texts in request.items for text in texts])
-        return [sum(len(known.tokenize(text)) for text in texts) for texts in request.items]
-
-    return model.run(work)
-
-
-EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
-EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
-"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""
-
-OWN_HANDLERS: EndpointHandlers = {
-    Generate: _generate,
-    Chat: _chat,
-    LogProbs: _log_probs,
-    CountTokens: _count_tokens,
-}
+    Raises:
+        ModelError: The endpoint cannot be reached or does not answer with a list.
+        UsageError: No model is named, and the endpoint serves none or several.
+    """
+    address = client.address
+    if address.model:
+        return address
+    names = served_models(client)
+    if len(names) != 1:
+        shown = one_line(", ".join(names[:8])) or "none"
+        raise UsageError(
+            f"{address.base} serves {len(names)} models ({shown}).",
+            "Name one: add #MODEL to the URL.",
+        )
+    return replace(address, model=names[0])

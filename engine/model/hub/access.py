@@ -27,17 +27,17 @@ from engine.base.text import one_line
 DEFAULT_HUB = "https://huggingface.co"
 KEYRING_SERVICE = "conversation-workbench"
 TOKEN = "HF_TOKEN"
-SECONDS = 10.0
+READ_SECONDS = 10.0
 """Seconds without an answer before a request fails."""
 CONNECT_SECONDS = 4.0
 """Seconds to connect."""
 QUESTION_SECONDS = 60.0
 """Seconds until a question is answered whole, with its redirects and all pages of a list."""
-LARGEST = 8 << 20
+MAX_ANSWER_BYTES = 8 << 20
 """Most bytes of an answer about models: what the hub says of 50 repositories, or of 20,000 files."""
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 
-_NO_HUB = "Look at HF_ENDPOINT; if it names a hub, run it again later."
+_NO_HUB_HINT = "Look at HF_ENDPOINT; if it names a hub, run it again later."
 SETTINGS = {
     **network_guard.SILENT,
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
@@ -45,10 +45,10 @@ SETTINGS = {
 }
 """Environment variables for `huggingface_hub`, which reads them when it is imported."""
 
-BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Status codes of errors that may be temporary."""
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
-_one_at_a_time = threading.Lock()
+_api_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class Hub:
         return self.token if self.token and private else False
 
     @contextlib.contextmanager
-    def asked(self, about: str = "") -> Iterator[Any]:
-        """The client of the hub, while it is asked; one thread at a time.
+    def api_session(self, repository: str = "") -> Iterator[Any]:
+        """Returns the client of the hub, while it is asked; one thread at a time.
 
         Args:
             about: The repository that is asked for, for messages.
@@ -89,29 +89,29 @@ class Hub:
         Raises:
             ModelError: The hub cannot be reached, does not know what was asked for, or refuses it.
             NetworkRefused: A switch forbids the network.
-            UsageError: `about` is no name of a repository.
+            UsageError: `repository` is no name of a repository.
         """
         library = hub_library()
         with (
-            _one_at_a_time,
+            _api_lock,
             network_guard.reaching(self.host, self.port),
             _TimeLimit(self.host) as limit,
         ):
-            library.set_client_factory(lambda: self._asking_client(limit))
+            library.set_client_factory(lambda: self._api_client(limit))
             try:
-                with self.translated_errors(about), limit.translated():
+                with self.translated_errors(repository), limit.translated():
                     yield library.HfApi(endpoint=self.url, token=self.sent_token)
             finally:
                 # A connection that stayed open could be used later, when nobody asks for anything.
                 library.close_session()
 
     def client(self) -> Any:
-        """A client of HTTP that goes nowhere by itself. What it reads of refusals is limited."""
+        """Returns a client of HTTP that goes nowhere by itself. What it reads of refusals is limited."""
         import httpx2
 
         def bound_refusal(answer: Any) -> None:
             if not answer.is_success:
-                self._bound(answer)
+                self._limit_size(answer)
 
         return httpx2.Client(event_hooks={"response": [bound_refusal]}, **self._settings())
 
@@ -119,13 +119,13 @@ class Hub:
         import httpx2
 
         return {
-            "timeout": httpx2.Timeout(SECONDS, connect=CONNECT_SECONDS),
+            "timeout": httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
             "trust_env": False,  # a proxy would be another machine than the one that was named
             "verify": ssl.create_default_context() if self.url.startswith("https://") else False,
         }
 
-    def _bound(self, answer: Any) -> None:
-        """Lets at most `LARGEST` bytes of an answer be read.
+    def _limit_size(self, answer: Any) -> None:
+        """Lets at most `MAX_ANSWER_BYTES` bytes of an answer be read.
 
         Raises:
             HubError: It is packed, which nobody asked for: a few bytes may then be any number of them.
@@ -133,7 +133,9 @@ class Hub:
         import httpx2
 
         if answer.headers.get("content-encoding", "identity").lower() != "identity":
-            raise HubError(f"{self.host} sent a packed answer, which was not asked for.", _NO_HUB)
+            raise HubError(
+                f"{self.host} sent a packed answer, which was not asked for.", _NO_HUB_HINT
+            )
         stream, host = answer.stream, self.host
 
         class Bounded(httpx2.SyncByteStream):  # type: ignore[misc]
@@ -141,8 +143,10 @@ class Hub:
                 size = 0
                 for part in stream:
                     size += len(part)
-                    if size > LARGEST:
-                        raise HubError(f"{host} answered with over {LARGEST >> 20} MiB.", _NO_HUB)
+                    if size > MAX_ANSWER_BYTES:
+                        raise HubError(
+                            f"{host} answered with over {MAX_ANSWER_BYTES >> 20} MiB.", _NO_HUB_HINT
+                        )
                     yield part
 
             def close(self) -> None:
@@ -150,7 +154,7 @@ class Hub:
 
         answer.stream = Bounded()
 
-    def _stay_here(self, answer: Any) -> None:
+    def _refuse_other_host(self, answer: Any) -> None:
         """Raises HubError for a redirect that leads away from the hub, or nowhere."""
         if not answer.has_redirect_location:
             return
@@ -165,7 +169,7 @@ class Hub:
                 "Name the other hub in HF_ENDPOINT if you trust it.",
             )
 
-    def _asking_client(self, limit: _TimeLimit) -> Any:
+    def _api_client(self, limit: _TimeLimit) -> Any:
         """Returns the HTTP client for the library; it follows redirects that stay on the hub.
 
         By itself the library tries an unreachable or busy hub six times, for half a minute, and prints that. Here a
@@ -175,13 +179,13 @@ class Hub:
 
         client = httpx2.Client(
             follow_redirects=True,
-            max_redirects=MOST_REDIRECTS,
-            event_hooks={"response": [self._bound, self._stay_here]},
+            max_redirects=MAX_REDIRECTS,
+            event_hooks={"response": [self._limit_size, self._refuse_other_host]},
             **self._settings(),
         )
         send = client.send
 
-        def once(request: Any, **options: Any) -> Any:
+        def send_once(request: Any, **options: Any) -> Any:
             request.headers["Accept-Encoding"] = "identity"
             request.extensions["trace"] = limit.trace
             try:
@@ -189,15 +193,15 @@ class Hub:
             except httpx2.TransportError as error:
                 limit.check()
                 raise self.unreachable(error) from error
-            if answer.status_code in BUSY:
+            if answer.status_code in BUSY_STATUSES:
                 raise self.busy(answer.status_code)
             return answer
 
-        client.send = once
+        client.send = send_once
         return client
 
     def unreachable(self, why: Exception) -> ModelError:
-        """The error for a hub that does not answer."""
+        """Returns the error for a hub that does not answer."""
         reason = _ERRNO.sub("", one_line(str(why))) or type(why).__name__
         return HubError(
             f"{urlsplit(self.url).netloc} cannot be reached ({reason}).",
@@ -205,13 +209,13 @@ class Hub:
         )
 
     def busy(self, status: int) -> ModelError:
-        """The error for a hub that answers with a status that means nothing else."""
+        """Returns the error for a hub that answers with a status that means nothing else."""
         if status == 429:
             return HubError(f"{self.host} asks to wait.", "Run it again in some minutes.")
         return HubError(f"{self.host} answered {status}.", "Run it again later.")
 
     @contextlib.contextmanager
-    def translated_errors(self, about: str) -> Iterator[None]:
+    def translated_errors(self, repository: str) -> Iterator[None]:
         """Translates exceptions of a request into errors of this program."""
         import httpx2
         from huggingface_hub import errors
@@ -222,49 +226,50 @@ class Hub:
             raise
         except errors.HFValidationError as error:
             raise UsageError(
-                f"{about!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
+                f"{repository!r} is no name of a repository.",
+                "Say OWNER/NAME, as the hub shows it.",
             ) from error
         except errors.HfHubHTTPError as error:
-            raise self._refusal(error, about) from error
+            raise self._refusal(error, repository) from error
         except httpx2.TransportError as error:
             raise self.unreachable(error) from error
         except httpx2.TooManyRedirects as error:
-            raise HubError(f"{self.host} sends the question in circles.", _NO_HUB) from error
+            raise HubError(f"{self.host} sends the question in circles.", _NO_HUB_HINT) from error
         except (
             Exception
         ) as error:  # the library raises whatever a wrong answer makes it stumble over
             raise HubError(
                 f"{self.host} gave an answer that is none of a hub ({type(error).__name__}).",
-                _NO_HUB,
+                _NO_HUB_HINT,
             ) from error
 
-    def _refusal(self, error: Any, about: str) -> ModelError:
-        """The error for an HTTP status of the hub; its text is not shown."""
+    def _refusal(self, error: Any, repository: str) -> ModelError:
+        """Returns the error for an HTTP status of the hub; its text is not shown."""
         from huggingface_hub import errors
 
         status = error.response.status_code if error.response is not None else 0
-        page = f"{self.url}/{about}"
-        if not about and status == 404:
+        page = f"{self.url}/{repository}"
+        if not repository and status == 404:
             return HubError(
                 f"{self.url} is no hub: it does not know how to search.", "Look at HF_ENDPOINT."
             )
         if isinstance(error, errors.GatedRepoError):
             if self.sent_token:
                 return HubError(
-                    f"{about} is gated, and the token in use has no access to it.",
+                    f"{repository} is gated, and the token in use has no access to it.",
                     f"Ask for access on {page} with the account of the token, then pull again.",
                 )
             return HubError(
-                f"{about} is gated: its owners give access to those who accept their terms.",
+                f"{repository} is gated: its owners give access to those who accept their terms.",
                 f"Accept them on {page}, put a token of that account into {TOKEN}, then pull again.",
             )
         if isinstance(error, errors.RevisionNotFoundError):
             return HubError(
-                f"{about} has no such revision.", "Leave --revision out, or see " + page
+                f"{repository} has no such revision.", "Leave --revision out, or see " + page
             )
         if isinstance(error, errors.RemoteEntryNotFoundError):
             return HubError(
-                f"{about} no longer has this file.", "Remove the pull and look for it again."
+                f"{repository} no longer has this file.", "Remove the pull and look for it again."
             )
         if status == 401 and self.sent_token:
             return HubError(
@@ -272,7 +277,7 @@ class Hub:
             )
         if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 404):
             return HubError(
-                f"{self.host} has no repository {about!r} that may be seen with"
+                f"{self.host} has no repository {repository!r} that may be seen with"
                 f" {'this' if self.sent_token else 'no'} token.",
                 f"Look for it with `workbench models search`; for a private one put a token into {TOKEN}.",
             )
@@ -331,7 +336,7 @@ class _TimeLimit:
 
 
 def hub_from_environment() -> Hub:
-    """The hub that `HF_ENDPOINT` names, else Hugging Face; its token from `HF_TOKEN`, else from the keyring.
+    """Returns the hub that `HF_ENDPOINT` names, else Hugging Face; its token from `HF_TOKEN`, else from the keyring.
 
     Raises:
         UsageError: `HF_ENDPOINT` is no URL.
@@ -351,7 +356,7 @@ def hub_from_environment() -> Hub:
 
 
 def _from_keyring() -> str:
-    """The token that the system's keyring keeps, where the package `keyring` is installed and has one."""
+    """Returns the token that the system's keyring keeps, where the package `keyring` is installed and has one."""
     try:
         import keyring
 
@@ -381,7 +386,7 @@ def hub_library() -> Any:
 
 
 def port_of(url: str) -> int:
-    """The port of a URL; raises ValueError for one that is none."""
+    """Returns the port of a URL; raises ValueError for one that is none."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 

@@ -12,18 +12,18 @@ from urllib.parse import urljoin, urlsplit
 
 from engine.base import network_guard
 from engine.base.errors import HubError, ModelError, Paused
-from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, port_of
-from engine.model.manifest import PartFile
+from engine.model.catalog_files import PartFile
+from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, is_this_machine, port_of
 
-ATTEMPTS = 6
+MAX_ATTEMPTS = 6
 """Most connections in a row that bring no data."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds; each wait is twice the one before, or what the server asks for."""
-MOST_HOPS = 5
+MAX_REDIRECTS = 5
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
-class _Again(Exception):
+class _RetryLater(Exception):
     """The connection failed and may be tried again; `wait` is the time that the server asked for, in seconds."""
 
     def __init__(self, why: str, wait: float | None = None) -> None:
@@ -68,23 +68,23 @@ class Fetch:
         hub_library()
         attempt = 0
         with self._hub.client() as client:
-            while (have := self._have()) < self._part.size:
+            while (have := self._bytes_on_disk()) < self._part.size:
                 try:
                     self._connect(client, have)
-                    raise _Again("the connection ended early")
-                except _Again as end:
-                    if self._have() >= self._part.size:
+                    raise _RetryLater("the connection ended early")
+                except _RetryLater as failure:
+                    if self._bytes_on_disk() >= self._part.size:
                         return
-                    attempt = 0 if self._have() > have else attempt + 1
-                    if attempt >= ATTEMPTS:
-                        raise self._gave_up(end) from end
+                    attempt = 0 if self._bytes_on_disk() > have else attempt + 1
+                    if attempt >= MAX_ATTEMPTS:
+                        raise self._final_error(failure) from failure
                     wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** max(0, attempt - 1))
-                    self._rest(wait if end.wait is None else end.wait)
+                    self._wait(wait if failure.wait is None else failure.wait)
 
-    def _have(self) -> int:
+    def _bytes_on_disk(self) -> int:
         return self._target.stat().st_size if self._target.exists() else 0
 
-    def _rest(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         if self._stop.wait(seconds):
             raise Paused("The pull is paused.", "Pull again to go on.")
 
@@ -101,19 +101,19 @@ class Fetch:
         headers |= {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
         try:
             with contextlib.ExitStack() as stack:
-                for _ in range(MOST_HOPS):
+                for _ in range(MAX_REDIRECTS):
                     host = urlsplit(url).hostname or ""
                     stack.enter_context(network_guard.reaching(host, port_of(url)))
                     answer = stack.enter_context(client.stream("GET", url, headers=headers))
                     if not answer.has_redirect_location:
-                        self._take(answer, have, host)
+                        self._write_answer(answer, have, host)
                         return
                     url = self._redirected(url, answer.headers["location"], headers)
                 raise HubError(f"{self._hub.host} sends the download in circles.")
         except httpx2.TransportError as error:
-            raise _Again(str(error) or type(error).__name__) from error
+            raise _RetryLater(str(error) or type(error).__name__) from error
         except httpx2.InvalidURL as error:
-            raise self._odd_redirect() from error
+            raise self._bad_redirect_error() from error
 
     def _redirected(self, url: str, location: str, headers: dict[str, str]) -> str:
         """Returns the URL that a redirect leads to. The token is sent to the hub only, and https stays https."""
@@ -121,7 +121,7 @@ class Fetch:
             onward = urljoin(url, location)
             parts, port = urlsplit(onward), port_of(onward)
         except ValueError as error:
-            raise self._odd_redirect() from error
+            raise self._bad_redirect_error() from error
         host = parts.hostname or ""
         if parts.scheme != "https" and not (parts.scheme == "http" and url.startswith("http://")):
             raise HubError(f"{self._hub.host} sends the download to {host} unencrypted.")
@@ -136,16 +136,16 @@ class Fetch:
             self._on_redirect(host)
         return onward
 
-    def _odd_redirect(self) -> HubError:
+    def _bad_redirect_error(self) -> HubError:
         return HubError(f"{self._hub.host} sends the download to an address that is none.")
 
-    def _take(self, answer: Any, have: int, host: str) -> None:
+    def _write_answer(self, answer: Any, have: int, host: str) -> None:
         """Adds what arrives to the file; from its beginning where the server does not resume."""
-        if answer.status_code in BUSY:
-            raise _Again(f"{host} answered {answer.status_code}", _asked_wait(answer.headers))
+        if answer.status_code in BUSY_STATUSES:
+            raise _RetryLater(f"{host} answered {answer.status_code}", _retry_after(answer.headers))
         if answer.status_code == 416:
             self._target.unlink(missing_ok=True)
-            raise _Again(f"{host} does not have the rest")
+            raise _RetryLater(f"{host} does not have the rest")
         if answer.status_code not in (200, 206):
             self._refuse(answer, host)
         begins = _RANGE.match(answer.headers.get("content-range", ""))
@@ -183,13 +183,13 @@ class Fetch:
                 hf_raise_for_status(answer)
         raise HubError(f"{host} answered {answer.status_code}.", "Run it again later.")
 
-    def _gave_up(self, why: Exception) -> ModelError:
+    def _final_error(self, why: Exception) -> ModelError:
         error = self._hub.unreachable(why)
-        kept = f"{self._have() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
-        return HubError(f"{error.message} {kept}", "Pulling again goes on where it stopped.")
+        arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
+        return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")
 
 
-def _asked_wait(headers: Any) -> float | None:
+def _retry_after(headers: Any) -> float | None:
     """Seconds that a server asks to wait, bounded; a date or nonsense is not heard."""
     try:
         asked = float(headers.get("retry-after", ""))

@@ -10,14 +10,16 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 from engine.base.errors import (
     HubError,
@@ -25,41 +27,30 @@ from engine.base.errors import (
     ModelFileError,
     NameTaken,
     NetworkRefused,
+    NotFound,
     Paused,
     UsageError,
+    WorkbenchError,
 )
 from engine.base.files import create_private_folder
+from engine.model.catalog_files import PULLED, Manifest, PartFile, read_manifest
 from engine.model.gguf_file import read_gguf
 from engine.model.hub.access import Hub
 from engine.model.hub.download import Fetch
-from engine.model.hub.repositories import HubFile, HubRepository
-from engine.model.manifest import PULLED, Manifest, PartFile, read_manifest
+from engine.model.records import HubFile, HubRepository, PullRow, PullState
 
-PLAN = ".pull.json"
-PART = ".part"
-SPARE = 500_000_000
+PLAN_SUFFIX = ".pull.json"
+PART_SUFFIX = ".part"
+SPARE_BYTES = 500_000_000
 """Bytes that a pull leaves free on the disk."""
 _CHUNK = 1 << 20
 
-PullState = Literal["waiting", "pulling", "checking", "paused", "failed"]
+RATE_SECONDS = 5.0
+"""Length of the time window of a rate."""
 
 
-@dataclass(frozen=True, slots=True)
-class PullProgress:
-    """The progress of a pull.
-
-    Attributes:
-        done, total: Bytes of all files.
-        redirect: `from HOST` if the hub redirects the download to another host; else empty.
-    """
-
-    state: PullState
-    done: int
-    total: int
-    redirect: str = ""
-
-
-ReportProgress = Callable[[PullProgress], None]
+CLOSE_SECONDS = 2.0
+"""Longest wait for pulls to stop when the program ends. Partial files are kept in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +63,95 @@ class PullPlan:
     """
 
     folder: Path
-    wanted: Manifest
+    manifest: Manifest
 
     @property
     def name(self) -> str:
         """Name that the model will have in the catalogue."""
-        return self.wanted.name
+        return self.manifest.name
 
     @property
     def first(self) -> Path:
         """Path of the first file of the model."""
-        return self.folder / self.wanted.files[0].name
+        return self.folder / self.manifest.files[0].name
 
     @property
     def file(self) -> Path:
         """Path of the stored plan, which exists until the pull is finished."""
-        return self.first.with_suffix(PLAN)
+        return self.first.with_suffix(PLAN_SUFFIX)
 
     @property
     def done(self) -> int:
         """Bytes that are on disk."""
         return sum(
-            _size(self.folder / one.name) or _size(self.part(one)) for one in self.wanted.files
+            _size(self.folder / one.name) or _size(self.part(one)) for one in self.manifest.files
         )
 
-    def part(self, one: PartFile) -> Path:
+    def part(self, file: PartFile) -> Path:
         """Returns the path of a file while it is incomplete."""
-        return self.folder / (one.name + PART)
+        return self.folder / (file.name + PART_SUFFIX)
+
+    def row(self, state: PullState) -> PullRow:
+        """Returns the pull in a state, with the bytes that are on disk."""
+        first = self.manifest.files[0].name
+        return PullRow(
+            self.name, self.manifest.repository, first, state, self.done, self.manifest.size
+        )
+
+
+class Rate:
+    """Measures the bytes per second over the last `RATE_SECONDS`."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Starts a measurement; `clock` returns the time in seconds."""
+        self._clock = clock
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def add(self, done: int) -> None:
+        """Adds the number of bytes so far; if it is smaller than the last one, the measurement restarts."""
+        time_now = self._clock()
+        if self._samples and done < self._samples[-1][1]:
+            self._samples.clear()
+        self._samples.append((time_now, done))
+        while len(self._samples) > 2 and time_now - self._samples[1][0] > RATE_SECONDS:
+            self._samples.popleft()
+
+    @property
+    def value(self) -> float | None:
+        """The bytes per second; None before two counts at different times."""
+        if len(self._samples) < 2:
+            return None
+        (first_time, first), (time_now, last) = self._samples[0], self._samples[-1]
+        return (last - first) / (time_now - first_time) if time_now > first_time else None
+
+
+class _Reporter:
+    """Reports the state of one pull with its rate, which each new state measures anew."""
+
+    def __init__(self, plan: PullPlan, report: Callable[[PullRow], None]) -> None:
+        self._row, self._report = plan.row("waiting"), report
+        self._rate = Rate()
+
+    def __call__(
+        self, state: PullState, done: int, total: int | None = None, redirect: str = ""
+    ) -> None:
+        """Reports so many bytes of `total`, by default of all files."""
+        if state != self._row.state:
+            self._rate = Rate()
+        self._rate.add(done)
+        rate = self._rate.value
+        total = self._row.total if total is None else total
+        self._row = replace(self._row, state=state)
+        self._report(
+            replace(
+                self._row,
+                done=done,
+                total=total,
+                rate=rate,
+                seconds_left=(total - done) / rate if rate else None,
+                redirect=redirect,
+            )
+        )
 
 
 def plan_pull(
@@ -117,7 +170,7 @@ def plan_pull(
     name = stem if name is None else name.strip()
     if not name or not name.isprintable() or "/" in name or len(name) > 200:
         raise UsageError(f"{name!r} cannot be the name of a model.", "Choose another with --name.")
-    wanted = Manifest(
+    manifest = Manifest(
         name=name,
         hub=hub.url,
         repository=repository.name,
@@ -126,10 +179,10 @@ def plan_pull(
         pulled_at="",
         files=file.parts,
     )
-    plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), wanted)
+    plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), manifest)
     begun = next((one for one in unfinished(data) if one.file == plan.file), None)
     if begun is not None:
-        if [one.sha256 for one in begun.wanted.files] == [one.sha256 for one in wanted.files]:
+        if [one.sha256 for one in begun.manifest.files] == [one.sha256 for one in manifest.files]:
             return begun
         raise UsageError(
             f"A pull of another version of {file.name} was begun.",
@@ -147,14 +200,19 @@ def plan_pull(
 def unfinished(data: Path) -> list[PullPlan]:
     """Returns the plans of the unfinished pulls of a data folder, by name."""
     found = []
-    for path in (data / PULLED).glob(f"*/*{PLAN}"):
+    for path in (data / PULLED).glob(f"*/*{PLAN_SUFFIX}"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found.append(PullPlan(path.parent, Manifest.parse(path.read_text("utf-8"))))
     return sorted(found, key=lambda plan: plan.name)
 
 
-def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, report: ReportProgress) -> Manifest:
-    """Pulls the missing files, checks them, and adds the model to the catalogue.
+def carry_out(
+    hub: Hub, plan: PullPlan, stop: threading.Event, report: Callable[[PullRow], None]
+) -> Manifest:
+    """Pulls the missing files, checks them, and adds the model to the catalog; returns its manifest.
+
+    Args:
+        report: Called with the state of the pull after each piece.
 
     Raises:
         ModelError: The disk has no room, or the hub refuses or does not answer; see `Fetch.run`.
@@ -165,19 +223,20 @@ def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, report: ReportPro
     """
     refuse_without_room(plan)
     create_private_folder(plan.folder)
-    with _alone(plan):
+    reporter = _Reporter(plan, report)
+    with _locked_plan(plan):
         try:
-            report(PullProgress("pulling", plan.done, plan.wanted.size))
-            for one in plan.wanted.files:
+            reporter("pulling", plan.done)
+            for one in plan.manifest.files:
                 if _size(plan.folder / one.name) != one.size:
-                    _fetch(hub, plan, one, stop, report)
-            files = tuple(_checked(plan, one, stop, report) for one in plan.wanted.files)
+                    _fetch(hub, plan, one, stop, reporter)
+            files = tuple(_check(plan, one, stop, reporter) for one in plan.manifest.files)
         except (ModelError, NetworkRefused):
             if not plan.done:
-                _drop(plan)
+                _delete_files(plan)
             raise
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = replace(plan.wanted, pulled_at=at, files=files)
+        manifest = replace(plan.manifest, pulled_at=at, files=files)
         manifest.write(plan.folder)
         plan.file.unlink(missing_ok=True)
     return manifest
@@ -191,8 +250,8 @@ def forget(plan: PullPlan) -> None:
     """
     if not plan.file.exists():
         return
-    with _alone(plan):
-        _drop(plan)
+    with _locked_plan(plan):
+        _delete_files(plan)
 
 
 def free_space(folder: Path) -> int:
@@ -206,19 +265,19 @@ def refuse_without_room(plan: PullPlan) -> None:
     Raises:
         ModelError: There is not enough room.
     """
-    missing, free = plan.wanted.size - plan.done, free_space(plan.folder)
-    if missing + SPARE > free:
+    missing, free = plan.manifest.size - plan.done, free_space(plan.folder)
+    if missing + SPARE_BYTES > free:
         raise HubError(
-            f"{plan.name} needs {missing / 1e9:.1f} GB more, and {SPARE / 1e9:.1f} GB have to stay free;"
+            f"{plan.name} needs {missing / 1e9:.1f} GB more, and {SPARE_BYTES / 1e9:.1f} GB have to stay free;"
             f" {plan.folder} has {free / 1e9:.1f} GB.",
             "Make room, name another folder in WORKBENCH_DATA, or pull a smaller file.",
         )
 
 
-def _drop(plan: PullPlan) -> None:
+def _delete_files(plan: PullPlan) -> None:
     """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalogue."""
     finished = read_manifest(plan.first) is not None
-    for one in plan.wanted.files:
+    for one in plan.manifest.files:
         plan.part(one).unlink(missing_ok=True)
         if not finished:
             (plan.folder / one.name).unlink(missing_ok=True)
@@ -228,23 +287,23 @@ def _drop(plan: PullPlan) -> None:
 
 
 def _fetch(
-    hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, report: ReportProgress
+    hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, report: _Reporter
 ) -> None:
     others = plan.done - _size(plan.part(one))
     redirect = ""
 
     def arrived(count: int) -> None:
-        report(PullProgress("pulling", others + count, plan.wanted.size, redirect))
+        report("pulling", others + count, redirect=redirect)
 
     def on_redirect(host: str) -> None:
         nonlocal redirect
         redirect = f"from {host}"
-        report(PullProgress("pulling", plan.done, plan.wanted.size, redirect))
+        report("pulling", plan.done, redirect=redirect)
 
     Fetch(
         hub,
-        plan.wanted.repository,
-        plan.wanted.revision,
+        plan.manifest.repository,
+        plan.manifest.revision,
         one,
         plan.part(one),
         stop=stop,
@@ -253,9 +312,7 @@ def _fetch(
     ).run()
 
 
-def _checked(
-    plan: PullPlan, one: PartFile, stop: threading.Event, report: ReportProgress
-) -> PartFile:
+def _check(plan: PullPlan, one: PartFile, stop: threading.Event, report: _Reporter) -> PartFile:
     """Verifies checksum and header of a file, moves it to its place, and returns it with its time of change."""
     place, part = plan.folder / one.name, plan.part(one)
     if place.exists():
@@ -265,7 +322,7 @@ def _checked(
         while piece := file.read(_CHUNK):
             digest.update(piece)
             read += len(piece)
-            report(PullProgress("checking", read, one.size))
+            report("checking", read, one.size)
             if stop.is_set():
                 raise Paused("The pull is paused.", "Pull again to go on.")
     if digest.hexdigest() != one.sha256:
@@ -284,7 +341,7 @@ def _checked(
 
 
 @contextlib.contextmanager
-def _alone(plan: PullPlan) -> Iterator[None]:
+def _locked_plan(plan: PullPlan) -> Iterator[None]:
     """Writes the plan and locks it against other processes.
 
     Raises:
@@ -298,7 +355,7 @@ def _alone(plan: PullPlan) -> Iterator[None]:
                 f"{plan.name} is being pulled already.", "Wait for it, or pause it there."
             ) from error
         file.truncate(0)
-        file.write(json.dumps(asdict(plan.wanted), indent=1, sort_keys=True))
+        file.write(json.dumps(asdict(plan.manifest), indent=1, sort_keys=True))
         file.flush()
         os.fsync(file.fileno())
         yield
@@ -306,3 +363,129 @@ def _alone(plan: PullPlan) -> Iterator[None]:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+class _Pull:
+    """One pull of this process, from its start to its result."""
+
+    def __init__(self, hub: Hub, plan: PullPlan, ended: Callable[[], None]) -> None:
+        self.plan = plan
+        self.stop = threading.Event()
+        self._hub, self._ended = hub, ended
+        self.row = plan.row("waiting")
+        self.thread = threading.Thread(target=self._run, daemon=True, name="workbench-pull")
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the pull has not ended."""
+        return self.row.state in ("waiting", "pulling", "checking")
+
+    def _show(self, row: PullRow) -> None:
+        """Takes over the state of the download."""
+        self.row = row
+
+    def _end(self, state: PullState, problem: str = "", hint: str = "") -> None:
+        """Stores how the download ended."""
+        self.row = replace(
+            self.row, state=state, rate=None, seconds_left=None, problem=problem, hint=hint
+        )
+
+    def _run(self) -> None:
+        """Downloads the files and stores how that ended."""
+        try:
+            carry_out(self._hub, self.plan, self.stop, self._show)
+            self._end("done")
+        except Paused:
+            self._end("paused")
+        except WorkbenchError as error:
+            self._end("failed", error.message, error.hint)
+        except Exception as error:
+            logging.getLogger(__name__).exception("a pull failed")
+            self._end(
+                "failed", f"Something went wrong that was not foreseen: {type(error).__name__}"
+            )
+        self._ended()
+
+
+class Pulls:
+    """The pulls of a data folder: those of this process, and paused ones on disk.
+
+    Args:
+        ended: Called from a thread when a pull ends, whatever the result.
+    """
+
+    def __init__(self, data: Path, ended: Callable[[], None] = lambda: None) -> None:
+        self._data, self._ended = data, ended
+        self._lock = threading.Lock()
+        self._pulls: dict[str, _Pull] = {}
+
+    def begin(self, hub: Hub, plan: PullPlan) -> None:
+        """Starts or resumes a pull.
+
+        Raises:
+            UsageError: It is active already.
+        """
+        with self._lock:
+            current = self._pulls.get(plan.name)
+            if current is not None and current.is_active:
+                raise UsageError(f"{plan.name} is being pulled already.")
+            pull = self._pulls[plan.name] = _Pull(hub, plan, self._ended)
+        pull.thread.start()
+
+    def rows(self) -> list[PullRow]:
+        """Returns all pulls, by name."""
+        with self._lock:
+            pulls = dict(self._pulls)
+        rows = {name: pull.row for name, pull in pulls.items()}
+        for plan in unfinished(self._data):
+            if plan.name not in rows:
+                rows[plan.name] = plan.row("paused")
+        return [rows[name] for name in sorted(rows)]
+
+    def plan(self, name: str) -> PullPlan:
+        """Returns the plan of an unfinished pull.
+
+        Raises:
+            UsageError: There is none.
+        """
+        with self._lock:
+            pull = self._pulls.get(name)
+        for plan in unfinished(self._data):
+            if plan.name == name:
+                return plan
+        if pull is None or pull.row.state == "done":
+            raise NotFound(f"There is no unfinished pull {name!r}.")
+        return pull.plan
+
+    def pause(self, name: str) -> None:
+        """Stops a pull of this process after its current piece.
+
+        Raises:
+            UsageError: It is not active in this process.
+        """
+        with self._lock:
+            pull = self._pulls.get(name)
+        if pull is None or not pull.is_active:
+            raise UsageError(f"{name} is not being pulled here.")
+        pull.stop.set()
+
+    def give_up(self, name: str) -> None:
+        """Deletes the partial files of a pull.
+
+        Raises:
+            UsageError: There is no such pull, or it is active.
+        """
+        plan = self.plan(name)
+        forget(plan)
+        with self._lock:
+            self._pulls.pop(name, None)
+
+    def close(self) -> None:
+        """Pauses the active pulls."""
+        with self._lock:
+            pulls = [pull for pull in self._pulls.values() if pull.is_active]
+        for pull in pulls:
+            pull.stop.set()
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for pull in pulls:
+            pull.thread.join(max(0.0, deadline - time.monotonic()))

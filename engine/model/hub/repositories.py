@@ -6,95 +6,71 @@ Text from the hub is untrusted: file names are used as paths only if they are pl
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
 
-from engine.base.errors import HubError, NotFound, UsageError
+from engine.base.errors import HubError, UsageError
+from engine.model.catalog_files import PartFile
 from engine.model.hub.access import Hub
-from engine.model.manifest import PartFile
+from engine.model.records import HubFile, HubModel, HubRepository, Recommended, RecommendedSet, Role
 
-MOST_FOUND = 50
-_PLAIN = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
-_SPLIT = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
+FILE = "recommended.toml"
+
+SHIPPED = Path(__file__).parents[1] / FILE
+
+_GB = 1_000_000_000
+
+MAX_REPOSITORIES = 50
+_PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
+_SPLIT_PATH = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class HubModel:
-    """A repository that was found.
+def recommended_sets(config: Path, memory: int | None = None) -> list[RecommendedSet]:
+    """Returns the recommended sets, that for the smallest machines first.
 
-    Attributes:
-        gated: Whether its owners hand it out on request only.
-        licence: As its tags name it; empty where they name none.
-        downloads: In the last month, as the hub counts.
-        changed: Date of its last change, ISO 8601; empty where the hub does not say.
+    The largest set that is meant for a machine with so much memory is marked with `here`.
+
+    Args:
+        config: The config folder; a `recommended.toml` there replaces the one of the program.
+        memory: Bytes of memory of this machine; None if unknown.
+
+    Raises:
+        UsageError: Their file cannot be read.
     """
-
-    name: str
-    gated: bool
-    licence: str
-    downloads: int
-    likes: int
-    changed: str
-
-
-@dataclass(frozen=True, slots=True)
-class HubFile:
-    """One model of a repository: a file, or the parts of a split one in order."""
-
-    parts: tuple[PartFile, ...]
-
-    @property
-    def name(self) -> str:
-        """Place of the first part in the repository."""
-        return self.parts[0].path
-
-    @property
-    def size(self) -> int:
-        """Bytes of all parts."""
-        return sum(part.size for part in self.parts)
+    own = config / FILE
+    path = own if own.is_file() else SHIPPED
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+        sets = sorted(map(_parse_set, content["set"]), key=lambda models: models.memory)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"{path} cannot be read: {what}.",
+            "Correct it, or delete it to have the program's own recommendations.",
+        ) from error
+    # Makers count in units of 1000 and keep a part for the display or the firmware.
+    fitting = [models for models in sets if memory is not None and memory >= models.memory * 0.9]
+    return [replace(models, here=models in fitting[-1:]) for models in sets]
 
 
-@dataclass(frozen=True, slots=True)
-class HubRepository:
-    """The GGUF files of a repository at one commit, smallest first.
+def _parse_set(content: dict[str, Any]) -> RecommendedSet:
+    return RecommendedSet(int(content["memory"] * _GB), tuple(map(_parse_model, content["model"])))
 
-    Attributes:
-        left_out: How many more there are whose name, checksum or parts are not such that they can be pulled.
-    """
 
-    name: str
-    revision: str
-    licence: str
-    gated: bool
-    files: tuple[HubFile, ...]
-    left_out: int = 0
-
-    def file(self, wanted: str | None) -> HubFile:
-        """The file that a person means: by its place, or by a piece of it such as `Q4_K_M`.
-
-        Raises:
-            UsageError: None or several could be meant.
-        """
-        if not self.files:
-            raise UsageError(
-                f"{self.name} has no GGUF file that can be pulled.",
-                "Look for a repository whose name ends in GGUF.",
-            )
-        meant = [
-            file
-            for file in self.files
-            if wanted is None or file.name == wanted or wanted.lower() in file.name.lower()
-        ]
-        exact = [file for file in meant if wanted is not None and file.name == wanted]
-        if len(exact or meant) == 1:
-            return (exact or meant)[0]
-        listed = ", ".join(f"{file.name} ({file.size / 1e9:.1f} GB)" for file in self.files)
-        if not meant:
-            raise NotFound(f"{self.name} has no file {wanted!r}.", f"It has {listed}.")
-        raise UsageError(f"{self.name} has {len(meant)} such files.", f"Name one of {listed}.")
+def _parse_model(content: dict[str, Any]) -> Recommended:
+    role = content["role"]
+    if role not in get_args(Role):
+        raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Role))}")
+    texts = [content[key] for key in ("repository", "file", "licence", "note")]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("repository, file, licence and note are texts")
+    repository, file, licence, note = texts
+    return Recommended(role, repository, file, int(content["size"] * _GB), licence, note)
 
 
 def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:
@@ -104,19 +80,19 @@ def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:
         ModelError: The hub cannot be asked.
         NetworkRefused: A switch forbids the network.
     """
-    with hub.asked() as api:
-        found = api.list_models(
+    with hub.api_session() as api:
+        repositories = api.list_models(
             search=text,
             filter="gguf",
             sort="downloads",
-            limit=min(limit, MOST_FOUND),
+            limit=min(limit, MAX_REPOSITORIES),
             expand=["downloads", "likes", "gated", "tags", "lastModified"],
         )
-        return [_model(one) for one in found if _REPOSITORY.fullmatch(str(one.id))]
+        return [_hub_model(info) for info in repositories if _REPOSITORY.fullmatch(str(info.id))]
 
 
 def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubRepository:
-    """The GGUF files of a repository.
+    """Returns the GGUF files of a repository.
 
     Args:
         revision: Branch, tag or commit; None for what the hub shows.
@@ -130,13 +106,15 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         raise UsageError(
             f"{repository!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
         )
-    with hub.asked(repository) as api:
+    with hub.api_session(repository) as api:
         info = api.model_info(repository, revision=revision, files_metadata=True)
         if not re.fullmatch(r"[0-9a-f]{40,64}", info.sha or ""):
             raise HubError(f"{hub.host} does not say which commit of {repository} this is.")
-        ggufs = [one for one in info.siblings or () if str(one.rfilename).endswith(".gguf")]
-        parts = [part for one in ggufs if (part := _part(one)) is not None]
-        files = sorted(_grouped(parts), key=lambda file: (file.size, file.name))
+        ggufs = [
+            sibling for sibling in info.siblings or () if str(sibling.rfilename).endswith(".gguf")
+        ]
+        parts = [part for sibling in ggufs if (part := _pullable_part(sibling)) is not None]
+        files = sorted(_group_parts(parts), key=lambda file: (file.size, file.name))
         card = info.card_data.get("license") if info.card_data else None
         return HubRepository(
             name=repository,
@@ -148,7 +126,7 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         )
 
 
-def _model(info: Any) -> HubModel:
+def _hub_model(info: Any) -> HubModel:
     return HubModel(
         name=str(info.id),
         gated=bool(info.gated),
@@ -164,26 +142,28 @@ def _licence(card: str | None, tags: Iterable[str] | None) -> str:
     return card or next(named, "")
 
 
-def _part(sibling: Any) -> PartFile | None:
-    """A file that can be pulled: of a plain name, with a size and a checksum."""
+def _pullable_part(sibling: Any) -> PartFile | None:
+    """Returns a file that can be pulled: of a plain name, with a size and a checksum."""
     lfs = sibling.lfs
     path, sha256 = str(sibling.rfilename), str(lfs.sha256) if lfs else ""
     size = int(lfs.size) if lfs else None
-    if not _PLAIN.fullmatch(path) or not _SHA256.fullmatch(sha256) or not size or size < 0:
+    if not _PLAIN_PATH.fullmatch(path) or not _SHA256.fullmatch(sha256) or not size or size < 0:
         return None
     return PartFile(path, size, sha256)
 
 
-def _grouped(parts: Iterable[PartFile]) -> list[HubFile]:
+def _group_parts(parts: Iterable[PartFile]) -> list[HubFile]:
     """Files, those of a split model together; one whose parts are not all there is left out."""
-    whole, split = [], dict[tuple[str, int], dict[int, PartFile]]()
+    files, split_models = [], dict[tuple[str, int], dict[int, PartFile]]()
     for part in parts:
-        found = _SPLIT.match(part.path)
-        if found:
-            split.setdefault((found["stem"], int(found["all"])), {})[int(found["nth"])] = part
+        split_name = _SPLIT_PATH.match(part.path)
+        if split_name:
+            split_models.setdefault((split_name["stem"], int(split_name["all"])), {})[
+                int(split_name["nth"])
+            ] = part
         else:
-            whole.append(HubFile((part,)))
-    for (_, count), found_parts in split.items():
-        if sorted(found_parts) == list(range(1, count + 1)):
-            whole.append(HubFile(tuple(found_parts[nth] for nth in sorted(found_parts))))
-    return whole
+            files.append(HubFile((part,)))
+    for (_, count), model_parts in split_models.items():
+        if sorted(model_parts) == list(range(1, count + 1)):
+            files.append(HubFile(tuple(model_parts[nth] for nth in sorted(model_parts))))
+    return files

@@ -37,25 +37,25 @@ class BatchBuffers:
 
     def fill(self, spans: Sequence[Span]) -> tuple[Any, int]:
         """Returns the batch and the number of rows it will give."""
-        at = rows = 0
+        start = rows = 0
         size = len(self.token)
         for span in spans:
             count = len(span.tokens)
-            if at + count > size:
+            if start + count > size:
                 raise ContextTooSmall(f"A batch of more than {size} tokens was asked for.")
-            stop = at + count
-            self.token[at:stop] = span.tokens
-            self.position[at:stop] = np.arange(span.position, span.position + count)
-            self.sequence_count[at:stop] = len(span.sequences)
-            self.sequences[at:stop, : len(span.sequences)] = span.sequences
-            self.wanted[at:stop] = 0
+            stop = start + count
+            self.token[start:stop] = span.tokens
+            self.position[start:stop] = np.arange(span.position, span.position + count)
+            self.sequence_count[start:stop] = len(span.sequences)
+            self.sequences[start:stop, : len(span.sequences)] = span.sequences
+            self.wanted[start:stop] = 0
             for offset in span.wanted:
-                self.wanted[at + offset] = 1
+                self.wanted[start + offset] = 1
             rows += len(span.wanted)
-            at = stop
+            start = stop
         as_ints = ctypes.POINTER(ctypes.c_int32)
         batch = llama_cpp.llama_batch(
-            n_tokens=at,
+            n_tokens=start,
             token=self.token.ctypes.data_as(as_ints),
             embd=None,
             pos=self.position.ctypes.data_as(as_ints),
@@ -66,7 +66,7 @@ class BatchBuffers:
         return batch, rows
 
 
-TENSOR = b"result_norm"
+HIDDEN_STATE_TENSOR = b"result_norm"
 
 
 FLOAT_BYTES = 4
@@ -95,22 +95,22 @@ class HiddenStates:
         self._parts = []
 
     def rows(self, count: int) -> NDArray[np.float32]:
-        """The states behind the rows of logits of the last decode, shape (count, dimensions).
+        """Returns the states behind the rows of logits of the last decode, shape (count, dimensions).
 
         Raises:
             ModelError: The model's graph has no such tensor, or another number of rows.
         """
-        found = sum(len(part) for part in self._parts)
-        if found != count:
+        state_count = sum(len(part) for part in self._parts)
+        if state_count != count:
             raise ModelError(
-                f"The model gave {found:,} hidden states for {count:,} places.",
+                f"The model gave {state_count:,} hidden states for {count:,} places.",
                 "Use another model, or mode `tuned` or `base`.",
             )
         return np.concatenate(self._parts)
 
     def _on_tensor(self, tensor: int, asks: bool, _data: Any) -> bool:
         """Says which tensor is wanted (`asks`), and copies it once it is computed; always lets the work go on."""
-        if self._ggml.ggml_get_name(tensor) != TENSOR:
+        if self._ggml.ggml_get_name(tensor) != HIDDEN_STATE_TENSOR:
             return not asks
         if not asks:
             size = self._ggml.ggml_nbytes(tensor)
@@ -121,7 +121,7 @@ class HiddenStates:
 
 
 def _ggml() -> ctypes.CDLL:
-    """The library under llama.cpp, which reads tensors on any device."""
+    """Returns the library under llama.cpp, which reads tensors on any device."""
     library: ctypes.CDLL = load_shared_library("ggml-base", Path(llama_cpp.__file__).parent / "lib")
     library.ggml_get_name.argtypes = [ctypes.c_void_p]
     library.ggml_get_name.restype = ctypes.c_char_p

@@ -23,10 +23,10 @@ from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 from engine.base.errors import ModelError
 
-MOST_STEPS = 5_000_000
+MAX_STEPS = 5_000_000
 """Lines of Python that the making of one prompt may take; a chat of 1,000 messages takes about 50,000."""
 
-MOST_BYTES = 1 << 30
+MAX_EXTRA_BYTES = 1 << 30
 """Memory beyond what the process has that the making of one prompt may take."""
 
 
@@ -49,7 +49,7 @@ class ChatRenderer:
             self._formatter = Jinja2ChatFormatter(template, eos_token=end, bos_token=start)
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """The prompt for messages, with the assistant's turn opened.
+        """Returns the prompt for messages, with the assistant's turn opened.
 
         Raises:
             ModelError: The template refuses the messages, is wrong, or goes beyond the limits.
@@ -78,14 +78,14 @@ class ChatRenderer:
 
 @contextmanager
 def _limited_steps() -> Iterator[None]:
-    """Raises ValueError in the block after `MOST_STEPS` lines."""
-    left = MOST_STEPS
+    """Raises ValueError in the block after `MAX_STEPS` lines."""
+    steps_left = MAX_STEPS
 
     def count(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise ValueError(f"it took more than {MOST_STEPS:,} steps")
+        nonlocal steps_left
+        steps_left -= 1
+        if steps_left < 0:
+            raise ValueError(f"it took more than {MAX_STEPS:,} steps")
         return count
 
     before = sys.gettrace()
@@ -98,12 +98,13 @@ def _limited_steps() -> Iterator[None]:
 
 @contextmanager
 def _limited_memory() -> Iterator[None]:
-    """Raises MemoryError in the block beyond `MOST_BYTES`; does nothing where the system does not say what is used."""
+    """Raises MemoryError in the block beyond `MAX_EXTRA_BYTES`; does nothing where the system does not say what is
+    used."""
     if platform.system() != "Linux":
         yield
         return
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MOST_BYTES
+    most = pages * resource.getpagesize() + MAX_EXTRA_BYTES
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY and soft <= most:
         yield

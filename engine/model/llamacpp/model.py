@@ -30,9 +30,9 @@ from engine.model.memory_plan import (
     ALL_F32,
     MAX_ROWS,
     MAX_SEQUENCES,
-    cells_for,
     context_tokens,
     estimate,
+    shared_cells,
 )
 
 ABORTED = 2
@@ -158,7 +158,7 @@ class LlamaModel:
         hybrid = llama_cpp.llama_model_is_hybrid(self._model)
         shared = Capacity(
             context=self._context_tokens,
-            cells=cells_for(self._context_tokens, self.options),
+            cells=shared_cells(self._context_tokens, self.options),
             batch=self.options.batch,
             rows=min(MAX_ROWS, self.options.batch),
             sequences=MAX_SEQUENCES,
@@ -172,7 +172,7 @@ class LlamaModel:
         return self._context_tokens
 
     def widest(self, length: int) -> int:
-        """How many sequences of so many tokens there is room for when each has cells of its own."""
+        """Returns how many sequences of so many tokens there is room for when each has cells of its own."""
         return widest(self._most_cells, length)
 
     def arrange(self, separate: int) -> None:
@@ -220,7 +220,7 @@ class LlamaModel:
     # Tokens
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Token ids of `text`; see `Tokenizer.tokenize`."""
+        """Returns the token ids of `text`; see `Tokenizer.tokenize`."""
         data = text.encode("utf-8", "replace")
         room = len(data) + 8
         while True:
@@ -233,13 +233,13 @@ class LlamaModel:
             room = -count
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes a token stands for; empty for control tokens."""
-        known = self._bytes.get(token)
-        if known is None:
+        """Returns the bytes a token stands for; empty for control tokens."""
+        data = self._bytes.get(token)
+        if data is None:
             buffer = ctypes.create_string_buffer(256)
             size = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, 256, 0, False)
-            known = self._bytes[token] = buffer.raw[: max(size, 0)]
-        return known
+            data = self._bytes[token] = buffer.raw[: max(size, 0)]
+        return data
 
     @property
     def end_token(self) -> int:
@@ -254,7 +254,7 @@ class LlamaModel:
         return frozenset(t for t in range(self.vocabulary) if is_end(vocab, t))
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """The model's own chat template applied to messages, with the assistant's turn opened.
+        """Returns the model's own chat template applied to messages, with the assistant's turn opened.
 
         Raises:
             ModelError: The model has no chat template, or one that refuses the messages.
@@ -290,7 +290,7 @@ class LlamaModel:
         return np.ctypeslib.as_array(pointer, shape=(rows, self.vocabulary))
 
     def hidden_states(self) -> NDArray[np.float32]:
-        """The last hidden states of the last decode; see `TokenModel.hidden_states`.
+        """Returns the last hidden states of the last decode; see `TokenModel.hidden_states`.
 
         Raises:
             ModelError: They were not kept, or the model's graph does not show them.
@@ -332,7 +332,7 @@ class LlamaModel:
         llama_cpp.llama_memory_clear(self._memory, False)
 
     def save(self, sequence: int) -> Cells:
-        """A copy of the cells of a sequence."""
+        """Returns a copy of the cells of a sequence."""
         size: int = llama_cpp.llama_state_seq_get_size(self._context, sequence)
         cells = np.empty(size, dtype=np.uint8)
         llama_cpp.llama_state_seq_get_data(self._context, _pointer(cells), size, sequence)
@@ -418,7 +418,7 @@ class LlamaModel:
             out[row] = vector / max(float(np.linalg.norm(vector)), 1e-12)
 
     def sampler(self, settings: Sampling, seed: int) -> Sampler:
-        """A sampler for one sequence."""
+        """Returns a sampler for one sequence."""
         return Sampler(self._vocab, self.vocabulary, settings, seed)
 
 

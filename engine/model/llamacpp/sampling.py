@@ -18,7 +18,8 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r", "\n": "\\n"})
 
 
 def grammar_of(schema: str) -> str:
-    """The grammar of a JSON schema, given as text; keys and values are written as themselves, whatever is in them."""
+    """Returns the grammar of a JSON schema, given as text; keys and values are written as themselves, whatever is in
+    them."""
     converter = SchemaConverter(prop_order={}, allow_fetch=False, dotall=False, raw_pattern=False)
     # The binding's own leaves backslashes as they are: a quote in a key or a value ends the literal, and JSON's escapes
     # are taken for the grammar's.
@@ -67,7 +68,7 @@ class Sampler:
         self._candidates = np.zeros(vocabulary, dtype=_CANDIDATE)
 
     def pick(self, logits: NDArray[np.float32]) -> int:
-        """The next token for one row of logits, shape (vocabulary,)."""
+        """Returns the next token for one row of logits, shape (vocabulary,)."""
         token = self._choose(logits, constrained=False)
         if self._grammar is not None:
             # Filtering the whole vocabulary is slow, so the free choice is tried against the grammar first.

@@ -16,7 +16,7 @@ from engine.model.batched_replies import generate
 from engine.model.chat import Call, ChatMessage, Completion, Speaker
 from engine.model.generation import GenerativeModel, Task
 from engine.model.interface import Tokenizer
-from engine.model.log_windows import GAP, SMALLEST_ROOM, clip
+from engine.model.log_windows import GAP, MIN_LOG_TOKENS, clip
 from engine.model.prompt_files import started
 
 _EDGE = "\x0b"
@@ -133,7 +133,7 @@ def fit_into_context(
         ModelError: There is no room for a conversation beside the reply.
     """
     room = context - call.max_tokens
-    if room < SMALLEST_ROOM:
+    if room < MIN_LOG_TOKENS:
         raise ContextTooSmall(
             f"A reply of {call.max_tokens:,} tokens leaves no room for a conversation in a context "
             f"of {context:,}.",

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from engine.model.adapter_files import merge
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
-from engine.model.generation import alike
+from engine.model.generation import uniform_tasks
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.log_windows import log_tokens
-from engine.model.memory_plan import with_layers_that_fit
+from engine.model.memory_plan import available_memory, with_layers_that_fit
 from engine.model.process.chat import chat_replies
 from engine.model.process.log_probs import prompted_log_probs, read_tokens
 from engine.model.process.requests import (
@@ -84,7 +84,7 @@ def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
         tokens, note = log_tokens(model, texts, leading_pieces, room)
         prompts.append([*prompt_frame.head, *tokens, *prompt_frame.tail])
         notes.append(note)
-    tasks = alike(
+    tasks = uniform_tasks(
         prompts,
         sampling=request.sampling,
         max_tokens=request.max_tokens,
@@ -158,7 +158,7 @@ def _expand(_session: ModelSession, request: Expand) -> None:
 
 def _memory(_session: ModelSession, request: Memory) -> dict[str, Any]:
     need = memory_need(request.path, request.options)
-    return {"weights": need.weights, "cache": need.cache, "available": need.available}
+    return {"weights": need.weights, "cache": need.cache, "available": available_memory()}
 
 
 def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:

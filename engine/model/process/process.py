@@ -28,8 +28,8 @@ from engine.base.files import create_private_file, create_private_folder
 from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
 from engine.jobs.contract import OnProgress
-from engine.model.catalog import RunnableModel
-from engine.model.endpoints.client import EndpointModel
+from engine.model.catalog import LoadableModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.interface import LoadOptions
 from engine.model.process import protocol
 from engine.model.process.protocol import (
@@ -166,7 +166,7 @@ class ModelProcess:
                 with suppress(OSError):
                     protocol.write_frame(cast(BinaryIO, process.stdin), Cancel(request))
 
-    def client_for(self, model: RunnableModel) -> ModelClient:
+    def client_for(self, model: LoadableModel) -> ModelClient:
         """Returns the client for a model: this process."""
         return self
 
@@ -456,7 +456,7 @@ class RoutedProcess(ModelProcess):
         self._endpoint_models: dict[tuple[str, ...], EndpointModel] = {}
         self._endpoints_lock = threading.Lock()
 
-    def client_for(self, model: RunnableModel) -> ModelClient:
+    def client_for(self, model: LoadableModel) -> ModelClient:
         """Returns the client for a model: that of its endpoints, or this process."""
         return self.endpoints(model.endpoints) if model.endpoints else self
 

@@ -9,10 +9,8 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.text import one_line
-from engine.model.catalog import RunnableModel
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
-from engine.model.http.address import parse_address
-from engine.model.http.capabilities import (
+from engine.model.catalog import LoadableModel
+from engine.model.endpoints.capabilities import (
     Capabilities,
     no_curve,
     no_laid_out,
@@ -20,7 +18,9 @@ from engine.model.http.capabilities import (
     no_tree,
     no_writing,
 )
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.client import parse_address
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.tables import ReplyCache
@@ -56,7 +56,7 @@ class Endpoints:
         """
         return EndpointBook(self._data)
 
-    def model(self, name: str | None, options: LoadOptions) -> RunnableModel | None:
+    def model(self, name: str | None, options: LoadOptions) -> LoadableModel | None:
         """Returns the model that the named endpoints serve; None if the name is not that of endpoints.
 
         Args:
@@ -66,7 +66,7 @@ class Endpoints:
             UsageError: The endpoints do not serve the same model alike.
         """
         names = self.book.named(name)
-        return self.book.runnable(names, options) if names else None
+        return self.book.loadable(names, options) if names else None
 
     def serves(self, name: str | None, adapter: object = None) -> bool:
         """Whether a name is that of endpoints.
@@ -117,19 +117,19 @@ class Endpoints:
 
     # Checks before a run starts. They never refuse a model of this machine.
 
-    def check_writing(self, model: RunnableModel, prompt: Prompt) -> None:
+    def check_writing(self, model: LoadableModel, prompt: Prompt) -> None:
         """Raises UsageError if they cannot write replies."""
         self.check(model, lambda served: served.refuse_writing(prompt))
 
-    def check_reading(self, model: RunnableModel, prompt: Prompt) -> None:
+    def check_reading(self, model: LoadableModel, prompt: Prompt) -> None:
         """Raises UsageError if they cannot give the probabilities of given answers."""
         self.check(model, lambda served: served.refuse_reading(prompt))
 
-    def check_chat(self, model: RunnableModel, sampling: Sampling) -> None:
+    def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
         """Raises UsageError if they cannot write chat replies with this sampling."""
         self.check(model, lambda served: served.refuse_chat(sampling))
 
-    def check(self, model: RunnableModel, refuse: Callable[[EndpointModel], None]) -> None:
+    def check(self, model: LoadableModel, refuse: Callable[[EndpointModel], None]) -> None:
         """Lets a function refuse what the endpoints of a model cannot do.
 
         Args:

@@ -11,35 +11,31 @@ from engine.base import folders, number_format
 from engine.base.errors import UsageError
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.catalog_files import PULLED
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
-from engine.model.hub.pulls import free_space, plan_pull
-from engine.model.hub.repositories import look_at, search
-from engine.model.manifest import PULLED
-from engine.model.recommended import recommended_sets, set_for
-from engine.model.service import adding
-from engine.model.service.adding import add_file
-from engine.model.service.endpoints import endpoint_summary, work_lines
-from engine.model.service.facts import (
-    MachineMemory,
-    ModelFacts,
-    adapter_facts,
-    find,
-    ggufs_in,
-    machine_memory,
-    model_facts,
-)
-from engine.model.service.pulls import Pulls
-from engine.model.service.records import (
+from engine.model.hub.pulls import Pulls, free_space, plan_pull
+from engine.model.hub.repositories import look_at, recommended_sets, search
+from engine.model.memory_plan import MachineMemory, machine_memory
+from engine.model.records import (
     WORKS,
     Fact,
-    HubFileRow,
+    HubModel,
     HubPage,
-    HubRow,
     ModelRow,
     PullRow,
-    Recommendation,
+    RecommendedSet,
     Work,
+)
+from engine.model.service import model_files
+from engine.model.service.endpoints import endpoint_summary, work_lines
+from engine.model.service.model_files import (
+    ModelFacts,
+    adapter_facts,
+    add_file,
+    find,
+    ggufs_in,
+    model_facts,
 )
 from engine.model.service.run_setup import RunSetup
 
@@ -64,7 +60,7 @@ class ModelService:
             config: Folder with the user's own list of recommended models.
             changed: Called when the catalogue or the project's choice of models changed.
         """
-        self._catalog, self._in_use, self._tuning = setup.catalog, setup.models, setup.tuning
+        self._catalog, self._in_use, self._setup = setup.catalog, setup.models, setup
         self._folder = Path(os.path.realpath(setup.project.path)).parent
         self._runner, self._config, self._changed = runner, config, changed
         self._pulls = Pulls(self._catalog.data, changed)
@@ -128,7 +124,7 @@ class ModelService:
         """
         if self._endpoint(name) is not None:
             raise UsageError(f"{name} is an endpoint; it has no file here.")
-        return adding.verify(self._catalog, find(self._catalog, name))
+        return model_files.verify(self._catalog, find(self._catalog, name))
 
     def removal(self, name: str) -> str:
         """Returns a sentence on what `remove` would do.
@@ -138,14 +134,14 @@ class ModelService:
         """
         if self._endpoint(name) is not None:
             return f"forget the endpoint {name}"
-        return adding.removal(find(self._catalog, name))
+        return model_files.removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes a pulled model; removes an added model or an endpoint from the list only."""
         if self._endpoint(name) is not None:
             EndpointBook(self._catalog.data).forget(name)
         else:
-            adding.remove(self._catalog, find(self._catalog, name))
+            model_files.remove(self._catalog, find(self._catalog, name))
         self._changed()
 
     def add(self, path: str) -> list[str]:
@@ -161,7 +157,7 @@ class ModelService:
 
     def tune(self, name: str) -> int:
         """Starts measuring which format of a model is fastest on this machine; returns the job id."""
-        return self._runner.start([self._tuning.stage(self._catalog.entry(name))])
+        return self._runner.start([self._setup.tuning_of(self._catalog.entry(name))])
 
     def _endpoints(self) -> list[EndpointEntry]:
         # Reads the list again, because commands may add endpoints while a project is open.
@@ -213,47 +209,22 @@ class ModelService:
         """
         return hub_from_environment().host
 
-    def recommended(self) -> list[Recommendation]:
+    def recommended(self) -> list[RecommendedSet]:
         """Returns the recommended models, those for the smallest machines first."""
-        sets = recommended_sets(self._config)
-        machine = machine_memory()
-        here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
-        return [
-            Recommendation(
-                one.memory,
-                model.role,
-                model.repository,
-                model.file,
-                model.size,
-                model.licence,
-                model.note,
-                one is here,
-            )
-            for one in sets
-            for model in one.models
-        ]
+        return recommended_sets(self._config, machine_memory().larger)
 
-    def search(self, text: str) -> list[HubRow]:
+    def search(self, text: str) -> list[HubModel]:
         """Returns the repositories of the hub that have GGUF files and match the text."""
-        found = search(hub_from_environment(), text)
-        return [HubRow(m.name, m.licence, m.gated, m.downloads, m.changed) for m in found]
+        return search(hub_from_environment(), text)
 
     def look_at(self, repository: str) -> HubPage:
         """Returns the models of a repository of the hub."""
         hub = hub_from_environment()
-        found, machine = look_at(hub, repository), machine_memory()
         return HubPage(
-            name=found.name,
-            revision=found.revision,
-            licence=found.licence,
-            gated=found.gated,
-            files=tuple(
-                HubFileRow(file.name, file.size, len(file.parts), _fits(file.size, machine))
-                for file in found.files
-            ),
-            left_out=found.left_out,
-            page=f"{hub.url}/{found.name}",
+            look_at(hub, repository),
+            page=f"{hub.url}/{repository}",
             room=free_space(self._catalog.data / PULLED),
+            memory=machine_memory().together,
         )
 
     # Pulls
@@ -274,7 +245,7 @@ class ModelService:
     def resume(self, name: str) -> None:
         """Resumes a pull that was paused or failed."""
         plan = self._pulls.plan(name)
-        self._pulls.begin(hub_of(plan.wanted.hub), plan)
+        self._pulls.begin(hub_of(plan.manifest.hub), plan)
 
     def pause(self, name: str) -> None:
         """Stops a pull; its partial files are kept."""
@@ -290,10 +261,6 @@ def hub_of(url: str) -> Hub:
     """Returns the hub at which a pull was started, with the token only if it is the current hub."""
     today = hub_from_environment()
     return today if today.url == url else Hub(url)
-
-
-def _fits(size: int, machine: MachineMemory) -> bool | None:
-    return None if machine.system is None else size <= machine.system + machine.gpu_free
 
 
 def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:

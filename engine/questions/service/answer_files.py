@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Answer:
     key: str | None
     conversation: str
     source: str | None
-    verdict: str | None
+    verdict: str | None = None
     note: str = ""
     annotator: str = ""
     tags: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Answer:
 
 
 def records_of(path: Path) -> list[Any]:
-    """The records of a file of JSON or of JSON Lines.
+    """Returns the records of a file of JSON or of JSON Lines.
 
     Raises:
         FormatError: It cannot be read, or is neither.
@@ -58,7 +58,7 @@ def records_of(path: Path) -> list[Any]:
         raise FormatError(f"{path} cannot be read: {error}.", "Choose a JSON file.") from error
     try:
         try:
-            whole = json.loads(text)
+            document = json.loads(text)
         except json.JSONDecodeError:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
     except (json.JSONDecodeError, RecursionError) as error:
@@ -66,11 +66,11 @@ def records_of(path: Path) -> list[Any]:
             f"{path} is neither JSON nor JSON Lines: {error}.",
             "Export JSON from Label Studio, or records with to_json from Argilla.",
         ) from error
-    return whole if isinstance(whole, list) else [whole]
+    return document if isinstance(document, list) else [document]
 
 
 def answers_of(record: Any) -> list[Answer] | None:
-    """The answers in a record of one of the forms; None if it is of none."""
+    """Returns the answers in a record of Label Studio, of Argilla or of this program; None if it is of none of them."""
     if not isinstance(record, dict):
         return None
     data, fields = record.get("data"), record.get("fields")
@@ -80,26 +80,19 @@ def answers_of(record: Any) -> list[Answer] | None:
         return _argilla(record)
     if "key" in record and "conversation" in record:  # JSON-MIN of Label Studio
         verdict, note = record.get(VERDICT), record.get(NOTE)
-        said = _Said(
-            verdict if isinstance(verdict, str) else None,
-            _joined(note),
-            _person(record.get("annotator")),
-            _rated({name: str(record.get(name)) for name in RATING_BY_QUESTION}),
+        answer = replace(
+            _task(record),
+            verdict=verdict if isinstance(verdict, str) else None,
+            note=_join_texts(note),
+            annotator=_person_name(record.get("annotator")),
+            tags=_rating_tags({name: str(record.get(name)) for name in RATING_BY_QUESTION}),
         )
-        return [_answer(record, said)]
-    return _own(record)
+        return [answer]
+    return _own_answers(record)
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    verdict: str | None = None
-    note: str = ""
-    annotator: str = ""
-    tags: tuple[str, ...] = ()
-
-
-def _rated(answers: Mapping[str, str]) -> tuple[str, ...]:
-    """The tags of a person's ratings, such as `people.Diversity.2`; answers outside the values are none."""
+def _rating_tags(answers: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the tags of a person's ratings, such as `people.Diversity.2`; answers outside the values are none."""
     return tuple(
         f"{HUMAN_TAG_PREFIX}.{name}.{answers[question]}"
         for question, name in RATING_BY_QUESTION.items()
@@ -107,113 +100,120 @@ def _rated(answers: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _answer(names: Mapping[str, Any], said: _Said) -> Answer:
+def _task(names: Mapping[str, Any]) -> Answer:
+    """Returns the conversation that a task names, without an answer yet."""
     source = names.get("source")
     return Answer(
         str(names["key"]) if names.get("key") else None,
         str(names.get("conversation") or names.get("key") or ""),
         source if isinstance(source, str) else None,
-        said.verdict,
-        said.note,
-        said.annotator,
-        said.tags,
     )
 
 
 def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[Answer]:
-    """The answers to a task of Label Studio; those that were skipped are none."""
-    said = []
-    for one in annotations:
-        if not isinstance(one, dict) or one.get("was_cancelled"):
+    """Returns the answers to a task of Label Studio, one without a verdict if there are none; skipped ones are none."""
+    task = _task(data)
+    answers = []
+    for annotation in annotations:
+        if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
             continue
         values: dict[str, Any] = {}
-        for result in _list(one.get("result")):
+        for result in _as_list(annotation.get("result")):
             if isinstance(result, dict) and isinstance(result.get("value"), dict):
                 values[str(result.get("from_name"))] = result["value"]
         chosen = {
             name: str(value["choices"][0]) for name, value in values.items() if value.get("choices")
         }
-        tags = _rated(chosen)
+        tags = _rating_tags(chosen)
         if VERDICT in chosen or tags:
-            note = _joined(values.get(NOTE, {}).get("text"))
-            person = _person(one.get("completed_by"))
-            said.append(_Said(chosen.get(VERDICT), note, person, tags))
-    return [_answer(data, one) for one in said or [_Said()]]
+            answers.append(
+                replace(
+                    task,
+                    verdict=chosen.get(VERDICT),
+                    note=_join_texts(values.get(NOTE, {}).get("text")),
+                    annotator=_person_name(annotation.get("completed_by")),
+                    tags=tags,
+                )
+            )
+    return answers or [task]
 
 
 def _argilla(record: Mapping[str, Any]) -> list[Answer]:
-    """The answers to a record of Argilla, by person; drafts and discarded ones are none."""
+    """Returns the answers to a record of Argilla, one for each person, one without a verdict if there are none; drafts
+    and discarded ones are none."""
     people: dict[str, dict[str, str]] = {}
     responses = record.get("responses")
-    for question, given in responses.items() if isinstance(responses, dict) else ():
-        for one in given if isinstance(given, list) else ():
-            if isinstance(one, dict) and one.get("status") not in ("draft", "discarded"):
-                people.setdefault(_person(one.get("user_id")), {})[question] = _joined(
-                    one.get("value")
-                )
-    names = {**record["metadata"], "key": record.get("id")}
-    said = [
-        _Said(answers.get(VERDICT) or None, answers.get(NOTE, ""), person, _rated(answers))
+    for question, question_responses in responses.items() if isinstance(responses, dict) else ():
+        for response in _as_list(question_responses):
+            if isinstance(response, dict) and response.get("status") not in ("draft", "discarded"):
+                answers = people.setdefault(_person_name(response.get("user_id")), {})
+                answers[question] = _join_texts(response.get("value"))
+    task = _task({**record["metadata"], "key": record.get("id")})
+    return [
+        replace(
+            task,
+            verdict=answers.get(VERDICT) or None,
+            note=answers.get(NOTE, ""),
+            annotator=person,
+            tags=_rating_tags(answers),
+        )
         for person, answers in people.items()
-        if answers.get(VERDICT) or _rated(answers)
-    ]
-    return [_answer(names, one) for one in said or [_Said()]]
+        if answers.get(VERDICT) or _rating_tags(answers)
+    ] or [task]
 
 
-def _own(record: Mapping[str, Any]) -> list[Answer] | None:
-    """The verdicts in a line of `export verdicts`, or of conversations `--with verdicts`."""
-    known = record.get(EXPORT_OBJECT)
-    given = known if isinstance(known, dict) else record
+def _own_answers(record: Mapping[str, Any]) -> list[Answer] | None:
+    """Returns the verdicts in a line of `export verdicts`, or of conversations `--with verdicts`; None if it is
+    neither."""
+    export_object = record.get(EXPORT_OBJECT)
+    values = export_object if isinstance(export_object, dict) else record
     name = record.get("id")
-    if not isinstance(name, str) or VERDICT not in given:
+    if not isinstance(name, str) or VERDICT not in values:
         return None
-    verdict, person = given[VERDICT], _person(given.get("annotator"))
-    ids = [one.get("id") for one in _list(given.get("duplicates")) if isinstance(one, dict)]
-    duplicates = _texts(ids)
-    own = Answer(
-        None,
-        name,
-        None,
-        verdict if isinstance(verdict, str) else None,
-        _joined(given.get(NOTE)),
-        person,
-        _texts(given.get("tags")),
-        _texts(given.get("repeats")),
+    duplicates = _texts(
+        [each.get("id") for each in _as_list(values.get("duplicates")) if isinstance(each, dict)]
+    )
+    task = Answer(None, name, None, duplicates=duplicates)
+    verdict = values[VERDICT]
+    answer = replace(
+        task,
+        verdict=verdict if isinstance(verdict, str) else None,
+        note=_join_texts(values.get(NOTE)),
+        annotator=_person_name(values.get("annotator")),
+        tags=_texts(values.get("tags")),
+        repeats=_texts(values.get("repeats")),
         in_force=isinstance(verdict, str),
-        disputed=bool(given.get("disagreement")),
-        duplicates=duplicates,
+        disputed=bool(values.get("disagreement")),
     )
     others = [
-        Answer(
-            None,
-            name,
-            None,
-            one[VERDICT],
-            annotator=_person(one.get("annotator")),
-            duplicates=duplicates,
-        )
-        for one in _list(given.get("others"))
-        if isinstance(one, dict) and isinstance(one.get(VERDICT), str)
+        replace(task, verdict=other[VERDICT], annotator=_person_name(other.get("annotator")))
+        for other in _as_list(values.get("others"))
+        if isinstance(other, dict) and isinstance(other.get(VERDICT), str)
     ]
-    empty = own.verdict is None and not own.note and not own.tags
-    return others if empty and others else [own, *others]
+    is_empty = answer.verdict is None and not answer.note and not answer.tags
+    return others if is_empty and others else [answer, *others]
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(one for one in _list(value) if isinstance(one, str))
+    """Returns the texts of a list; what is no text, or no list, is left out."""
+    return tuple(each for each in _as_list(value) if isinstance(each, str))
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
+    """Returns a list as it is, and an empty one for any other value."""
     return value if isinstance(value, list) else []
 
 
-def _joined(value: Any) -> str:
+def _join_texts(value: Any) -> str:
+    """Returns a text, or the texts of a list with semicolons between them, without line breaks."""
     texts = value if isinstance(value, list) else [value]
-    return "; ".join(" ".join(one.split()) for one in texts if isinstance(one, str) and one.strip())
+    return "; ".join(
+        " ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()
+    )
 
 
-def _person(value: Any) -> str:
-    """The name of a person: Label Studio gives a number, or an object with the e-mail address."""
+def _person_name(value: Any) -> str:
+    """Returns the name of a person: Label Studio gives a number, or an object with the e-mail address."""
     if isinstance(value, dict):
         value = value.get("email") or value.get("id")
     return "" if value is None else str(value)

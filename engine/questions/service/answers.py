@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from engine.base.conversation import without_surrogates
+from engine.base.conversation import Verdict, without_surrogates
 from engine.base.errors import FormatError
 from engine.base.number_format import counted
-from engine.base.outcomes import Verdict
 from engine.conversations.tables import conversations
 from engine.project.project import Project
-from engine.questions.records.triage import VerdictRow
+from engine.questions.records import VerdictRow
 from engine.questions.service.answer_files import Answer, answers_of, records_of
 from engine.questions.tables import second_verdicts, verdicts
 from engine.questions.tables.verdicts import Act
@@ -28,7 +27,7 @@ Outcome = Literal[
 ]  # fmt: skip
 """What became of an answer."""
 
-_WORDS: dict[Outcome, tuple[str, str]] = {
+_OUTCOME_WORDS: dict[Outcome, tuple[str, str]] = {
     "given": ("verdict was given", "verdicts were given"),
     "replaced": ("verdict replaced another one", "verdicts replaced others"),
     "same": ("verdict was there already", "verdicts were there already"),
@@ -52,10 +51,12 @@ _WORDS: dict[Outcome, tuple[str, str]] = {
     ),
     "not_understood": ("answer was not understood", "answers were not understood"),
 }
+"""Words for one and for several answers with each outcome."""
+
 _GAPS: tuple[Outcome, ...] = (
     *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood"),
 )
-
+"""Outcomes of answers that were not taken as they are."""
 
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
 
@@ -84,11 +85,11 @@ class AnswerReport:
     def count(self, outcome: Outcome, name: str) -> None:
         """Counts an outcome of a conversation, with its id as an example of a gap."""
         self.outcomes[outcome] += 1
-        if outcome in _GAPS and len(found := self.examples.setdefault(outcome, [])) < 3:
-            found.append(name)
+        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < 3:
+            ids.append(name)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Returns the report as JSON values."""
         return {
             **{name: self.outcomes[name] for name in get_args(Outcome)},
             "tags": self.tags,
@@ -97,18 +98,18 @@ class AnswerReport:
         }
 
     def sentences(self) -> list[str]:
-        """The report in sentences, one for each thing that happened."""
-        said = []
-        for outcome, (one, many) in _WORDS.items():
+        """Returns the report in sentences, one for each thing that happened."""
+        sentences = []
+        for outcome, (singular, plural) in _OUTCOME_WORDS.items():
             if count := self.outcomes[outcome]:
-                such = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
-                said.append(f"{count:,} {one if count == 1 else many}{such}.")
+                ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
+                sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
         if self.tags:
-            said.append(f"{counted(self.tags, 'tag')} given.")
+            sentences.append(f"{counted(self.tags, 'tag')} given.")
         if self.annotators:
             people = (f"{name} {count:,}" for name, count in self.annotators.most_common())
-            said.append(f"Answers by person: {', '.join(people)}.")
-        return said or ["The file has no tasks."]
+            sentences.append(f"Answers by person: {', '.join(people)}.")
+        return sentences or ["The file has no tasks."]
 
 
 def import_answers(
@@ -142,7 +143,7 @@ def import_answers(
 
 
 def _storable(answer: Answer, annotator: str) -> Answer:
-    """The answer with a name where it has none, and without lone surrogates, which cannot be stored."""
+    """Returns the answer with a name where it has none, and without lone surrogates, which cannot be stored."""
     return dataclasses.replace(
         answer,
         conversation=without_surrogates(answer.conversation),
@@ -157,8 +158,8 @@ def _storable(answer: Answer, annotator: str) -> Answer:
 def _plan(
     conn: sqlite3.Connection, answers: Sequence[Answer], replace: bool, report: AnswerReport
 ) -> list[Act]:
-    """What to append to the log of verdicts."""
-    found: dict[int, list[Answer]] = {}
+    """Returns the acts that are to be appended to the log of verdicts, and counts what becomes of each answer."""
+    answers_by_id: dict[int, list[Answer]] = {}
     for answer in answers:
         if answer.verdict is None and not answer.note and not answer.tags:
             report.count("unanswered", answer.conversation)
@@ -168,107 +169,117 @@ def _plan(
             if _verdict(answer.verdict) is None:
                 report.count("not_understood", f"{answer.conversation}: {answer.verdict[:40]}")
                 continue
-        place = _place(conn, answer)
-        if isinstance(place, int):
-            found.setdefault(place, []).append(answer)
+        conversation = _find_conversation(conn, answer)
+        if isinstance(conversation, int):
+            answers_by_id.setdefault(conversation, []).append(answer)
         else:
-            report.count(place, answer.conversation)
+            report.count(conversation, answer.conversation)
     acts: list[Act] = []
-    for key, said in found.items():
+    for key, own_answers in answers_by_id.items():
         now = verdicts.current(conn, key)
-        given = _verdict_acts(conn, key, said, now, replace, report)
-        acts += given
-        acts += [] if any(act.text for act in given) else _note_act(key, said, now)
-        new = {tag for one in said for tag in one.tags} - set(() if now is None else now.tags)
-        report.tags += len(new)
-        acts += [Act(key, "tag", None, tag, said[0].annotator) for tag in sorted(new)]
+        verdict_acts = _verdict_acts(conn, key, own_answers, now, replace, report)
+        acts += verdict_acts
+        if not any(act.text for act in verdict_acts):
+            acts += _note_acts(key, own_answers, now)
+        tags = {tag for answer in own_answers for tag in answer.tags}
+        new_tags = tags - set(() if now is None else now.tags)
+        report.tags += len(new_tags)
+        acts += [Act(key, "tag", None, tag, own_answers[0].annotator) for tag in sorted(new_tags)]
     return acts
 
 
 def _verdict_acts(
     conn: sqlite3.Connection,
     key: int,
-    said: Sequence[Answer],
+    answers: Sequence[Answer],
     now: VerdictRow | None,
     replace: bool,
     report: AnswerReport,
 ) -> list[Act]:
-    """The verdicts to append on one conversation, whose state is `now`: one may come into force, others are kept."""
-    people = {one.annotator: one for one in said if one.verdict is not None}
-    new = {name: verdict for name, one in people.items() if (verdict := _verdict(one.verdict))}
+    """Returns the verdicts to append on one conversation: one may come into force, others are kept beside it.
+
+    Args:
+        answers: The answers on it; at least one.
+        now: What is in force of it.
+    """
+    people = {answer.annotator: answer for answer in answers if answer.verdict is not None}
+    new = {
+        name: verdict for name, answer in people.items() if (verdict := _verdict(answer.verdict))
+    }
     if not new:
         return []
-    known = {one.annotator: one.verdict for one in second_verdicts.opinions_on(conn, key)}
+    opinions = second_verdicts.opinions_on(conn, key)
+    known = {opinion.annotator: opinion.verdict for opinion in opinions}
     in_force = None if now is None else now.verdict
-    first = next((name for name, one in people.items() if one.in_force), None)
-    if first is not None:
-        wanted: Verdict | None = new[first]
+    decider = next((name for name, answer in people.items() if answer.in_force), None)
+    if decider is not None:
+        winner: Verdict | None = new[decider]
     else:
-        wanted = _most({**known, **new} if in_force is None else new)
+        winner = _majority({**known, **new} if in_force is None else new)
     giver = None
     outcome: Outcome
-    if wanted is None or wanted not in new.values():
+    if winner is None or winner not in new.values():
         outcome = "disagreements"
-    elif in_force == wanted:
+    elif in_force == winner:
         outcome = "same"
     elif in_force is not None and not replace:
         outcome = "conflicts"
     else:
         outcome = "given" if in_force is None else "replaced"
-        giver = first or next(name for name, verdict in new.items() if verdict == wanted)
-    report.count(outcome, said[0].conversation)
+        giver = decider or next(name for name, verdict in new.items() if verdict == winner)
+    report.count(outcome, answers[0].conversation)
     owner = None if now is None or in_force is None else now.annotator
-    kept = [
+    others = [
         Act(key, "repeat", verdict, annotator=name)
         for name, verdict in new.items()
         if name not in (giver, owner) and known.get(name) != verdict
     ]
     if giver is None:
-        return kept
-    given = Act(key, "give", new[giver], _note(said), giver)
-    again = [
+        return others
+    give = Act(key, "give", new[giver], _join_notes(answers), giver)
+    repeats = [
         Act(key, "repeat", verdict, annotator=giver)
         for verdict in map(_verdict, people[giver].repeats)
         if verdict is not None
     ]
     # who decides comes after those who are overruled: see `engine.questions.tables.second_verdicts`
-    decided = first is not None and not people[first].disputed
-    return [*kept, *again, given] if decided else [given, *again, *kept]
+    is_decision = decider is not None and not people[decider].disputed
+    return [*others, *repeats, give] if is_decision else [give, *repeats, *others]
 
 
-def _note_act(key: int, said: Sequence[Answer], now: VerdictRow | None) -> list[Act]:
-    """The notes that the conversation does not have yet, after the one that it has."""
+def _note_acts(key: int, answers: Sequence[Answer], now: VerdictRow | None) -> list[Act]:
+    """Returns the act that adds the notes which the conversation does not have yet; none if there are none."""
     old = "" if now is None else now.note
-    new = [one for one in said if one.note and one.note not in old]
+    new = [answer for answer in answers if answer.note and answer.note not in old]
     if not new:
         return []
-    text = "; ".join(filter(None, (old, _note(new, named=bool(old)))))
+    text = "; ".join(filter(None, (old, _join_notes(new, named=bool(old)))))
     return [Act(key, "note", None, text, new[0].annotator)]
 
 
 def _verdict(text: str | None) -> Verdict | None:
-    """The verdict that a text names; None if it names none."""
+    """Returns the verdict that a text names; None if it names none."""
     name = (text or "").strip().lower()
     return Verdict(name) if name in _VERDICTS else None
 
 
-def _most(by_name: Mapping[str, Verdict]) -> Verdict | None:
-    """The verdict that most people gave; None where as many gave another."""
-    first, *others = Counter(by_name.values()).most_common()
+def _majority(verdict_by_name: Mapping[str, Verdict]) -> Verdict | None:
+    """Returns the verdict that most people gave; None where as many gave another."""
+    first, *others = Counter(verdict_by_name.values()).most_common()
     return None if others and others[0][1] == first[1] else first[0]
 
 
-def _place(
+def _find_conversation(
     conn: sqlite3.Connection, answer: Answer
 ) -> int | Literal["changed", "unknown", "ambiguous"]:
-    """The conversation that an answer is about, or why there is none."""
+    """Returns the id of the conversation that an answer is about, or why there is none."""
     if answer.key is not None:
         exact = conversations.by_text_key(conn, answer.key)
         if exact is not None:
             return exact
     names = (answer.conversation, *answer.duplicates)
-    every = (conversations.by_name(conn, name, answer.source) for name in names)
-    named = next(filter(None, every), [])
+    ids_by_name = (conversations.by_name(conn, name, answer.source) for name in names)
+    named = next(filter(None, ids_by_name), [])
     if not named:
         return "unknown"
     if answer.key is not None:
@@ -276,12 +287,13 @@ def _place(
     return named[0] if len(named) == 1 else "ambiguous"
 
 
-def _note(said: Sequence[Answer], *, named: bool = False) -> str:
-    """The notes; where several people wrote one, and if `named`, each with the name of the person."""
-    written = [one for one in said if one.note]
-    named = named or len({one.annotator for one in written}) > 1
+def _join_notes(answers: Sequence[Answer], *, named: bool = False) -> str:
+    """Returns the notes; where several people wrote one, and if `named`, each with the name of the person."""
+    with_note = [answer for answer in answers if answer.note]
+    named = named or len({answer.annotator for answer in with_note}) > 1
     notes = (
-        f"{one.annotator}: {one.note}" if named and one.annotator else one.note for one in written
+        f"{answer.annotator}: {answer.note}" if named and answer.annotator else answer.note
+        for answer in with_note
     )
     return "; ".join(dict.fromkeys(notes))
 
@@ -292,15 +304,15 @@ def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
     Raises:
         FormatError: As `import_answers`.
     """
-    known = 0
+    understood = 0
     for record in records_of(path):
-        found = answers_of(record)
-        known += found is not None
-        if found is None:
+        answers = answers_of(record)
+        understood += answers is not None
+        if answers is None:
             report.count("not_understood", json.dumps(record)[:40])
         else:
-            yield from found
-    if not known:
+            yield from answers
+    if not understood:
         raise FormatError(
             f"{path} has no answers of Label Studio or Argilla and no exported verdicts.",
             "Export tasks with `workbench export PROJECT conversations --as label-studio`, or `--as argilla`.",

@@ -1,54 +1,66 @@
-"""Calibrates the decision rule of a project from its verdicts and scores."""
+"""Compares the verdicts of a project with its scores, and the people who gave them with each other.
+
+The verdicts suggest a threshold for the scores, and say how often the scores err; from that follows the rate of
+complete conversations.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.base.conversation import State, Verdict
 from engine.base.errors import WorkbenchError
-from engine.base.number_format import figure, figure_range
-from engine.base.outcomes import State, Verdict
+from engine.base.number_format import counted, figure, figure_range
+from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
+from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule, RuleSource
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.conversations.tables import selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration
-from engine.questions.records.calibration import (
+from engine.questions.records import (
+    NO_NAME,
     Agreement,
     CalibrationReport,
     CompletionRate,
     FilterRate,
+    Opinion,
     Proposal,
 )
-from engine.questions.service.agreement import PeopleAgreement, people_agreement
 from engine.questions.tables import second_verdicts, verdicts
 
-WIDEST = 0.5
-"""Widest interval of the corrected completion rate with which a threshold is suggested."""
+MAX_RATE_INTERVAL_WIDTH = 0.5
+"""Largest width of the interval of the corrected completion rate with which a threshold is suggested."""
 
 FIELDS_BY_SCORE = ("state", "p", "success", "verdict")
 """Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
+
 CHOSEN_BY_SCORE = "the filter goes by the score"
+"""Reason why the rate of such a filter is not corrected."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Scores and verdicts (complete or not) of the conversations that have both."""
+    """The conversations that have both a score and a verdict: the score of each, and whether it was judged complete."""
 
     scores: list[float]
     complete: list[bool]
 
     @property
     def lacking(self) -> str:
-        """Why they give no threshold; empty if they give one."""
+        """Returns why the verdicts give no threshold; empty if they give one."""
         return calibration.lacking(sum(self.complete), len(self.complete) - sum(self.complete))
 
 
@@ -73,21 +85,25 @@ class ScoredConversations:
         judged = _judged(conn)
         ids, values = verdicts.scored_values(conn)
         scores = np.asarray(values, float)
-        found = calibration.calibrate(
+        calibrated = calibration.calibrate(
             judged.scores,
             judged.complete,
             scores,
             rule.threshold if rule.source == "chosen" or not judged.lacking else None,
             chosen=rule.source == "calibrated",
         )
-        return cls(rule, judged, np.asarray(ids, np.int64), scores, found)
+        return cls(rule, judged, np.asarray(ids, np.int64), scores, calibrated)
 
 
 class CalibrationService:
     """Calibrates the scores of one project against its verdicts; the decision rule changes only when asked to."""
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called when the decision rule changes."""
+        """Reads nothing yet.
+
+        Args:
+            changed: Called when the decision rule changes.
+        """
         self._project = project
         self._changed = changed
 
@@ -101,17 +117,17 @@ class CalibrationService:
         saved = SavedViews(self._project).filters()
         with self._project.reading() as conn, snapshot(conn):
             scored = ScoredConversations.read(conn)
-            rule, judged, found = scored.rule, scored.judged, scored.calibration
-            proposal, not_proposed = _proposal(found.best, judged, scored.scores, rule)
+            rule, judged, calibrated = scored.rule, scored.judged, scored.calibration
+            proposal, not_proposed = _propose(calibrated.best, judged, scored.scores, rule)
 
-            def rate(wanted: ListQuery) -> CompletionRate:
-                matching = np.asarray(selecting.ids(conn, wanted), np.int64)
-                inside = _member(scored.ids, matching)
+            def rate(rate_query: ListQuery) -> CompletionRate:
+                matching = np.asarray(selecting.ids(conn, rate_query), np.int64)
+                inside = _is_among(scored.ids, matching)
                 states = calibration.state_counts(scored.scores[inside], rule)
                 states = replace(states, unscored=len(matching) - states.scored)
-                by_score = any(wanted.filter.of(field) for field in FIELDS_BY_SCORE)
+                by_score = any(rate_query.filter.of(field) for field in FIELDS_BY_SCORE)
                 return calibration.completion_rate(
-                    found, states, CHOSEN_BY_SCORE if by_score else ""
+                    calibrated, states, CHOSEN_BY_SCORE if by_score else ""
                 )
 
             return CalibrationReport(
@@ -119,14 +135,14 @@ class CalibrationService:
                 complete=sum(judged.complete),
                 incomplete=len(judged.complete) - sum(judged.complete),
                 enough=not judged.lacking,
-                why=found.why,
-                best=found.best,
+                why=calibrated.why,
+                best=calibrated.best,
                 proposal=proposal,
                 not_proposed=not_proposed,
-                accuracy=found.accuracy,
-                covered=found.covered,
-                bins=found.bins,
-                calibration_error=found.calibration_error,
+                accuracy=calibrated.accuracy,
+                covered=calibrated.covered,
+                bins=calibrated.bins,
+                calibration_error=calibrated.calibration_error,
                 rate=rate(query or ListQuery()),
                 filters=tuple(_filter_rates(saved, rate)),
                 model=_with_model(conn, rule),
@@ -170,6 +186,7 @@ def _rule(threshold: float, source: RuleSource) -> DecisionRule:
 
 
 def _judged(conn: sqlite3.Connection) -> _Judged:
+    """Returns the scores and verdicts of all conversations that have both; "unsure" is no verdict here."""
     pairs = [
         (score, verdict is Verdict.COMPLETE)
         for _, verdict, score in verdicts.judged_pairs(conn)
@@ -178,10 +195,10 @@ def _judged(conn: sqlite3.Connection) -> _Judged:
     return _Judged([score for score, _ in pairs], [complete for _, complete in pairs])
 
 
-def _proposal(
+def _propose(
     best: float | None, judged: _Judged, population: npt.NDArray[np.float64], rule: DecisionRule
 ) -> tuple[Proposal | None, str]:
-    """The best threshold as a proposal, or None with the reason why it is none."""
+    """Returns the best threshold as a proposal, or None with the reason why it is not suggested."""
     if best is None:
         return None, ""
     area = auroc(judged.scores, judged.complete)
@@ -198,7 +215,7 @@ def _proposal(
     if rate.corrected is None:
         return None, rate.why
     low, high = rate.corrected.low, rate.corrected.high
-    if high - low > WIDEST:
+    if high - low > MAX_RATE_INTERVAL_WIDTH:
         return None, f"the completion rate would be {100 * low:.0f} to {100 * high:.0f}%: too wide"
     if (new.threshold, new.band) == (rule.threshold, rule.band):
         return None, ""
@@ -206,17 +223,18 @@ def _proposal(
     return Proposal(new, now.above / now.scored, then.above / then.scored), ""
 
 
-def _member(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """For each id whether it is wanted; by a table, because ids are small and there may be a million."""
-    table = np.zeros(int(max(ids.max(initial=0), wanted.max(initial=0))) + 1, bool)
-    table[wanted] = True
-    found: npt.NDArray[np.bool_] = table[ids]
-    return found
+def _is_among(ids: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Returns for each id whether it is among others; by a table, as ids are small and there may be a million."""
+    table = np.zeros(int(max(ids.max(initial=0), others.max(initial=0))) + 1, bool)
+    table[others] = True
+    is_among: npt.NDArray[np.bool_] = table[ids]
+    return is_among
 
 
 def _filter_rates(
     saved: dict[str, str], rate: Callable[[ListQuery], CompletionRate]
 ) -> list[FilterRate]:
+    """Returns the rate of each saved filter; of one that cannot be read, the reason."""
     rates = []
     for name, text in saved.items():
         try:
@@ -228,7 +246,8 @@ def _filter_rates(
 
 
 def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
-    """Compares the verdicts complete and incomplete with the rule's decisions, without borderline and unscored ones."""
+    """Returns how the verdicts complete and incomplete agree with the rule's decisions, without borderline and unscored
+    conversations."""
     pairs = [
         (str(verdict), str(rule.state(score)))
         for _, verdict, score in verdicts.judged_pairs(conn)
@@ -238,6 +257,127 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
 
 
 def _with_itself(conn: sqlite3.Connection) -> Agreement:
+    """Returns how first verdicts agree with blind repeats by the same person."""
     return calibration.agreement(
         [(first, second) for _, first, second in second_verdicts.repeated_pairs(conn)]
     )
+
+
+MIN_CONVERSATIONS_FOR_KAPPA = 10
+"""Fewest conversations in common for which sentences state kappa; JSON always has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """The agreement of two people.
+
+    Attributes:
+        one, other: Their names.
+        found: Their agreement on the conversations that both judged; None if there are none.
+    """
+
+    one: str
+    other: str
+    found: LabelAgreement | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleAgreement:
+    """Agreement of all people who judged a project.
+
+    Attributes:
+        people: Number of conversations that each person judged, by name; empty is a person without a name.
+        pairs: Every two people, those with most conversations in common first.
+        shared: Number of conversations that two people or more judged.
+        alpha: Krippendorff's alpha over those; None where there are none, or all verdicts are the same.
+        disagreements: Number of conversations on which people disagree and nobody decided.
+    """
+
+    people: dict[str, int]
+    pairs: tuple[PairAgreement, ...]
+    shared: int
+    alpha: Interval | None
+    disagreements: int
+
+    def of_pairs(self, name: str | None = None) -> list[str]:
+        """Returns a sentence for every two people, or only for those with the person of this name."""
+        sentences = []
+        for pair in self.pairs:
+            if name is not None and name not in (pair.one, pair.other):
+                continue
+            both = f"{pair.one or NO_NAME} and {pair.other or NO_NAME}"
+            agreement = pair.found
+            if agreement is None:
+                sentences.append(f"{both} judged no conversation in common.")
+                continue
+            kappa = ""
+            if agreement.kappa is not None and agreement.count >= MIN_CONVERSATIONS_FOR_KAPPA:
+                kappa = f", κ {_with_ends(agreement.kappa)}"
+            common = counted(agreement.count, "conversation")
+            share = f"{100 * agreement.accuracy.value:.0f}%"
+            sentences.append(f"{both} agree on {share} of {common}{kappa}.")
+        return sentences
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the agreement as JSON values."""
+        return asdict(self)
+
+    def sentences(self) -> list[str]:
+        """Returns the agreement in sentences; none with fewer than two people."""
+        if len(self.people) < 2:
+            return []
+        names = (f"{name or NO_NAME} {count:,}" for name, count in self.people.items())
+        sentences = [f"Conversations judged: {', '.join(names)}.", *self.of_pairs()]
+        if self.alpha is not None:
+            sentences.append(
+                f"Krippendorff's α {_with_ends(self.alpha)}, {counted(self.shared, 'conversation')}."
+            )
+        if self.disagreements:
+            sentences.append(
+                f"{counted(self.disagreements, 'conversation')} to decide on (disagreement:people)."
+            )
+        return sentences
+
+
+def people_agreement(project: Project) -> PeopleAgreement:
+    """Returns how the verdicts of all people agree. Slow with many verdicts: draws bootstrap samples."""
+    with project.reading() as conn, snapshot(conn):
+        opinions = second_verdicts.opinions(conn)
+        disagreements = len(second_verdicts.disagreements(conn))
+    people = Counter(opinion.annotator for _, opinion in opinions)
+    verdicts_by_name = {
+        name: {key: str(opinion.verdict) for key, opinion in opinions if opinion.annotator == name}
+        for name in people
+    }
+    pairs = []
+    for one, other in combinations(dict(people.most_common()), 2):
+        first, second = shared(verdicts_by_name[one], verdicts_by_name[other])
+        pairs.append(PairAgreement(one, other, agree(first, second) if first else None))
+    pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
+    counts = _count_opinions(opinions)
+    return PeopleAgreement(
+        dict(people.most_common()),
+        tuple(pairs),
+        int((counts.sum(axis=1) > 1).sum()),
+        alpha(counts),
+        disagreements,
+    )
+
+
+def _count_opinions(
+    opinions: Sequence[tuple[int, Opinion]],
+) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Returns how many people gave each verdict, shape (conversations, verdicts)."""
+    rows = {key: row for row, key in enumerate(dict.fromkeys(key for key, _ in opinions))}
+    counts = np.zeros((len(rows), len(Verdict)), np.int64)
+    columns = {verdict: column for column, verdict in enumerate(Verdict)}
+    for key, opinion in opinions:
+        counts[rows[key], columns[opinion.verdict]] += 1
+    return counts
+
+
+def _with_ends(value: Interval) -> str:
+    """Returns a value with the ends of its interval, `.61 (.40 to .82)`."""
+    if value.low == value.high:  # one of the two always said the same, so that no sample differs
+        return figure(value.value)
+    return f"{figure(value.value)} ({figure_range(value.low, value.high)})"

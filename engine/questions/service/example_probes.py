@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.base.errors import NotYet, WorkbenchError
-from engine.base.interval import wilson
+from engine.base.statistics.intervals import wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States
@@ -28,7 +28,7 @@ from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration, example_probe
-from engine.questions.records.example_probes import (
+from engine.questions.records import (
     NOT,
     SUCCESS,
     ExampleProbe,
@@ -39,24 +39,27 @@ from engine.questions.records.example_probes import (
 from engine.questions.tables import example_probes as store
 from engine.questions.tables import verdicts
 
-LEAST_FOR_TAG = 5
-"""Conversations with a tag from which on its probe is fitted without being asked for."""
+MIN_CONVERSATIONS_FOR_TAG = 5
+"""Number of conversations with a tag from which on its probe is fitted without being asked for."""
 
-THRESHOLD = 0.5
+DEFAULT_THRESHOLD = 0.5
+"""Probability from which a conversation is proposed, until a person chooses another."""
 
-PATIENCE = 3.0
+CLOSE_TIMEOUT = 3.0
 """Seconds that `close` waits for a fit."""
 
-COMPARED = 500
-"""Conversations drawn at random that the examples are compared with to find near-duplicates."""
+COMPARED_CONVERSATIONS = 500
+"""Number of conversations, drawn at random, that the examples are compared with to find near-duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Conversations:
     """What a fit needs of every conversation with hidden states, in the order of ids.
 
     Attributes:
-        scores: Completeness score of each in force; NaN where there is none.
+        ids: Shape (conversations,).
+        features: See `example_probe.features`; shape (conversations, dimensions + 3).
+        scores: Completeness score of each in force, shape (conversations,); NaN where there is none.
     """
 
     ids: Ints
@@ -71,7 +74,11 @@ class ExampleProbeService:
     """
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called when a fit was stored or taken over."""
+        """Reads nothing yet.
+
+        Args:
+            changed: Called when a fit was stored or taken over.
+        """
         self._project, self._changed = project, changed
         self._shingles: dict[int, shingle_overlap.Shingles] = {}
         self._state = threading.Condition()
@@ -81,37 +88,42 @@ class ExampleProbeService:
     # Reading
 
     def success_in_force(self) -> ExampleProbe | None:
-        """Quick. The probe of success in force; None where there is none."""
+        """Quick. Returns the probe of success in force; None where there is none."""
         with self._project.reading() as conn:
             return store.get(conn, SUCCESS)
 
     def newest_success(self) -> ExampleProbe | None:
-        """Quick. The newest probe of success, in force or not, with however few verdicts; None before any."""
+        """Quick. Returns the newest probe of success, in force or not, with however few verdicts; None before any."""
         with self._project.reading() as conn:
             return store.newest(conn, SUCCESS)
 
     def change(self) -> ExampleProbeChange | None:
-        """What the verdicts since the last take-over would change about success; None where there is nothing."""
+        """Returns what the verdicts since the last take-over would change about success; None where there is
+        nothing."""
         with self._project.reading() as conn, snapshot(conn):
             return store.change(conn, SUCCESS)
 
     def next(self, subject: str, count: int) -> list[Proposed]:
-        """At most `count` conversations that are no examples yet, the most informative for a subject first; by its
-        newest probe, and empty before there are examples of both kinds."""
+        """Returns at most `count` conversations that are no examples yet, the most informative for a subject first; by
+        its newest probe, and empty before there are examples of both kinds."""
         with self._project.reading() as conn, snapshot(conn):
-            newest, given = store.newest(conn, subject), store.examples(conn, subject)
+            newest, example_by_id = store.newest(conn, subject), store.examples(conn, subject)
             if newest is None:
                 return []
             order = store.in_order(conn, subject)
-            found = {key: p for key, p in order if key not in given and p is not None}
-            keys = list(found)[:count]
+            p_by_id = {key: p for key, p in order if key not in example_by_id and p is not None}
+            keys = list(p_by_id)[:count]
             return [
                 Proposed(
-                    one.conversation_id, one.external_id, one.source, found[one.conversation_id], None,
-                    found[one.conversation_id] >= newest.threshold,
+                    conversation.conversation_id,
+                    conversation.external_id,
+                    conversation.source,
+                    p_by_id[conversation.conversation_id],
+                    None,
+                    p_by_id[conversation.conversation_id] >= newest.threshold,
                 )
-                for one in imported(conn, keys)
-            ]  # fmt: skip
+                for conversation in imported(conn, keys)
+            ]
 
     # Fitting
 
@@ -126,24 +138,24 @@ class ExampleProbeService:
             ProjectReadOnly: The project cannot be written.
             UsageError: No hidden states are kept.
         """
-        known = self._known()
-        if known is None:
+        conversations = self._read_conversations()
+        if conversations is None:
             raise NotYet(
                 "There are no hidden states to learn from.",
                 "`workbench run complete PROJECT --mode probe` reads the conversations once.",
             )
-        found = self._fit(known, subject, threshold)
+        probe = self._fit(conversations, subject, threshold)
         self._changed()
-        return found
+        return probe
 
     def prepare(self) -> None:
         """Makes the order *most informative first* where there is none yet, before any verdict."""
         with self._project.reading() as conn:
             if store.newest(conn, SUCCESS) is not None:
                 return
-        known = self._known() if self._project.read_only is None else None
-        if known is not None:
-            self._fit(known, SUCCESS, None)
+        conversations = self._read_conversations() if self._project.read_only is None else None
+        if conversations is not None:
+            self._fit(conversations, SUCCESS, None)
 
     def take_over(self) -> None:
         """Puts the newer probe of success in force.
@@ -178,9 +190,10 @@ class ExampleProbeService:
             self._closing = True
             self._state.notify_all()
         if self._thread is not None:
-            self._thread.join(PATIENCE)
+            self._thread.join(CLOSE_TIMEOUT)
 
     def _work(self) -> None:
+        """Fits what is due after each act of a person, until the service is closed."""
         # One thread for all fits: each thread that reads has a connection of its own to the end.
         while True:
             with self._state:
@@ -195,23 +208,24 @@ class ExampleProbeService:
                 self._fit_due()
 
     def _fit_due(self) -> None:
+        """Fits the probes whose examples changed enough."""
         due = self._due()
-        known = self._known() if due else None
-        if known is None:
+        conversations = self._read_conversations() if due else None
+        if conversations is None:
             return
         for subject in due:
             if not self._closing:
-                self._fit(known, subject, None)
+                self._fit(conversations, subject, None)
         if not self._closing:
             self._changed()
 
     def _due(self) -> list[str]:
-        """Subjects whose examples changed enough since their newest fit."""
+        """Returns the subjects whose examples changed enough since their newest fit."""
         with self._project.reading() as conn, snapshot(conn):
             tags = [
                 name
                 for name, count in verdicts.tags(conn)
-                if count >= LEAST_FOR_TAG and not name.startswith(NOT)
+                if count >= MIN_CONVERSATIONS_FOR_TAG and not name.startswith(NOT)
             ]
             return [
                 subject
@@ -219,62 +233,82 @@ class ExampleProbeService:
                 if _is_due(store.newest(conn, subject), len(store.examples(conn, subject)))
             ]
 
-    def _known(self) -> _Known | None:
+    def _read_conversations(self) -> _Conversations | None:
+        """Returns what a fit needs, under the configuration with most states; None where no states are kept."""
         with self._project.reading() as conn, snapshot(conn):
             config = hidden_states.config_with_most_states(conn)
             if config is None:
                 return None
-            rows = list(hidden_states.last_boundaries(conn, config))
-            score = dict(zip(*verdicts.scored_values(conn), strict=True))
-        ids = np.array([row[0] for row in rows], dtype=np.int64)
-        states = np.stack([np.frombuffer(row[3], dtype="<f2") for row in rows]).astype(np.float32)
-        places = np.array([(row[1], row[2].chars, row[2].step_chars) for row in rows], float)
-        scores = np.array([score.get(key, np.nan) for key in ids.tolist()])
-        return _Known(ids, example_probe.features(states, places), scores)
+            boundaries = list(hidden_states.last_boundaries(conn, config))
+            score_by_id = dict(zip(*verdicts.scored_values(conn), strict=True))
+        ids = np.array([each.conversation_id for each in boundaries], dtype=np.int64)
+        states = np.stack([np.frombuffer(each.state, dtype="<f2") for each in boundaries])
+        places = np.array(
+            [(each.boundaries, each.place.chars, each.place.step_chars) for each in boundaries],
+            float,
+        )
+        scores = np.array([score_by_id.get(key, np.nan) for key in ids.tolist()])
+        return _Conversations(
+            ids, example_probe.features(states.astype(np.float32), places), scores
+        )
 
-    def _fit(self, known: _Known, subject: str, threshold: float | None) -> ExampleProbe:
+    def _fit(
+        self, conversations: _Conversations, subject: str, threshold: float | None
+    ) -> ExampleProbe:
         with self._project.reading() as conn, snapshot(conn):
-            given = store.examples(conn, subject)
+            example_by_id = store.examples(conn, subject)
             before = store.newest(conn, subject)
         if threshold is None:
-            threshold = THRESHOLD if before is None else before.threshold
+            threshold = DEFAULT_THRESHOLD if before is None else before.threshold
         mark = np.array(
-            [(given[key] * 2 - 1) if key in given else 0 for key in known.ids.tolist()], np.int64
+            [
+                (example_by_id[key] * 2 - 1) if key in example_by_id else 0
+                for key in conversations.ids.tolist()
+            ],
+            np.int64,
         )
-        marked = known.ids[mark != 0].tolist()
-        group = self._groups(known, marked)
-        p = example_probe.fit(known.features, mark, group)
+        marked = conversations.ids[mark != 0].tolist()
+        group = self._groups(conversations, marked)
+        p = example_probe.fit(conversations.features, mark, group)
         place = np.full(len(mark), -1)
-        order = example_probe.rank_by_information(known.features, mark, p, known.scores)
+        order = example_probe.rank_by_information(
+            conversations.features, mark, p, conversations.scores
+        )
         place[order] = np.arange(len(order))
-        found = ExampleProbe(
+        probe = ExampleProbe(
             subject,
             threshold,
-            len(given),
+            len(example_by_id),
             None if p is None else _test(p, mark, threshold),
         )
         values = [
-            (key, None if p is None else float(p[at]), None if mark[at] else int(place[at]))
-            for at, key in enumerate(known.ids.tolist())
+            (
+                key,
+                None if p is None else float(p[index]),
+                None if mark[index] else int(place[index]),
+            )
+            for index, key in enumerate(conversations.ids.tolist())
         ]
 
         def write(conn: sqlite3.Connection) -> None:
             # What nobody has seen yet changes nothing that anybody relies on.
             now = store.get(conn, subject)
-            first = (now is None or not now.tells) and found.test is not None and found.test.enough
-            store.put(conn, found, values, in_force=subject != SUCCESS or first)
+            first = (now is None or not now.tells) and probe.test is not None and probe.test.enough
+            store.put(conn, probe, values, in_force=subject != SUCCESS or first)
 
         self._project.write(write)
-        return found
+        return probe
 
-    def _groups(self, known: _Known, marked: Sequence[int]) -> Ints:
-        """A group for each example, which nearly equal ones share.
+    def _groups(self, conversations: _Conversations, marked: Sequence[int]) -> Ints:
+        """Returns a group for each example, which nearly equal ones share.
 
         They are compared among others as well: among a few alone, what all conversations have in common, such as the
         prompt of an agent, would make them nearly equal.
         """
         random = np.random.default_rng(SEED)
-        among = sorted({*marked, *random.permutation(known.ids)[:COMPARED].tolist()})
+        among = sorted(
+            {*marked, *random.permutation(conversations.ids)[:COMPARED_CONVERSATIONS].tolist()}
+        )
         missing = [key for key in among if key not in self._shingles]
         for log in logs_of(self._project, missing):
             self._shingles[log.id] = shingle_overlap.log_shingles(log.pieces)
@@ -284,7 +318,7 @@ class ExampleProbeService:
 
 
 def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
-    """Whether enough examples are new since the newest fit; the first ones are."""
+    """Returns whether enough examples are new since the newest fit; the first ones are."""
     return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.EXAMPLES_PER_FIT
 
 
@@ -292,7 +326,7 @@ def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:
     marked = mark != 0
     label, values = mark[marked] > 0, p[marked]
     above = values >= threshold
-    found = calibration.calibrate(values, label, p, threshold)
+    calibrated = calibration.calibrate(values, label, p, threshold)
     rule = DecisionRule(threshold, band=0.0)
     return ExampleProbeTest(
         positive=int(label.sum()),
@@ -303,5 +337,5 @@ def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:
         above=int((p >= threshold).sum()),
         conversations=len(p),
         proposed=int((p[~marked] >= threshold).sum()),
-        rate=calibration.completion_rate(found, calibration.state_counts(p, rule)),
+        rate=calibration.completion_rate(calibrated, calibration.state_counts(p, rule)),
     )

@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.completeness.tables import hidden_states
 from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
-from engine.questions.records.triage import QueueOrder, TriagePage, TriagePlace, VerdictRow
+from engine.questions.records import QueueOrder, TriagePage, TriagePlace, VerdictRow
 from engine.questions.tables import second_verdicts, triage_queue, verdicts
 from engine.questions.tables.verdicts import Act
 
@@ -45,7 +45,7 @@ class TriageService:
         query: ListQuery | None = None,
         only: Collection[int] | None = None,
     ) -> TriagePage:
-        """Conversations that wait for a verdict, the most valuable first, of `only` where that is given;
+        """Returns the conversations that wait for a verdict, the most valuable first, of `only` where that is given;
         `engine.questions.tables.triage_queue` explains the orders."""
         with self._project.reading() as conn:
             return triage_queue.queue(conn, order, query, only=only)
@@ -113,9 +113,9 @@ class TriageService:
                 acts.append(Act(key, "repeat" if blind else "give", verdict))
             if note is not None and note != ("" if now is None else now.note):
                 acts.append(Act(key, "note", text=note))
-            present = set(() if now is None else now.tags)
-            added = {" ".join(name.split()) for name in tags} - {""} - present
-            removed = {" ".join(name.split()) for name in untags} & present
+            tags_in_force = set(() if now is None else now.tags)
+            added = {" ".join(name.split()) for name in tags} - {""} - tags_in_force
+            removed = {" ".join(name.split()) for name in untags} & tags_in_force
             acts += [Act(key, "tag", text=name) for name in sorted(added)]
             acts += [Act(key, "untag", text=name) for name in sorted(removed)]
         acts = [replace(act, annotator=self.annotator) for act in acts]
@@ -137,42 +137,42 @@ class TriageService:
         return row
 
     def current(self, conversation_id: int) -> VerdictRow | None:
-        """The current verdict, note and tags of a conversation; None when it has none of them."""
+        """Returns the current verdict, note and tags of a conversation; None when it has none of them."""
         with self._project.reading() as conn:
             return verdicts.current(conn, conversation_id)
 
     def tally(self) -> dict[Verdict, int]:
-        """Number of conversations with each verdict; every verdict is a key."""
+        """Returns the number of conversations with each verdict; every verdict is a key."""
         with self._project.reading() as conn:
             return verdicts.tally(conn)
 
     def to_repeat(self, count: int) -> list[int]:
-        """Ids of at most `count` conversations to judge again, at random among those that this person judged once and
-        not recently."""
+        """Returns the ids of at most `count` conversations to judge again, at random among those that this person
+        judged once and not recently."""
         with self._project.reading() as conn:
             return second_verdicts.to_repeat(
                 conn, count, RECENT, random.Random(count), self.annotator
             )
 
     def to_judge_second(self, count: int) -> list[int]:
-        """Ids of at most `count` conversations at random that others judged and this person did not."""
+        """Returns the ids of at most `count` conversations at random that others judged and this person did not."""
         with self._project.reading() as conn:
             return second_verdicts.to_judge_second(
                 conn, count, random.Random(count), self.annotator
             )
 
     def place(self) -> TriagePlace:
-        """The stored place of the person in the queue; where there is none, the beginning of the order that suits the
-        project: the most informative first where hidden states are kept."""
+        """Returns the stored place of the person in the queue; where there is none, the beginning of the order that
+        suits the project: the most informative first where hidden states are kept."""
         with self._project.reading() as conn:
-            kept = settings.get(conn, PLACE)
-            if kept is None and hidden_states.config_with_most_states(conn) is not None:
+            stored = settings.get(conn, PLACE)
+            if stored is None and hidden_states.config_with_most_states(conn) is not None:
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")
-            kept = kept or {}
-        if kept.get("order") == FORMER_INFORMATIVE:
-            kept = {**kept, "order": "informative"}
-        return TriagePlace(**{**kept, "skipped": tuple(kept.get("skipped", ()))})
+            stored = stored or {}
+        if stored.get("order") == FORMER_INFORMATIVE:
+            stored = {**stored, "order": "informative"}
+        return TriagePlace(**{**stored, "skipped": tuple(stored.get("skipped", ()))})
 
     def keep_place(self, place: TriagePlace) -> None:
         """Stores the place of the person in the queue."""

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.base.interval import Interval, Share
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval, Share
 from engine.project.sql import chunks, placeholders, to_json
-from engine.questions.records.calibration import CompletionRate
-from engine.questions.records.example_probes import (
+from engine.questions.records import (
     CHANCE,
     NOT,
     SUCCESS,
+    CompletionRate,
     ExampleProbe,
     ExampleProbeChange,
     ExampleProbeTest,
@@ -32,7 +32,7 @@ Value = tuple[int, float | None, int | None]
 
 
 def examples(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
-    """What a person said: whether a conversation succeeded, or deserves a tag, in the order of ids.
+    """Returns what a person said: whether a conversation succeeded, or deserves a tag, in the order of ids.
 
     A verdict "complete" or "incomplete" is an example of success. A tag is a positive example of itself. Its negative
     examples are the tag `not-TAG`, and a verdict that was given after the tag was first used, without the tag: the
@@ -44,19 +44,19 @@ def examples(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
             " WHERE verdict IN ('complete', 'incomplete') ORDER BY conversation_id"
         )
         return {key: verdict == Verdict.COMPLETE for key, verdict in rows}
-    (first,) = conn.execute(
+    (first_act,) = conn.execute(
         "SELECT min(id) FROM verdict WHERE kind = 'tag' AND note = ?", (subject,)
     ).fetchone()
-    if first is None:
+    if first_act is None:
         return {}
-    found = dict.fromkeys(
+    example_by_id = dict.fromkeys(
         (
             row[0]
             for row in conn.execute(
                 "SELECT conversation_id FROM (SELECT v.conversation_id AS conversation_id, max(v.id) AS at"
                 f" FROM verdict AS v JOIN ({CURRENT_VERDICTS}) AS j USING (conversation_id)"
                 " WHERE v.kind = 'give' GROUP BY v.conversation_id) WHERE at > ?",
-                (first,),
+                (first_act,),
             )
         ),
         False,
@@ -65,27 +65,27 @@ def examples(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
         for (key,) in conn.execute(
             f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag = ?", (name,)
         ):
-            found[key] = positive
-    return dict(sorted(found.items()))
+            example_by_id[key] = positive
+    return dict(sorted(example_by_id.items()))
 
 
 def put(
-    conn: sqlite3.Connection, found: ExampleProbe, values: Sequence[Value], in_force: bool
+    conn: sqlite3.Connection, probe: ExampleProbe, values: Sequence[Value], in_force: bool
 ) -> None:
     """Stores a probe in place of the one of its subject; one in force takes the place of a newer one too."""
     replaced = (0, 1) if in_force else (0,)
     conn.execute(
         f"DELETE FROM taught WHERE subject = ? AND in_force IN ({placeholders(replaced)})",
-        (found.subject, *replaced),
+        (probe.subject, *replaced),
     )
     key = conn.execute(
         "INSERT INTO taught (subject, in_force, marks, threshold, figures) VALUES (?, ?, ?, ?, ?)",
         (
-            found.subject,
+            probe.subject,
             int(in_force),
-            found.marks,
-            found.threshold,
-            None if found.test is None else to_json(asdict(found.test)),
+            probe.marks,
+            probe.threshold,
+            None if probe.test is None else to_json(asdict(probe.test)),
         ),
     ).lastrowid
     conn.executemany(
@@ -103,7 +103,7 @@ def take_over(conn: sqlite3.Connection, subject: str) -> None:
 
 
 def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> ExampleProbe | None:
-    """The probe in force of a subject, or the newer one; None where there is none."""
+    """Returns the probe in force of a subject, or the newer one; None where there is none."""
     row = conn.execute(
         "SELECT threshold, marks, figures FROM taught WHERE subject = ? AND in_force = ?",
         (subject, int(in_force)),
@@ -112,14 +112,14 @@ def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> Exampl
 
 
 def newest(conn: sqlite3.Connection, subject: str) -> ExampleProbe | None:
-    """The newer probe of a subject, otherwise the one in force."""
+    """Returns the newer probe of a subject, otherwise the one in force."""
     return get(conn, subject, in_force=False) or get(conn, subject)
 
 
 def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
-    """What the newer probe of a subject would change; None where there is none, or none is in force."""
-    now, then = get(conn, subject), get(conn, subject, in_force=False)
-    if now is None or then is None or then.test is None:
+    """Returns what the newer probe of a subject would change; None where there is none, or none is in force."""
+    current, newer = get(conn, subject), get(conn, subject, in_force=False)
+    if current is None or newer is None or newer.test is None:
         return None
     up, down = conn.execute(
         "SELECT coalesce(sum(b.p >= ? AND a.p < ?), 0), coalesce(sum(b.p < ? AND a.p >= ?), 0)"
@@ -127,9 +127,9 @@ def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
         " JOIN taught AS new ON new.subject = old.subject AND new.in_force = 0"
         " JOIN taught_value AS b ON b.taught_id = new.id AND b.conversation_id = a.conversation_id"
         " WHERE old.subject = ? AND old.in_force = 1",
-        (then.threshold, now.threshold, then.threshold, now.threshold, subject),
+        (newer.threshold, current.threshold, newer.threshold, current.threshold, subject),
     ).fetchone()
-    return ExampleProbeChange(now, then, up, down)
+    return ExampleProbeChange(current, newer, up, down)
 
 
 VALUES_IN_FORCE = (
@@ -150,22 +150,23 @@ PROPOSED = (
 examples given since."""
 
 
-def success_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, float]:
-    """Probability of success of these conversations under the probe in force; those without one are left out."""
-    found: dict[int, float] = {}
-    for keys in chunks(wanted):
-        found.update(
+def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:
+    """Returns the probability of success of these conversations under the probe in force; those without one are left
+    out."""
+    p_by_id: dict[int, float] = {}
+    for keys in chunks(ids):
+        p_by_id.update(
             conn.execute(
                 f"SELECT conversation_id, p FROM ({VALUES_IN_FORCE})"
                 f" WHERE conversation_id IN ({placeholders(keys)})",
                 (SUCCESS, *keys),
             ).fetchall()
         )
-    return found
+    return p_by_id
 
 
 def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, float | None]]:
-    """(conversation, probability) of what is no example of the newest probe, the most informative first."""
+    """Returns (conversation, probability) of what is no example of the newest probe, the most informative first."""
     return conn.execute(
         "SELECT conversation_id, p FROM taught_value WHERE taught_id ="
         " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1)"
@@ -175,7 +176,8 @@ def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, floa
 
 
 def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
-    """Conversations that were examples when the newest probe was fitted, and so have no place in its order."""
+    """Returns the conversations that were examples when the newest probe was fitted, and so have no place in its
+    order."""
     rows = conn.execute(
         "SELECT conversation_id FROM taught_value WHERE taught_id ="
         " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1) AND place IS NULL",
@@ -185,18 +187,18 @@ def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
 
 
 def proposals(
-    conn: sqlite3.Connection, subject: str, wanted: Sequence[int] | None = None
+    conn: sqlite3.Connection, subject: str, ids: Sequence[int] | None = None
 ) -> Iterator[Proposed]:
-    """Every imported id with a probability under the probe in force of a subject, in the order of ids.
+    """Yields every imported id with a probability under the probe in force of a subject, in the order of ids.
 
     Args:
-        wanted: Ids of the conversations that may be in it; None for all.
+        ids: Ids of the conversations that may be in it; None for all.
     """
-    found = get(conn, subject)
-    if found is None:
+    probe = get(conn, subject)
+    if probe is None:
         return
-    given = examples(conn, subject)
-    among = None if wanted is None else set(wanted)
+    example_by_id = examples(conn, subject)
+    allowed_ids = None if ids is None else set(ids)
     rows = conn.execute(
         "SELECT f.conversation_id, c.external_id, source.label, f.p"
         f" FROM ({VALUES_IN_FORCE}) AS f JOIN conversation AS c ON c.id = f.conversation_id"
@@ -204,13 +206,13 @@ def proposals(
         (subject,),
     ).fetchall()
     for key, name, source, p in rows:
-        if among is None or key in among:
-            said = given.get(key)
-            yield Proposed(key, name, source, p, said, said is None and p >= found.threshold)
+        if allowed_ids is None or key in allowed_ids:
+            example = example_by_id.get(key)
+            yield Proposed(key, name, source, p, example, example is None and p >= probe.threshold)
 
 
 def subjects(conn: sqlite3.Connection) -> list[str]:
-    """The subjects that have a probe in force, in alphabetical order."""
+    """Returns the subjects that have a probe in force, in alphabetical order."""
     rows = conn.execute("SELECT subject FROM taught WHERE in_force = 1 ORDER BY subject")
     return [row[0] for row in rows]
 

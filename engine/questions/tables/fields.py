@@ -1,27 +1,27 @@
-"""The fields of filters that ask what people said of conversations, and what probes predict from it."""
+"""Answers the terms of filters on what people said of conversations, and on what probes predict from it."""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
+from collections.abc import Mapping
 
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import State, Verdict
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filter_fields import (
-    ANY_VALUE,
-    NO_VALUE,
+    FIELDS,
     CountedValues,
     CountValues,
-    Field,
+    FieldQuery,
     MatchTerm,
     OrderConversations,
 )
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
+    choice_counts,
     counted,
-    counted_choices,
     in_order,
     named_values,
     number,
@@ -31,7 +31,7 @@ from engine.conversations.tables.fields import (
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
-from engine.questions.records.example_probes import NOT, SUCCESS
+from engine.questions.records import NOT, SUCCESS
 from engine.questions.tables.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.questions.tables.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
 from engine.questions.tables.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
@@ -129,61 +129,16 @@ def _by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     return in_order(conn, among, f"FROM ({VALUES_IN_FORCE}) WHERE TRUE", "p", (SUCCESS,))
 
 
-VERDICT = Field(
-    "verdict",
-    "choice",
-    "your verdict",
-    (*Verdict, ANY_VALUE, NO_VALUE),
-    optional=True,
-    condition=_verdict,
-    order=_by_verdict,
-    values=_verdict_counts,
-    is_selective=True,
-)
-DISAGREEMENT = Field(
-    "disagreement",
-    "choice",
-    "your verdict and the score differ, this and another set of scores, or two people",
-    ("verdict", "scores", "people"),
-    condition=_disagreement,
-    values=counted_choices,
-)
-ANNOTATOR = Field(
-    "annotator",
-    "text",
-    "person who judged it, by name; any is any name",
-    example="annotator:ann or annotator:any",
-    optional=True,
-    condition=_annotator,
-    order=_by_annotator,
-    values=_annotator_counts,
-    is_selective=True,
-)
-TAG = Field(
-    "tag",
-    "text",
-    "your tag, or any or none; rude? is what its probe predicts",
-    example="tag:rude, tag:rude? or tag:none",
-    optional=True,
-    condition=_tag_or_proposal,
-    order=_by_tag,
-    values=_tag_counts,
-    is_selective=True,
-)
-NOTE = Field(
-    "note",
-    "choice",
-    "whether you left a note",
-    (ANY_VALUE, NO_VALUE),
-    optional=True,
-    condition=_note,
-    is_selective=True,
-)
-SUCCESS_P = Field(
-    "success",
-    "number",
-    "probability of success, fitted to your verdicts, 0 to 1",
-    example="success<.3",
-    condition=_success,
-    order=_by_success,
-)
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "verdict": FieldQuery(_verdict, _by_verdict, count_values=_verdict_counts, is_selective=True),
+    "disagreement": FieldQuery(
+        _disagreement, count_values=choice_counts(_disagreement, FIELDS["disagreement"].choices)
+    ),
+    "annotator": FieldQuery(
+        _annotator, _by_annotator, count_values=_annotator_counts, is_selective=True
+    ),
+    "tag": FieldQuery(_tag_or_proposal, _by_tag, count_values=_tag_counts, is_selective=True),
+    "note": FieldQuery(_note, is_selective=True),
+    "success": FieldQuery(_success, _by_success),
+}
+"""Answers terms on what people said, and on what probes predict, by the name of the field."""

@@ -11,11 +11,11 @@ import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE, verdict_sql
 from engine.project.sql import snapshot
-from engine.questions.records.triage import Judged, Opinion, VerdictRow
+from engine.questions.records import Judged, Opinion, VerdictRow
 from engine.questions.tables import verdicts
 from engine.questions.tables.verdicts import CURRENT_VERDICTS
 
@@ -43,7 +43,7 @@ DISAGREEMENTS = (
 
 
 def opinions(conn: sqlite3.Connection) -> list[tuple[int, Opinion]]:
-    """(conversation, opinion) of every person on everything that they judged, by conversation, then by name."""
+    """Returns (conversation, opinion) of every person on everything that they judged, by conversation, then by name."""
     return [
         (row[0], Opinion(row[1], Verdict(row[2])))
         for row in conn.execute(f"{OPINIONS} ORDER BY conversation_id, annotator")
@@ -51,23 +51,23 @@ def opinions(conn: sqlite3.Connection) -> list[tuple[int, Opinion]]:
 
 
 def opinions_on(conn: sqlite3.Connection, conversation_id: int) -> list[Opinion]:
-    """The opinion of each person on a conversation, by name."""
-    one = OPINIONS.replace(" WHERE v.kind", " WHERE v.conversation_id = ? AND v.kind")
+    """Returns the opinion of each person on a conversation, by name."""
+    query = OPINIONS.replace(" WHERE v.kind", " WHERE v.conversation_id = ? AND v.kind")
     return [
         Opinion(row[1], Verdict(row[2]))
-        for row in conn.execute(f"{one} ORDER BY annotator", (conversation_id,))
+        for row in conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
     ]
 
 
 def disagreements(conn: sqlite3.Connection) -> list[int]:
-    """Ids of the conversations on which people disagree and nobody decided, in order."""
+    """Returns the ids of the conversations on which people disagree and nobody decided, in order."""
     return [row[0] for row in conn.execute(f"{DISAGREEMENTS} ORDER BY 1")]
 
 
 def to_judge_second(
     conn: sqlite3.Connection, count: int, choice: random.Random, annotator: str
 ) -> list[int]:
-    """At most `count` conversations at random that other people judged and this person did not."""
+    """Returns at most `count` conversations at random that other people judged and this person did not."""
     waiting = [
         row[0]
         for row in conn.execute(
@@ -82,7 +82,7 @@ def to_judge_second(
 def repeats(
     conn: sqlite3.Connection, conversation_id: int, annotator: str = ""
 ) -> tuple[Verdict, ...]:
-    """The blind second verdicts of a person on a conversation that are in force, oldest first."""
+    """Returns the blind second verdicts of a person on a conversation that are in force, oldest first."""
     return tuple(
         Verdict(row[0])
         for row in conn.execute(
@@ -94,8 +94,8 @@ def repeats(
 
 
 def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:
-    """(conversation, current verdict, newest blind repeat by the same person) of everything that has both, in id
-    order."""
+    """Returns (conversation, current verdict, newest blind repeat by the same person) of everything that has both, in
+    id order."""
     return [
         (row[0], Verdict(row[1]), Verdict(row[2]))
         for row in conn.execute(
@@ -113,7 +113,7 @@ def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict
 def to_repeat(
     conn: sqlite3.Connection, count: int, recent: int, choice: random.Random, annotator: str = ""
 ) -> list[int]:
-    """At most `count` conversations with a verdict of this person in force and without a repeat of theirs, the
+    """Returns at most `count` conversations with a verdict of this person in force and without a repeat of theirs, the
     `recent` newest verdicts left out."""
     rows = conn.execute(
         f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
@@ -128,7 +128,7 @@ def to_repeat(
 def export_verdicts(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[Judged]:
-    """Each conversation that has a verdict, a note or a tag.
+    """Yields each conversation that has a verdict, a note or a tag.
 
     Where people disagreed from the start, no verdict is in force: the row then has neither id nor time.
 
@@ -142,20 +142,22 @@ def export_verdicts(
                 "SELECT DISTINCT conversation_id FROM verdict ORDER BY conversation_id"
             )
         ]
-        differing = frozenset(disagreements(conn))
+        disputed_ids = frozenset(disagreements(conn))
         if wanted is not None:
             judged = set(ids)
             ids = [key for key in wanted if key in judged]
         for conversation_id in ids:
-            found = verdicts.current(conn, conversation_id)
-            verdict = found or VerdictRow(0, conversation_id, None, "", "")
+            current = verdicts.current(conn, conversation_id)
+            verdict = current or VerdictRow(0, conversation_id, None, "", "")
             others = tuple(
-                one
-                for one in opinions_on(conn, conversation_id)
-                if one.annotator != verdict.annotator
+                opinion
+                for opinion in opinions_on(conn, conversation_id)
+                if opinion.annotator != verdict.annotator
             )
-            if found is None and not others:
+            if current is None and not others:
                 continue
-            again = repeats(conn, conversation_id, verdict.annotator)
-            for one in imported(conn, [conversation_id]):
-                yield Judged(one, verdict, again, others, conversation_id in differing)
+            repeated = repeats(conn, conversation_id, verdict.annotator)
+            for conversation in imported(conn, [conversation_id]):
+                yield Judged(
+                    conversation, verdict, repeated, others, conversation_id in disputed_ids
+                )

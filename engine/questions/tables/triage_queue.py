@@ -27,8 +27,9 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import islice
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -38,15 +39,19 @@ from engine.conversations.tables import selecting
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
-from engine.questions.records.example_probes import SUCCESS
-from engine.questions.records.triage import NO_NAME, QueueOrder, TriageItem, TriagePage
+from engine.questions.records import NO_NAME, SUCCESS, QueueOrder, TriageItem, TriagePage
 from engine.questions.tables import example_probes, second_verdicts
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, scored_values
 from engine.trees import tables as trees
 
 PAGE = 5_000
+"""Largest number of items of a page of the queue."""
+
 SAMPLE_GROUPS = 20
+"""Number of groups of scores from which the calibration sample is drawn."""
+
 SAMPLE_SEED = 7
+"""Seed of the calibration sample."""
 
 _WITHOUT_VERDICT = Term("verdict", ":", ("none",))
 _SCORED = (
@@ -62,7 +67,7 @@ def queue(
     page: int = PAGE,
     only: Collection[int] | None = None,
 ) -> TriagePage:
-    """The first `page` conversations without a verdict in an order, and the number of all of them.
+    """Returns the first `page` conversations without a verdict in an order, and the number of all of them.
 
     Args:
         query: Its filter selects conversations, its sort order is that of `list`; None takes all.
@@ -73,52 +78,43 @@ def queue(
     """
     with snapshot(conn):
         rule, config = score_sets.rule(conn), score_sets.score_config(conn)
-        wanted = query or ListQuery()
+        query = query or ListQuery()
         if order != "list":
-            wanted = ListQuery(wanted.filter)
+            query = ListQuery(query.filter)
         waits = Term("disagreement", ":", ("people",)) if order == "people" else _WITHOUT_VERDICT
-        terms = (*wanted.filter.terms, waits)
-        if order == "threshold" and not wanted.filter.of("state"):
+        terms = (*query.filter.terms, waits)
+        if order == "threshold" and not query.filter.of("state"):
             terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
-        waiting = selecting.ids(conn, replace(wanted, filter=Filter(terms)))
+        waiting = selecting.ids(conn, replace(query, filter=Filter(terms)))
         if only is not None:
-            kept = frozenset(only)
-            waiting = array("q", (key for key in waiting if key in kept))
-        if order == "list":
-            shown = waiting[:page]
-            return TriagePage(_as_listed(conn, shown, rule, config), len(waiting))
-        if order == "people":
-            items = [TriageItem(key, _opinions(conn, key)) for key in waiting[:page]]
-            return TriagePage(tuple(items), len(waiting))
+            allowed_ids = frozenset(only)
+            waiting = array("q", (key for key in waiting if key in allowed_ids))
         among = IdSet.every(conn).of(waiting)
         if order == "disagreement":
-            found, total = _disagreeing(conn, rule, config, among, page)
-            return TriagePage(tuple(found), total)
+            return _disagreeing(conn, rule, config, among, page)
         if order == "unsure":
-            found, total = _unsure(conn, among, page)
-            return TriagePage(tuple(found), total)
-        if order == "informative":
-            return TriagePage(tuple(_informative(conn, waiting, page)), len(waiting))
+            return _unsure(conn, among, page)
         if order == "sample":
-            found, total = _sample(conn, among, page)
-            return TriagePage(tuple(found), total)
-        walk = _nearest(conn, rule, config) if order == "threshold" else _lowest(conn, config)
-        scored: list[tuple[int, float]] = []
-        for key, p in walk:
-            if len(scored) == page:
-                break
-            if among.flags[key]:
-                scored.append((key, p))
-        items = [TriageItem(key, _why(p, rule)) for key, p in scored]
-        if len(items) < page:
-            items += _unscored(conn, config, waiting, {key for key, _ in scored}, page - len(items))
+            return _sample(conn, among, page)
+        if order == "list":
+            items = _as_listed(conn, waiting[:page], rule, config)
+        elif order == "people":
+            items = [TriageItem(key, _opinions(conn, key)) for key in waiting[:page]]
+        elif order == "informative":
+            items = _informative(conn, waiting, page)
+        else:
+            walk = _nearest(conn, rule, config) if order == "threshold" else _lowest(conn, config)
+            scored = list(islice(((key, p) for key, p in walk if among.flags[key]), page))
+            items = [TriageItem(key, _score_reason(p, rule)) for key, p in scored]
+            if room := page - len(items):
+                items += _unscored(conn, config, waiting, {key for key, _ in scored}, room)
         return TriagePage(tuple(items), len(waiting))
 
 
 def _nearest(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None
 ) -> Iterator[tuple[int, float]]:
-    """(id, score) of all scored conversations by distance of the score from the threshold."""
+    """Returns (id, score) of all scored conversations by distance of the score from the threshold."""
     below = conn.execute(
         f"{_SCORED} AND p_end_normalised < ? ORDER BY p_end_normalised DESC, conversation_id",
         (config, rule.threshold),
@@ -131,18 +127,21 @@ def _nearest(
 
 
 def _lowest(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int, float]]:
+    """Returns (id, score) of all scored conversations by rising score."""
     return conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
 
 
 def _opinions(conn: sqlite3.Connection, conversation_id: int) -> str:
-    said = (
-        f"{one.annotator or NO_NAME} says {one.verdict}"
-        for one in second_verdicts.opinions_on(conn, conversation_id)
+    """Returns what each person says of a conversation, as the reason why it is in the queue."""
+    opinions = (
+        f"{opinion.annotator or NO_NAME} says {opinion.verdict}"
+        for opinion in second_verdicts.opinions_on(conn, conversation_id)
     )
-    return f"people disagree: {', '.join(said)}"
+    return f"people disagree: {', '.join(opinions)}"
 
 
-def _why(p: float, rule: DecisionRule) -> str:
+def _score_reason(p: float, rule: DecisionRule) -> str:
+    """Returns why a scored conversation is in the queue."""
     # No digits here: how many of them mean something depends on the model, and the screens draw the number.
     state = rule.state(p)
     if state is State.BORDERLINE:
@@ -154,20 +153,15 @@ def _why(p: float, rule: DecisionRule) -> str:
 def _unscored(
     conn: sqlite3.Connection, config: str | None, waiting: array[int], scored: set[int], room: int
 ) -> list[TriageItem]:
-    """The waiting conversations without a score, in id order, with the reason."""
-    keys: list[int] = []
-    for key in waiting:
-        if len(keys) == room:
-            break
-        if key not in scored:
-            keys.append(key)
+    """Returns the waiting conversations without a score, in id order, with the reason."""
+    keys = list(islice((key for key in waiting if key not in scored), room))
     reasons: dict[int, str] = {}
-    for some in chunks(keys):
+    for chunk in chunks(keys):
         reasons.update(
             conn.execute(
                 "SELECT conversation_id, coalesce(reason, 'not scored yet') FROM score"
-                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(some)})",
-                (config, *some),
+                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(chunk)})",
+                (config, *chunk),
             ).fetchall()
         )
     return [TriageItem(key, f"unscored: {reasons.get(key, 'not scored yet')}") for key in keys]
@@ -175,30 +169,30 @@ def _unscored(
 
 def _as_listed(
     conn: sqlite3.Connection, keys: array[int], rule: DecisionRule, config: str | None
-) -> tuple[TriageItem, ...]:
+) -> list[TriageItem]:
+    """Returns the next conversations of the list, with their states as the reason."""
     scores: dict[int, float | None] = {}
-    for some in chunks(keys):
+    for chunk in chunks(keys):
         scores.update(
             conn.execute(
                 "SELECT conversation_id, p_end_normalised FROM score"
-                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(some)})",
-                (config, *some),
+                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(chunk)})",
+                (config, *chunk),
             ).fetchall()
         )
-    return tuple(
-        TriageItem(key, f"next in the list; {rule.state(scores.get(key))}") for key in keys
-    )
+    return [TriageItem(key, f"next in the list; {rule.state(scores.get(key))}") for key in keys]
 
 
 def _disagreeing(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: IdSet, page: int
-) -> tuple[list[TriageItem], int]:
-    """Every conversation once, with the configuration that differs most from the one that is shown."""
+) -> TriagePage:
+    """Returns every conversation once, with the configuration that differs most from the one that is shown."""
     sets = {
-        one.config_hash: (number, one) for number, one in enumerate(score_sets.configs(conn), 1)
+        config.config_hash: (number, config)
+        for number, config in enumerate(score_sets.configs(conn), 1)
     }
     items: list[TriageItem] = []
-    seen: set[int] = set()
+    listed_ids: set[int] = set()
     shown_state, shown_values = state_sql(rule, "a.p_end_normalised")
     other_state, other_values = state_sql(rule, "b.p_end_normalised")
     for key, shown, other, name in conn.execute(
@@ -212,9 +206,9 @@ def _disagreeing(
         " ORDER BY abs(a.p_end_normalised - b.p_end_normalised) DESC, a.conversation_id",
         (config, settings.get(conn, score_sets.UNFINISHED), *shown_values, *other_values),
     ):
-        if key in seen or not among.flags[key]:
+        if key in listed_ids or not among.flags[key]:
             continue
-        seen.add(key)
+        listed_ids.add(key)
         if len(items) < page:
             first, second = _names(sets[config or ""], sets[name])
             items.append(
@@ -224,71 +218,87 @@ def _disagreeing(
                     f" {second} says {rule.state(other)}",
                 )
             )
-    return items, len(seen)
+    return TriagePage(tuple(items), len(listed_ids))
 
 
 def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
-    """What tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
-    by_model = len({one.mode for _, one in both}) == 1
-    names = [one.model if by_model or one.mode == "outside" else one.mode for _, one in both]
+    """Returns what tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
+    by_model = len({config.mode for _, config in both}) == 1
+    names = [
+        config.model if by_model or config.mode == "outside" else config.mode for _, config in both
+    ]
     if len(set(names)) == 1:
-        names = [one.adapter or one.model for _, one in both]
+        names = [config.adapter or config.model for _, config in both]
     if len(set(names)) == 1:
         names = [f"set {number} ({name})" for (number, _), name in zip(both, names, strict=True)]
     return names
 
 
-def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> tuple[list[TriageItem], int]:
-    """Every conversation that has a tree; the tenths are of all of them, judged or not, so the order never changes."""
-    found = trees.unsure(conn)
-    many, unlikely = _ranks([row[1] for row in found]), _ranks([-row[2] for row in found])
-    top = -(-len(found) // 10)
+def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> TriagePage:
+    """Returns every conversation that has a tree; the tenths are of all of them, judged or not, so the order never
+    changes."""
+    tree_rows = trees.unsure(conn)
+    many, unlikely = (
+        _ranks([row[1] for row in tree_rows]),
+        _ranks([-row[2] for row in tree_rows]),
+    )
+    top = -(-len(tree_rows) // 10)
     order = sorted(
         (-(most <= top) - (least <= top), most + least, key, leaves, most <= top, least <= top)
-        for (key, leaves, _), most, least in zip(found, many, unlikely, strict=True)
+        for (key, leaves, _), most, least in zip(tree_rows, many, unlikely, strict=True)
         if among.flags[key]
     )
     items = [
-        TriageItem(key, _unsure_why(leaves, in_most, in_least))
+        TriageItem(key, _unsure_reason(leaves, in_most, in_least))
         for _, _, key, leaves, in_most, in_least in order[:page]
     ]
-    return items, len(order)
+    return TriagePage(tuple(items), len(order))
 
 
 def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+    """Returns the waiting conversations in the order of the newest probe of success, then those it did not rank."""
     newest = example_probes.newest(conn, SUCCESS)
-    left = dict.fromkeys(waiting)
+    remaining_ids = dict.fromkeys(waiting)
     items: list[TriageItem] = []
     for key, p in example_probes.in_order(conn, SUCCESS):
         if len(items) == page:
             return items
-        if key in left:
-            del left[key]
-            items.append(TriageItem(key, _informative_why(p if newest and newest.tells else None)))
+        if key in remaining_ids:
+            del remaining_ids[key]
+            items.append(
+                TriageItem(key, _informative_reason(p if newest and newest.tells else None))
+            )
     judged = example_probes.unranked(conn, SUCCESS)
     return items + [
         TriageItem(key, _JUDGED_THEN if key in judged else _NOT_RANKED)
-        for key in list(left)[: page - len(items)]
+        for key in list(remaining_ids)[: page - len(items)]
     ]
 
 
 _JUDGED_THEN = "not ranked: it had a verdict when the order was made"
+"""Reason of a conversation that was an example when the probe was fitted."""
+
 _NOT_RANKED = "not ranked: its hidden states were not there when the order was made"
+"""Reason of a conversation that the probe did not know."""
 
 
-def _informative_why(p: float | None) -> str:
+def _informative_reason(p: float | None) -> str:
+    """Returns why a ranked conversation is in the queue; `p` is None while the probe tells nothing."""
     if p is None:
         return "most informative: unlike those asked about before"
     return f"most informative: {p:.0%} likely to have succeeded, and unlike those judged"
 
 
 def _ranks(values: list[float]) -> list[int]:
-    """For each value how many are at least as high, so that equal ones lie in a tenth together or not at all."""
+    """Returns for each value how many are at least as high, so that equal ones lie in a tenth together or not at
+    all."""
     ascending = sorted(values)
     return [len(values) - bisect_left(ascending, value) for value in values]
 
 
-def _unsure_why(leaves: int, in_most: bool, in_least: bool) -> str:
+def _unsure_reason(leaves: int, in_most: bool, in_least: bool) -> str:
+    """Returns why a conversation with a tree is in the queue, given whether it is in the top tenth by the number of
+    leaves, and by how unlikely the best answer is."""
     many = f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
     if in_most and in_least:
         return f"unsure: {many} and an unlikely best answer, both in the top tenth"
@@ -299,8 +309,8 @@ def _unsure_why(leaves: int, in_most: bool, in_least: bool) -> str:
     return f"not among the most unsure tenth: {many}"
 
 
-def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> tuple[list[TriageItem], int]:
-    """One conversation of each group per round; a judged one keeps its place, so the order never changes."""
+def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> TriagePage:
+    """Returns one conversation of each group per round; a judged one keeps its place, so the order never changes."""
     ids, _ = scored_values(conn)
     judged = read_ids(conn, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})")
     drawable = (waiting | IdSet.every(conn).of(judged)).flags
@@ -309,14 +319,14 @@ def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> tuple[list[T
     turns: list[tuple[int, int, int]] = []
     for group in range(groups):
         low, high = group * len(in_filter) // groups, (group + 1) * len(in_filter) // groups
-        count = min(
-            high - low, PAGE
-        )  # the same however many were judged, or the order would change
-        drawn = random.Random(f"{SAMPLE_SEED}:{group}").sample(range(low, high), count)
-        turns += [(turn, group, in_filter[place]) for turn, place in enumerate(drawn)]
+        # the same however many were judged, or the order would change
+        count = min(high - low, PAGE)
+        places = random.Random(f"{SAMPLE_SEED}:{group}").sample(range(low, high), count)
+        turns += [(turn, group, in_filter[place]) for turn, place in enumerate(places)]
     items = [
         TriageItem(key, f"calibration sample: score group {group + 1} of {groups}")
         for _, group, key in sorted(turns)
         if waiting.flags[key]
     ]
-    return items[:page], sum(map(waiting.flags.__getitem__, in_filter))
+    total = sum(map(waiting.flags.__getitem__, in_filter))
+    return TriagePage(tuple(items[:page]), total)

@@ -20,14 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.base.conversation import without_surrogates
+from engine.base.conversation import Verdict, without_surrogates
 from engine.base.errors import UsageError
-from engine.base.outcomes import Verdict
 from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import chunks, placeholders, utc_now
-from engine.questions.records.triage import EarlierActs, VerdictKind, VerdictRow
+from engine.questions.records import EarlierActs, VerdictKind, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +89,16 @@ def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
     Raises:
         UsageError: A text cannot be stored.
     """
-    for one in acts:
-        _check_text(one.text)
-        _check_text(one.annotator)
-    now = _later_than_newest(conn)
+    for act in acts:
+        _check_text(act.text)
+        _check_text(act.annotator)
+    time = _later_than_newest(conn)
     conn.executemany(
         "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at, annotator)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (one.conversation_id, one.kind, one.verdict, one.text, now, one.annotator)
-            for one in acts
+            (act.conversation_id, act.kind, act.verdict, act.text, time, act.annotator)
+            for act in acts
         ),
     )
 
@@ -147,9 +146,9 @@ def _tagging(
     name = " ".join(name.split())
     if not name:
         raise UsageError("A tag needs a name.", "Write a word or two.")
-    have: set[int] = set()
+    tagged_ids: set[int] = set()
     for keys in chunks(ids):
-        have.update(
+        tagged_ids.update(
             row[0]
             for row in conn.execute(
                 f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag = ?"
@@ -157,18 +156,18 @@ def _tagging(
                 (name, *keys),
             )
         )
-    wanted = [key for key in dict.fromkeys(ids) if (key in have) == (kind == "untag")]
-    give_all(conn, [Act(key, kind, None, name, annotator) for key in wanted])
-    return len(wanted)
+    changed_ids = [key for key in dict.fromkeys(ids) if (key in tagged_ids) == (kind == "untag")]
+    give_all(conn, [Act(key, kind, None, name, annotator) for key in changed_ids])
+    return len(changed_ids)
 
 
 def _later_than_newest(conn: sqlite3.Connection) -> str:
-    """The current time, but later than the newest row: acts are distinguished by their times."""
+    """Returns the current time, but later than the newest row: acts are distinguished by their times."""
     newest = conn.execute("SELECT given_at FROM verdict ORDER BY id DESC LIMIT 1").fetchone()
-    now = utc_now()
-    while newest is not None and now == newest[0]:
-        now = utc_now()
-    return now
+    time = utc_now()
+    while newest is not None and time == newest[0]:
+        time = utc_now()
+    return time
 
 
 def undo(conn: sqlite3.Connection) -> VerdictRow | None:
@@ -220,7 +219,8 @@ def _undo_or_redo(
 
 
 def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None:
-    """The newest verdict, the newest note and the tags in force, with the id and time of the newest row of them."""
+    """Returns the newest verdict, the newest note and the tags in force, with the id and time of the newest row of
+    them."""
     rows = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.conversation_id = ?"
         f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {IS_IN_FORCE} ORDER BY v.id DESC",
@@ -228,57 +228,63 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None
     ).fetchall()
     if not rows:
         return None
-    given = next((row for row in rows if row[2] is not None), None)
+    verdict_row = next((row for row in rows if row[2] is not None), None)
     with_text = [row for row in rows if row[5] in ("give", "note")]
-    text = next((row for row in with_text if row[3] or row[5] == "note"), None)
+    text_row = next((row for row in with_text if row[3] or row[5] == "note"), None)
     newest: dict[str, Any] = {}
     for row in rows:
         if row[5] in ("tag", "untag"):
             newest.setdefault(row[3], row)
     tags = sorted(name for name, row in newest.items() if row[5] == "tag")
-    noted = text if text is not None and text[3] else None
-    earlier = _earlier(conn, conversation_id, given, noted, [newest[name] for name in tags])
+    note_row = text_row if text_row is not None and text_row[3] else None
+    earlier = _earlier(
+        conn, conversation_id, verdict_row, note_row, [newest[name] for name in tags]
+    )
     if earlier is not None and earlier.verdict is not None:
-        given = None
+        verdict_row = None
     return VerdictRow(
         rows[0][0],
         conversation_id,
-        None if given is None else Verdict(given[2]),
-        "" if text is None else text[3],
+        None if verdict_row is None else Verdict(verdict_row[2]),
+        "" if text_row is None else text_row[3],
         rows[0][4],
         tuple(tags),
         earlier=earlier,
-        annotator="" if given is None else given[6],
+        annotator="" if verdict_row is None else verdict_row[6],
     )
 
 
 def _earlier(
     conn: sqlite3.Connection,
     conversation_id: int,
-    given: tuple[Any, ...] | None,
-    noted: tuple[Any, ...] | None,
-    tagged: Sequence[tuple[Any, ...]],
+    verdict_row: tuple[Any, ...] | None,
+    note_row: tuple[Any, ...] | None,
+    tag_rows: Sequence[tuple[Any, ...]],
 ) -> EarlierActs | None:
-    """Those of the newest verdict, the newest note and the tags in force that were given to an earlier text."""
+    """Returns those of the newest verdict, the newest note and the tags in force that were given to an earlier text."""
     states: list[tuple[int, int]] = conn.execute(
         "SELECT verdict_id, messages FROM earlier_state WHERE conversation_id = ? ORDER BY id",
         (conversation_id,),
     ).fetchall()
     last = states[-1][0] if states else 0
-    said = [row for row in (given, noted, *tagged) if row is not None and row[0] <= last]
-    if not said:
+    earlier_rows = [
+        row for row in (verdict_row, note_row, *tag_rows) if row is not None and row[0] <= last
+    ]
+    if not earlier_rows:
         return None
-    newest = max(row[0] for row in said)
+    newest = max(row[0] for row in earlier_rows)
     return EarlierActs(
         messages=next(count for verdict_id, count in states if newest <= verdict_id),
-        verdict=Verdict(given[2]) if given is not None and given in said else None,
-        note=noted in said,
-        tags=tuple(row[3] for row in tagged if row in said),
+        verdict=Verdict(verdict_row[2])
+        if verdict_row is not None and verdict_row in earlier_rows
+        else None,
+        note=note_row in earlier_rows,
+        tags=tuple(row[3] for row in tag_rows if row in earlier_rows),
     )
 
 
 def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
-    """(conversation, verdict in force) of everything that has one, in id order."""
+    """Returns (conversation, verdict in force) of everything that has one, in id order."""
     rows = conn.execute(
         f"SELECT conversation_id, verdict FROM ({CURRENT_VERDICTS}) ORDER BY conversation_id"
     )
@@ -286,7 +292,8 @@ def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
 
 
 def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
-    """(conversation, current verdict, current normalised score) of everything that has a verdict, in id order."""
+    """Returns (conversation, current verdict, current normalised score) of everything that has a verdict, in id
+    order."""
     return [
         (row[0], Verdict(row[1]), row[2])
         for row in conn.execute(
@@ -300,7 +307,7 @@ def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | N
 
 
 def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
-    """Ids and current normalised scores of all scored conversations, by rising score."""
+    """Returns the ids and current normalised scores of all scored conversations, by rising score."""
     ids, values = array("q"), array("d")
     cursor = conn.execute(
         "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
@@ -315,13 +322,13 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
 
 
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
-    """Number of conversations with each verdict; every verdict is a key."""
-    found = dict(
+    """Returns the number of conversations with each verdict; every verdict is a key."""
+    counts = dict(
         conn.execute(
             f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
         ).fetchall()
     )
-    return {verdict: found.get(verdict.value, 0) for verdict in Verdict}
+    return {verdict: counts.get(verdict.value, 0) for verdict in Verdict}
 
 
 def _check_text(text: object) -> None:
@@ -352,20 +359,21 @@ def _row(row: tuple[Any, ...], count: int) -> VerdictRow:
 
 
 def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Tags in force in alphabetical order, each with its number of conversations."""
+    """Returns the tags in force in alphabetical order, each with its number of conversations."""
     return conn.execute(
         f"SELECT tag, count(*) FROM ({CURRENT_TAGS}) GROUP BY tag ORDER BY tag"
     ).fetchall()
 
 
-def tags_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Tags in force of these conversations, in alphabetical order; conversations without any are left out."""
-    found: dict[int, tuple[str, ...]] = {}
-    for keys in chunks(wanted):
+def tags_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Returns the tags in force of these conversations, in alphabetical order; conversations without any are left
+    out."""
+    tags_by_id: dict[int, tuple[str, ...]] = {}
+    for keys in chunks(ids):
         for key, tag in conn.execute(
             f"SELECT conversation_id, tag FROM ({CURRENT_TAGS})"
             f" WHERE conversation_id IN ({placeholders(keys)}) ORDER BY tag",
             keys,
         ):
-            found[key] = (*found.get(key, ()), tag)
-    return found
+            tags_by_id[key] = (*tags_by_id.get(key, ()), tag)
+    return tags_by_id

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.interval import Z95, Interval, wilson
+from engine.base.statistics.intervals import Z95, Interval, wilson
 from engine.base.statistics.ranking import holm, two_sided
 from engine.questions.calibration import rate_difference
 from engine.results.comparison.measured import Measured
@@ -22,13 +22,15 @@ Floats = npt.NDArray[np.float64]
 POWER = 0.8
 """Probability of finding a difference that is there, for which sample sizes are given."""
 _Z_POWER = 0.8416212335729143
-_LEAST_EXPECTED = 5.0
+"""Quantile of the normal distribution at `POWER`."""
+
+_MIN_EXPECTED_COUNT = 5.0
 """Least expected count of each kind for the score test; below it, the exact test is used."""
 
 
 def share_difference(part: int, of: int, other_part: int, other_of: int) -> Interval:
-    """The second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10); both samples
-    have at least one case."""
+    """Returns the second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10); both
+    samples have at least one case."""
     first, second = wilson(part, of), wilson(other_part, other_of)
     first_share, second_share = part / of, other_part / other_of
     low = math.hypot(second_share - second.low, first.high - first_share)
@@ -41,13 +43,13 @@ def share_difference(part: int, of: int, other_part: int, other_of: int) -> Inte
 
 
 def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
-    """The two-sided p value of the hypothesis that two shares are equal.
+    """Returns the two-sided p value of the hypothesis that two shares are equal.
 
     Pearson's chi-squared test without correction; with few cases, Fisher's exact test, which needs no large samples.
     """
     parts, cases = part + other_part, of + other_of
     rarer = min(parts, cases - parts)
-    if rarer * min(of, other_of) / cases < _LEAST_EXPECTED:
+    if rarer * min(of, other_of) / cases < _MIN_EXPECTED_COUNT:
         from scipy.stats import fisher_exact  # slow to import, and most comparisons do not need it
 
         table = [[part, of - part], [other_part, other_of - other_part]]
@@ -58,8 +60,8 @@ def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
 
 
 def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
-    """The p values of `shares_differ` for several pairs of shares, corrected by Holm's method; 1 for a side without
-    cases.
+    """Returns the p values of `shares_differ` for several pairs of shares, corrected by Holm's method; 1 for a side
+    without cases.
 
     Args:
         pairs: (part, of, other part, other of) of each pair.
@@ -69,8 +71,8 @@ def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
 
 
 def mean_difference(values: Floats, other: Floats) -> tuple[Interval, float] | None:
-    """The second mean minus the first with its 95% interval, and the p value of the hypothesis that they are equal
-    (Welch 1947, Biometrika 34); None where a sample has fewer than two values or nothing varies.
+    """Returns the second mean minus the first with its 95% interval, and the p value of the hypothesis that they are
+    equal (Welch 1947, Biometrika 34); None where a sample has fewer than two values or nothing varies.
 
     Args:
         values, other: The two samples, each of shape (cases,).
@@ -93,7 +95,7 @@ def mean_difference(values: Floats, other: Floats) -> tuple[Interval, float] | N
 
 
 def cases_needed(share: float, other: float) -> int | None:
-    """How many cases each sample needs so that a difference between two shares is found at the 5% level with
+    """Returns how many cases each sample needs so that a difference between two shares is found at the 5% level with
     probability `POWER` (Fleiss, Levin and Paik 2003, Statistical Methods for Rates and Proportions, 4.2); None where
     they are equal."""
     if share == other:
@@ -106,26 +108,29 @@ def cases_needed(share: float, other: float) -> int | None:
 
 
 def least_difference(share: float, of: int, other_of: int) -> float:
-    """The smallest difference from a share that samples of these sizes show at the 5% level with probability `POWER`;
-    approximate: the variance is that of `share` in both."""
+    """Returns the smallest difference from a share that samples of these sizes show at the 5% level with probability
+    `POWER`; approximate: the variance is that of `share` in both."""
     spread = math.sqrt(max(share * (1 - share), 0.25 / (of + other_of)) * (1 / of + 1 / other_of))
     return (Z95 + _Z_POWER) * spread
 
 
-LEAST_MEMBERS = 10
+MIN_GOAL_MEMBERS = 10
 """Fewest conversations of a goal, both sides together, for a test of it."""
-MOST_EXAMPLES = 5
+MAX_EXAMPLES = 5
+"""Most conversations that are named as examples of a difference."""
+
 _MEANS: tuple[Measure, ...] = ("success", "turns", "characters", "entropy", "leaves")
+"""Measures whose means over conversations are compared."""
 
 
 def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comparison:
-    """Tests all measures of two disjoint sets of conversations, whose goals have the same numbers."""
+    """Returns the tests of all measures of two disjoint sets of conversations, whose goals have the same numbers."""
     tested = [*_completion(first, second), *_means(first, second)]
     goals: list[Difference] = []
     untested = 0
     for goal, label in enumerate(first.goals):
         members = first.part(first.goal == goal), second.part(second.goal == goal)
-        if len(members[0].ids) + len(members[1].ids) < LEAST_MEMBERS:
+        if len(members[0].ids) + len(members[1].ids) < MIN_GOAL_MEMBERS:
             untested += 1
             continue
         goals += _of_goal(label, (first, second), members)
@@ -144,11 +149,13 @@ def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comp
 
 
 def _corrected(tested: list[Difference], goals: list[Difference]) -> list[Difference]:
-    """All with their p values corrected for all tests, those of goals by p value."""
+    """Returns all differences with their p values corrected for all tests, those of goals by p value."""
     goals.sort(key=lambda difference: difference.p)
-    every = tested + goals
+    all_differences = tested + goals
     corrected = []
-    for uncorrected, p in zip(every, holm([one.p for one in every]), strict=True):
+    for uncorrected, p in zip(
+        all_differences, holm([difference.p for difference in all_differences]), strict=True
+    ):
         difference = replace(uncorrected, corrected=1.0 if p is None else p)
         if "completion" in difference.measure and not difference.significant:
             difference = replace(difference, needed=cases_needed(*difference.values))
@@ -157,12 +164,12 @@ def _corrected(tested: list[Difference], goals: list[Difference]) -> list[Differ
 
 
 def completion_change(first: Measured, second: Measured) -> Difference | None:
-    """The difference of the completion rates; None where a side has no scores."""
+    """Returns the difference of the completion rates; None where a side has no scores."""
     return next(_completion(first, second), None)
 
 
 def entropy_change(first: Measured, second: Measured) -> Difference | None:
-    """The difference of the mean entropies; None where a side has too few response trees, or nothing varies."""
+    """Returns the difference of the mean entropies; None where a side has too few response trees, or nothing varies."""
     return next(
         (difference for difference in _means(first, second) if difference.measure == "entropy"),
         None,
@@ -170,6 +177,7 @@ def entropy_change(first: Measured, second: Measured) -> Difference | None:
 
 
 def _completion(first: Measured, second: Measured, goal: str | None = None) -> Iterator[Difference]:
+    """Yields the difference of the completion rates, over all or of a goal; nothing where a side has no scores."""
     counts = first.counts(), second.counts()
     if not (counts[0][1] and counts[1][1]):
         return
@@ -181,21 +189,21 @@ def _completion(first: Measured, second: Measured, goal: str | None = None) -> I
 def _of_goal(
     label: str, sides: tuple[Measured, Measured], members: tuple[Measured, Measured]
 ) -> Iterator[Difference]:
-    """Its share of the conversations that have a goal or could have one, and its completion."""
+    """Yields its share of the conversations that have a goal or could have one, and its completion."""
     first, second = (
         (len(part.ids), len(side.ids)) for part, side in zip(members, sides, strict=True)
     )
     share = _share("share of goal", label, first, second)
     larger = int(share.change.value > 0)
     yield replace(share, examples=_least_complete(members[larger]), examples_in=larger)
-    if sum(part.counts()[1] for part in members) >= LEAST_MEMBERS:
+    if sum(part.counts()[1] for part in members) >= MIN_GOAL_MEMBERS:
         yield from _completion(*members, label)
 
 
 def _share(
     measure: Measure, goal: str | None, first: tuple[int, int], second: tuple[int, int]
 ) -> Difference:
-    """A difference of shares; each side is (part, of)."""
+    """Returns a difference of shares; each side is (part, of)."""
     return Difference(
         measure,
         goal,
@@ -207,6 +215,7 @@ def _share(
 
 
 def _means(first: Measured, second: Measured) -> Iterator[Difference]:
+    """Yields the differences of the means that both sides have."""
     for measure in _MEANS:
         values = [np.asarray(getattr(side, measure)) for side in (first, second)]
         first_values, second_values = (column[~np.isnan(column)] for column in values)
@@ -219,6 +228,6 @@ def _means(first: Measured, second: Measured) -> Iterator[Difference]:
 
 
 def _least_complete(side: Measured) -> tuple[int, ...]:
-    """Ids of the conversations with the lowest scores; unscored ones come last."""
-    order = np.lexsort((side.ids, side.score))[:MOST_EXAMPLES]
+    """Returns the ids of the conversations with the lowest scores; unscored ones come last."""
+    order = np.lexsort((side.ids, side.score))[:MAX_EXAMPLES]
     return tuple(int(key) for key in side.ids[order])

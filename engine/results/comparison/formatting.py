@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from engine.base.number_format import counted
+from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.results.comparison.records import (
     Breakdown,
     ClusteringComparison,
@@ -17,18 +18,25 @@ from engine.results.comparison.records import (
     Part,
     Side,
 )
-from engine.results.document import Block, Paragraph, Ranges, Table
+from engine.results.document import Block, Paragraph, Ranges, ValueRange
 
-MOST_GOALS = 8
-"""Goals that a text lists without a significant difference; those with one are all listed."""
-MOST_GOALS_IN_DOCUMENT = 12
+MAX_GOALS_IN_TEXT = 8
+"""Most differences of goals that a text lists, those without a significant one; significant ones are all listed."""
+MAX_GOALS_IN_DOCUMENT = 12
 """The same in a document."""
-MOST_EXAMPLES = 4
-"""Differences of which conversations are listed."""
-MOST_BARS = 20
+MAX_EXAMPLES = 4
+"""Most differences of which conversations are listed."""
+MAX_CHART_ROWS = 20
+"""Most changes that a chart shows."""
+
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
+"""Measures that are shares of conversations; the others are means."""
+
 COMPLETE = "Complete: a score at or above the threshold; a borderline one counts on its side of it."
+"""Explains the word to a reader of a rate."""
+
 _DIGITS = {"success": 2, "characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
+"""Decimals of the means."""
 
 
 # Cells, which text, screens and documents arrange each in their own way
@@ -90,6 +98,7 @@ def has_trees(breakdown: Breakdown) -> bool:
 
 
 def _value(difference: Difference, side: int) -> str:
+    """Returns a measure on one side (0 or 1): a percentage, or a mean with its decimals."""
     value = difference.values[side]
     if difference.measure in _SHARES:
         return f"{100 * value:.1f}%"
@@ -97,6 +106,7 @@ def _value(difference: Difference, side: int) -> str:
 
 
 def _change(difference: Difference) -> str:
+    """Returns a change with its 95% interval in brackets; of shares in points of percent."""
     change = difference.change
     if difference.measure in _SHARES:
         return f"{_points(change.value)} ({_points(change.low)} to {_points(change.high)})"
@@ -116,6 +126,7 @@ def _p(difference: Difference) -> str:
 
 
 def _change_and_p(change: Difference | None) -> tuple[str, str]:
+    """Returns a change and its p; two empty texts where nothing was tested."""
     return ("", "") if change is None else (_change(change), _p(change))
 
 
@@ -159,7 +170,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
             "",
             f"{counted(len(significant), 'difference')} of goals found among {goals} tested",
         ]
-    listed = [*significant, *others[: max(0, MOST_GOALS - len(significant))]]
+    listed = [*significant, *others[: max(0, MAX_GOALS_IN_TEXT - len(significant))]]
     lines += map(_difference_line, listed)
     if goals > len(listed):
         lines.append(f"... {goals - len(listed)} more without one (all with --json)")
@@ -210,9 +221,9 @@ def breakdown_notes(breakdown: Breakdown) -> list[str]:
         lines.append(f"{counted(breakdown.without, 'conversation')} without a {breakdown.field}")
     against = {part.against for part in breakdown.parts if part.change is not None}
     if against:
-        what = next(iter(against)) if len(against) == 1 else "the one before"
+        against_name = next(iter(against)) if len(against) == 1 else "the one before"
         lines.append(
-            f"Change: against {what}. Intervals 95%; p by Holm's method over all rows; * below .05."
+            f"Change: against {against_name}. Intervals 95%; p by Holm's method over all rows; * below .05."
         )
     return [*lines, COMPLETE]
 
@@ -251,12 +262,14 @@ def _sorted_out(
 
 
 def _difference_line(difference: Difference) -> str:
+    """Returns a difference as a line of the table in text."""
     name, first, second, change, p, needed = difference_cells(difference)
     needs = f"; needs {needed} on each side" if needed else ""
     return f"{one_line(name, 44):<44} {first:>8} {second:>8}  {change:<28} p {p}{needs}"
 
 
 def _completion_line(part: Part) -> str:
+    """Returns the completion of a value of a field as a line of the table in text."""
     value, conversations, scored, apparent, corrected, change, p = completion_cells(part)
     tested = f"{change}  p {p}" if change else ""
     return (
@@ -266,6 +279,7 @@ def _completion_line(part: Part) -> str:
 
 
 def _entropy_line(part: Part) -> str:
+    """Returns the entropy of a value of a field as a line of the table in text."""
     value, trees, entropy, change, p = entropy_cells(part)
     tested = f"{change}  p {p}" if change else ""
     return f"{one_line(value, 28):<28} {trees:>8} {entropy:>8}  {tested}".rstrip()
@@ -292,13 +306,13 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
         )
     overall, significant, others = _sorted_out(comparison)
     goals = len(significant) + len(others)
-    most = max(0, MOST_GOALS_IN_DOCUMENT - len(significant))
+    most = max(0, MAX_GOALS_IN_DOCUMENT - len(significant))
     listed = [*overall, *significant, *others[:most]]
-    yield Table(
+    yield text_table(
         "What differs between A and B; changes of shares in points, p corrected for all tests",
         ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
         tuple(map(difference_cells, listed)),
-        frozenset((1, 2, 3, 4, 5)),
+        (1, 2, 3, 4, 5),
     )
     yield from _chart(
         "Changes from A to B in points, with 95% intervals",
@@ -359,33 +373,37 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
             (f"{difference_name(difference)}, {'AB'[difference.examples_in]}", difference)
             for difference in comparison.differences
         ]
-    clear = [one for one in labelled if one[1].significant and one[1].examples]
-    return sorted(clear, key=lambda one: one[1].p)[:MOST_EXAMPLES]
+    clear = [
+        (label, difference)
+        for label, difference in labelled
+        if difference.significant and difference.examples
+    ]
+    return sorted(clear, key=lambda labelled_difference: labelled_difference[1].p)[:MAX_EXAMPLES]
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Table:
+def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> ReportTable:
     """Returns a table in which all columns but the first are numbers."""
-    return Table(caption, tuple(heads), tuple(rows), frozenset(range(1, len(heads))))
+    return text_table(caption, heads, rows, range(1, len(heads)))
 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
     """Yields the changes of shares as a chart; measures of other units would need other axes."""
-    shown = [
+    share_changes = [
         (label, difference.change)
         for label, difference in labelled
         if difference.measure in _SHARES
     ]
-    if shown:
+    if share_changes:
         yield Ranges(
             title,
             tuple(
-                (
+                ValueRange(
                     label,
                     100 * change.low,
                     100 * change.value,
                     100 * change.high,
                     _points(change.value),
                 )
-                for label, change in shown[:MOST_BARS]
+                for label, change in share_changes[:MAX_CHART_ROWS]
             ),
         )

@@ -1,27 +1,36 @@
-"""What is compared: the measures of each conversation, as columns."""
+"""What is compared: the measures of conversations, as columns, and the conversations with each value of a field."""
 
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.base.errors import NotFound, UsageError
 from engine.completeness.records import DecisionRule, StateCounts
+from engine.conversations.filter_fields import FIELDS_WITH_KEYS
+from engine.conversations.filters import Term
+from engine.conversations.tables import facets
+from engine.conversations.tables.fields import SOURCES
 from engine.goals.records import NAMELESS
 from engine.goals.views.clustering_view import ClusteringView
 from engine.questions.calibration import Calibration, completion_rate, state_counts
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.questions.service.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.questions.tables import example_probes
+from engine.questions.tables.verdicts import CURRENT_TAGS
 from engine.trees import tables as trees
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NO_GOAL = -1
+"""Stands in `Measured.goal` for a conversation without a goal."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -88,7 +97,7 @@ class Measured:
         )
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> Measured:
-        """Those for which `chosen`, of shape (conversations,), is true."""
+        """Returns the conversations for which `chosen`, of shape (conversations,), is true."""
         return replace(
             self,
             ids=self.ids[chosen],
@@ -102,7 +111,7 @@ class Measured:
         )
 
     def of(self, ids: Ints) -> Measured:
-        """Those with these ids."""
+        """Returns the conversations with these ids."""
         return self.part(np.isin(self.ids, ids))
 
     @property
@@ -111,23 +120,23 @@ class Measured:
         return ~np.isnan(self.score)
 
     def states(self) -> StateCounts:
-        """How many of them are in each state, and their rate of complete ones."""
+        """Returns how many of them are in each state, and their rate of complete ones."""
         return state_counts(self.score, self.rule)
 
     def counts(self) -> tuple[int, int]:
-        """Number of scored conversations at or above the threshold, and of all scored ones."""
+        """Returns the number of scored conversations at or above the threshold, and of all scored ones."""
         states = self.states()
         return states.above, states.scored
 
     def rate(self, *, by_score: bool = False) -> CompletionRate:
-        """The rate of complete conversations; `by_score` says that they were selected by score or verdict, where the
-        errors of the scores are not those of the project."""
+        """Returns the rate of complete conversations; `by_score` says that they were selected by score or verdict,
+        where the errors of the scores are not those of the project."""
         why = CHOSEN_BY_SCORE if by_score else ""
         return completion_rate(self.calibration, self.states(), why)
 
 
 def _goals(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
-    """For each id the number of its group in the second result, the labels; `NO_GOAL` for none."""
+    """Returns for each id the number of its group in the second result, the labels; `NO_GOAL` for none."""
     if view is None:
         return np.full(len(ids), NO_GOAL), ()
     ranks = np.frombuffer(view.map_of_groups, dtype=">u2")
@@ -138,8 +147,107 @@ def _goals(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...
 
 
 def _columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
-    """The numbers that a query gives, of shape (rows, columns)."""
+    """Returns the numbers that a query gives, of shape (rows, columns)."""
     cursor = conn.execute(sql, values)
     width = len(cursor.description)
     flat = np.fromiter(chain.from_iterable(cursor), dtype=np.float64)
     return flat.reshape(-1, width)
+
+
+# The values of a field
+
+MAX_OFFERED_VALUES = 200
+"""Most values of a field of metadata that is offered; what has more values is an id or a text."""
+
+TIME_FIELDS = {"year": 4, "month": 7, "day": 10}
+"""Fields of the time, each with the number of characters of a date that it takes."""
+
+_DATE_PATTERN = "[12][0-9][0-9][0-9]-[01][0-9]*"
+"""SQL pattern of texts that begin with a year and a month."""
+
+_EPOCH_RANGE = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
+"""SQL condition on seconds and milliseconds since 1970 of the years in which logs are."""
+
+_SELECT_VALUES = {
+    "source": SOURCES,
+    "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})",
+    **{
+        name: f"SELECT id AS conversation_id, substr(created_at, 1, {length}) AS value"
+        f" FROM conversation WHERE length(created_at) >= {length}"
+        for name, length in TIME_FIELDS.items()
+    },
+}
+"""SQL that gives (conversation_id, value), for the fields that are no facets."""
+
+
+def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, array[int]]:
+    """Returns the ids of conversations by the value of a field, ascending. A conversation with several values is under
+    each.
+
+    Raises:
+        UsageError: There is no such field, or no conversation has it.
+    """
+    if field in _SELECT_VALUES:
+        rows = conn.execute(f"{_SELECT_VALUES[field]} ORDER BY 1")
+    elif field in facets.FIELDS or field.partition(".")[0] in FIELDS_WITH_KEYS:
+        rows = conn.execute(
+            "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
+            " WHERE key = ? ORDER BY 1",
+            (field,),
+        )
+    else:
+        raise UsageError(f"Nothing can be compared by {field!r}.", _field_hint(conn, field))
+    by_value: dict[str, array[int]] = {}
+    for key, value in rows:
+        by_value.setdefault(value, array("q")).append(key)
+    if not by_value and field in TIME_FIELDS:
+        raise NotFound("No conversation has a date.", _date_hint(conn))
+    if not by_value:
+        raise NotFound(f"No conversation has a {field}.", _field_hint(conn, field))
+    return by_value
+
+
+def comparable_fields(conn: sqlite3.Connection) -> list[str]:
+    """Returns the fields of which conversations have at least two values, and of metadata and truth at most
+    `MAX_OFFERED_VALUES`."""
+    fields_with_values = [
+        name
+        for name, sql in _SELECT_VALUES.items()
+        if conn.execute(f"SELECT count(DISTINCT value) > 1 FROM ({sql})").fetchone()[0]
+    ]
+    rows = conn.execute(
+        "SELECT key FROM facet WHERE id IN (SELECT facet_id FROM conversation_facet)"
+        " GROUP BY key HAVING count(*) BETWEEN 2 AND ? ORDER BY key LIKE '%.%', key",
+        (MAX_OFFERED_VALUES,),
+    )
+    return [*fields_with_values, *(row[0] for row in rows if row[0] != facets.COPIES)]
+
+
+def term_of(field: str, value: str) -> Term:
+    """Returns the term of a filter that selects the conversations with a value of a field."""
+    return Term("date" if field in TIME_FIELDS else field, ":", (value,))
+
+
+def _date_hint(conn: sqlite3.Connection) -> str:
+    """Returns a sentence on where dates are instead, and how they can be used."""
+    rows = conn.execute(
+        "SELECT key FROM facet WHERE key LIKE 'meta.%' GROUP BY key"
+        f" HAVING min(coalesce(value GLOB '{_DATE_PATTERN}' OR number BETWEEN {_EPOCH_RANGE}, 0)) ORDER BY key LIMIT 5"
+    )
+    names = [row[0] for row in rows]
+    if not names:
+        return "A mapping says where a log has them: `created_at` in docs/mapping-files.md."
+    name = names[0]
+    return (
+        f"Dates are in {', '.join(names)}. `--by {name}` compares by its values; for months, import into a new project"
+        f' with a mapping that has `created_at = "{name.partition(".")[2]}"` (`workbench mapping`).'
+    )
+
+
+def _field_hint(conn: sqlite3.Connection, field: str) -> str:
+    """Returns the fields whose names are like `field`, otherwise the fields that there are, in a sentence."""
+    dotted = [key for name in FIELDS_WITH_KEYS for key in facets.keys(conn, f"{name}.")]
+    names = [*_SELECT_VALUES, *facets.FIELDS, *dotted]
+    near = get_close_matches(field, names, 3)
+    fields = ", ".join(near or [*_SELECT_VALUES, *facets.FIELDS, *dotted[:8]])
+    return f"Fields: {fields}." if not near else f"Did you mean {fields}?"

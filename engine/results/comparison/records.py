@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.interval import Interval
-from engine.questions.records.calibration import CompletionRate
+from engine.base.statistics.intervals import Interval
+from engine.questions.records import CompletionRate
 
 Measure = Literal[
     "completion",

@@ -22,9 +22,15 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.service.calibration import FIELDS_BY_SCORE
-from engine.results.comparison import field_values
 from engine.results.comparison.differences import compare, completion_change, entropy_change
-from engine.results.comparison.measured import Ints, Measured
+from engine.results.comparison.measured import (
+    TIME_FIELDS,
+    Ints,
+    Measured,
+    comparable_fields,
+    conversations_by_value,
+    term_of,
+)
 from engine.results.comparison.records import (
     Breakdown,
     ClusteringComparison,
@@ -38,8 +44,13 @@ from engine.results.comparison.records import (
 MAX_VALUES = 40
 """Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
 OTHERS_NAME = "the others"
+"""Name of the second side where no filter selects it."""
+
 NO_FILTER = Filter()
+"""Selects all conversations."""
+
 NO_IDS: Ints = np.empty(0, np.int64)
+"""No conversation."""
 
 
 class ComparisonService:
@@ -100,19 +111,19 @@ class ComparisonService:
         """
         return self.breakdown(self.measured(filter), field, filter)
 
-    def breakdown(self, every: Measured, field: str, filter: Filter) -> Breakdown:
+    def breakdown(self, measures: Measured, field: str, filter: Filter) -> Breakdown:
         """Returns `by` for conversations that were measured already; `filter` is the filter that selects them.
 
         Raises:
             UsageError: There is no such field, or none of them has it.
         """
         with self._project.reading() as conn, snapshot(conn):
-            by_value = field_values.conversations_by_value(conn, field)
-        members = {value: _among(every.ids, ids) for value, ids in by_value.items()}
+            by_value = conversations_by_value(conn, field)
+        members = {value: _among(measures.ids, ids) for value, ids in by_value.items()}
         members = {value: ids for value, ids in members.items() if len(ids)}
         if not members:
             raise NotFound(f"No conversation of the filter has a {field}.")
-        in_time = field in field_values.TIMES
+        in_time = field in TIME_FIELDS
         order = sorted(members) if in_time else sorted(members, key=lambda v: (-len(members[v]), v))
         compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
         other_values = set(order) - set(compared_values)
@@ -121,7 +132,7 @@ class ComparisonService:
 
         def part(index: int) -> Part:
             value = compared_values[index]
-            measured = every.of(members[value])
+            measured = measures.of(members[value])
             previous_value = compared_values[index - 1] if in_time and index else ""
             other_ids = (
                 members.get(previous_value, NO_IDS)
@@ -129,9 +140,9 @@ class ComparisonService:
                 else np.setdiff1d(ids_with_value, members[value])
             )
             has_others = len(other_ids) > 0
-            term = field_values.term_of(field, value)
+            term = term_of(field, value)
             entropies = measured.entropy[~np.isnan(measured.entropy)]
-            other_measures = every.of(other_ids) if has_others else None
+            other_measures = measures.of(other_ids) if has_others else None
             return Part(
                 value,
                 str(Filter((*filter.terms, term))),
@@ -147,7 +158,7 @@ class ComparisonService:
         return Breakdown(
             field,
             tuple(_correct_p_values(parts)),
-            without=len(every.ids) - len(ids_with_value),
+            without=len(measures.ids) - len(ids_with_value),
             left_out=(len(other_values), sum(len(members[value]) for value in other_values)),
         )
 
@@ -169,7 +180,7 @@ class ComparisonService:
     def fields(self) -> list[str]:
         """Returns the fields with at least two values, which the project can be compared by."""
         with self._project.reading() as conn, snapshot(conn):
-            return field_values.fields(conn)
+            return comparable_fields(conn)
 
     def clusterings(self, first: int, second: int) -> ClusteringComparison:
         """Returns two clusterings of the project side by side, with their current groups.

@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from engine.base.interval import Interval
 from engine.base.statistics.agreement import Correlation, correlate
 from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resampling
+from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,
     above_chance,
@@ -23,7 +23,6 @@ from engine.base.statistics.ranking import (
     rejection,
     roc,
 )
-from engine.base.statistics.records import Contrast, Curve
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
 _AP, _KEPT, _RATIO = (RANK_FIGURES.index(name) for name in RANK_FIGURES[1:])
@@ -92,15 +91,19 @@ def claim_tables(
     """Returns a table for each claim that is decided for some case, except claims that have the same answers as an
     earlier one."""
     tables = []
-    seen: list[list[bool | None]] = []
+    earlier_answers: list[list[bool | None]] = []
     for claim in claims:
         answers = [case.claims.get(claim) for case in cases]
         holds, fails = answers.count(True), answers.count(False)
-        if not holds + fails or answers in seen:
+        if not holds + fails or answers in earlier_answers:
             continue
-        seen.append(answers)
-        about = _ClaimCases([case for case in cases if claim in case.claims], claim, on_step)
-        tables.append(ClaimTable(claim, holds, fails, about.rows(), about.contrasts()))
+        earlier_answers.append(answers)
+        cases_of_claim = _ClaimCases(
+            [case for case in cases if claim in case.claims], claim, on_step
+        )
+        tables.append(
+            ClaimTable(claim, holds, fails, cases_of_claim.rows(), cases_of_claim.contrasts())
+        )
     return tables
 
 
@@ -114,20 +117,26 @@ class _ClaimCases:
         self._values: Mapping[str, list[float | None]] = {
             name: [case.figures[name] for case in cases] for name in cases[0].figures
         }
-        self._there = {
+        self._has_figure = {
             name: np.array([value is not None for value in values])
             for name, values in self._values.items()
         }
-        self._made: Resampling | None = None
-        self._rankings: dict[tuple[str, bytes], Ranking] = {}
-        self._placed: dict[tuple[str, bytes], Placements] = {}
+        self._resampling: Resampling | None = None
+        self._ranking_cache: dict[tuple[str, bytes], Ranking] = {}
+        self._placements_cache: dict[tuple[str, bytes], Placements] = {}
 
     def rows(self) -> tuple[Ranked, ...]:
         """Returns a row for each figure that both classes have."""
-        rows = [self._row(name) for name in self._values if self._usable(self._there[name])]
-        fixed = holm([row.p for row in rows])
+        rows = [
+            self._rank(name)
+            for name in self._values
+            if self._has_both_classes(self._has_figure[name])
+        ]
+        corrected_ps = holm([row.p for row in rows])
         return tuple(
-            replace(row, corrected=p) for row, p in zip(rows, fixed, strict=True) if p is not None
+            replace(row, corrected=p)
+            for row, p in zip(rows, corrected_ps, strict=True)
+            if p is not None
         )
 
     def contrasts(self) -> tuple[Contrast, ...]:
@@ -136,12 +145,13 @@ class _ClaimCases:
             self._contrast(name, other)
             for name in self._values
             if FIGURES[name].is_measure
-            for other in self._plain(name)
-            if self._usable(self._there[name] & self._there[other])
+            for other in self._baselines_of(name)
+            if self._has_both_classes(self._has_figure[name] & self._has_figure[other])
         ]
         return corrected(contrasts)
 
-    def _plain(self, name: str) -> list[str]:
+    def _baselines_of(self, name: str) -> list[str]:
+        """Returns the baselines of `PLAIN` with the same summary as a figure, or without one where they have none."""
         summarized = [Figure(plain, FIGURES[name].summary).name for plain in PLAIN]
         return [
             other if other in self._values else plain
@@ -149,14 +159,16 @@ class _ClaimCases:
             if {plain, other} & self._values.keys()
         ]
 
-    def _usable(self, among: Bools) -> bool:
+    def _has_both_classes(self, among: Bools) -> bool:
+        """Whether the claim holds for some of these cases and not for others."""
         wrong = self._wrong[among]
         return bool(wrong.any()) and not wrong.all()
 
-    def _row(self, name: str) -> Ranked:
+    def _rank(self, name: str) -> Ranked:
+        """Returns how well a figure predicts the claim, over the cases that have the figure; p is not corrected yet."""
         self._on_step(f"{self._claim}: {name}")
-        among = self._there[name]
-        values, wrong, groups = self._some(name, among)
+        among = self._has_figure[name]
+        values, wrong, groups = self._select(name, among)
         ranking = self._ranking(name, among)
         positives = sum(wrong)
         return Ranked(
@@ -167,17 +179,18 @@ class _ClaimCases:
             ranking.figure(_AP),
             ranking.figure(_KEPT),
             ranking.figure(_RATIO),
-            p := above_chance(self._places(name, among)),
+            p := above_chance(self._placements(name, among)),
             p,
             roc(values, wrong),
             rejection(values, wrong),
         )
 
     def _contrast(self, name: str, other: str) -> Contrast:
+        """Returns how much better one figure predicts the claim than another, over the cases that have both."""
         self._on_step(f"{self._claim}: {name} against {other}")
-        among = self._there[name] & self._there[other]
-        first, second = self._places(name, among), self._places(other, among)
-        off = self._ranking(name, among).difference(self._ranking(other, among), 0)
+        among = self._has_figure[name] & self._has_figure[other]
+        first, second = self._placements(name, among), self._placements(other, among)
+        difference = self._ranking(name, among).difference(self._ranking(other, among), 0)
         return Contrast(
             "AUROC",
             name,
@@ -185,46 +198,53 @@ class _ClaimCases:
             int(among.sum()),
             first.area,
             second.area,
-            Interval(off.value, off.low, off.high),
+            Interval(difference.value, difference.low, difference.high),
             differ(first, second),
         )
 
-    def _some(self, name: str, among: Bools) -> tuple[list[float], list[bool], list[int]]:
-        values = [v for v, there in zip(self._values[name], among, strict=True) if there]
-        groups = [g for g, there in zip(self._groups, among, strict=True) if there]
+    def _select(self, name: str, among: Bools) -> tuple[list[float], list[bool], list[int]]:
+        """Returns the figure, whether the claim holds, and the id of the conversation, of each of these cases."""
+        values = [v for v, has_figure in zip(self._values[name], among, strict=True) if has_figure]
+        groups = [g for g, has_figure in zip(self._groups, among, strict=True) if has_figure]
         return [0.0 if v is None else v for v in values], self._wrong[among].tolist(), groups
 
     def _ranking(self, name: str, among: Bools) -> Ranking:
+        """Returns the rank figures of these cases in all bootstrap draws, which are the same for all figures."""
         key = name, among.tobytes()
-        if key not in self._rankings:
-            self._made = self._made or Resampling(self._groups)
+        if key not in self._ranking_cache:
+            self._resampling = self._resampling or Resampling(self._groups)
             values = [0.0 if v is None else v for v in self._values[name]]
-            self._rankings[key] = self._made.rank(values, self._wrong.tolist(), among)
-        return self._rankings[key]
+            self._ranking_cache[key] = self._resampling.rank(values, self._wrong.tolist(), among)
+        return self._ranking_cache[key]
 
-    def _places(self, name: str, among: Bools) -> Placements:
+    def _placements(self, name: str, among: Bools) -> Placements:
+        """Returns what DeLong's test needs of these cases."""
         key = name, among.tobytes()
-        if key not in self._placed:
-            self._placed[key] = placements(*self._some(name, among))
-        return self._placed[key]
+        if key not in self._placements_cache:
+            self._placements_cache[key] = placements(*self._select(name, among))
+        return self._placements_cache[key]
 
 
 def pairs(cases: Sequence[Case]) -> list[Pair]:
     """Returns the correlation of every two figures that both vary, over the cases that have both."""
     correlated = []
     for first, second in combinations(cases[0].figures if cases else (), 2):
-        both = [
+        value_pairs = [
             (x, y)
             for case in cases
             if (x := case.figures[first]) is not None and (y := case.figures[second]) is not None
         ]
-        correlation = correlate([x for x, _ in both], [y for _, y in both])
+        correlation = correlate([x for x, _ in value_pairs], [y for _, y in value_pairs])
         if correlation is not None:
             correlated.append(Pair(first, second, correlation))
     return correlated
 
 
+# Claims that truth decides
+
 _EITHER = "unanswerable or underspecified"
+"""Name of the claim that holds where one of the two after it does."""
+
 
 CLAIMS: Mapping[str, str] = {
     "reward 0": "the reward is 0, against more",
@@ -250,6 +270,7 @@ _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
     "UNANSWERABLE": {_EITHER: True, "unanswerable": True},
     "UNDERSPECIFIED": {_EITHER: True, "underspecified": True},
 }
+"""The claims that each value of `answerability` in truth decides."""
 
 
 def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
@@ -282,19 +303,21 @@ def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
     """
     by_answer: list[dict[str, bool]] = [{} for _ in range(answers)]
     for name, read in _OF_ANSWERS.items():
-        judged = truth.get(name)
-        if isinstance(judged, list) and len(judged) == answers:
-            for claims, judgment in zip(by_answer, judged, strict=True):
+        judgments = truth.get(name)
+        if isinstance(judgments, list) and len(judgments) == answers:
+            for claims, judgment in zip(by_answer, judgments, strict=True):
                 claims.update(read(judgment))
     return by_answer
 
 
-def _hallucinated(judged: Any) -> dict[str, bool]:
-    return {"hallucinated": judged} if isinstance(judged, bool) else {}
+def _hallucinated(judgment: Any) -> dict[str, bool]:
+    """Returns the claim that an answer holds something made up, where it was judged."""
+    return {"hallucinated": judgment} if isinstance(judgment, bool) else {}
 
 
-def _not_satisfied(rated: Any) -> dict[str, bool]:
-    return {"not satisfied": rated < SATISFIED} if _is_number(rated) else {}
+def _not_satisfied(rating: Any) -> dict[str, bool]:
+    """Returns the claim that the user was not satisfied with an answer, where it was rated."""
+    return {"not satisfied": rating < SATISFIED} if _is_number(rating) else {}
 
 
 _OF_ANSWERS: Mapping[str, Callable[[Any], dict[str, bool]]] = {
@@ -305,4 +328,5 @@ _OF_ANSWERS: Mapping[str, Callable[[Any], dict[str, bool]]] = {
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value of truth is a number; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.interval import Interval
 from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
+from engine.base.statistics.intervals import Classification, Contrast, Interval
 from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
-from engine.base.statistics.records import Classification, Contrast
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import BoundaryRow, TruthRow, TruthTable
 
 F1 = NAMES.index("f1")
+"""Index of F1 among the figures of a bootstrap draw."""
 
 Values = Mapping[int, Mapping[int, float | None]]
 """Conversation id -> index of the boundary message, ascending -> normalised score; None where it is unscored."""
@@ -36,17 +36,17 @@ class Place:
     boundaries: tuple[int, ...]
 
 
-def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
+def places(scorings: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
     """Returns the places to compare, for the conversations that every scoring scored at the end and at the cut.
 
     Args:
-        ways: The scorings by name, at least one.
+        scorings: The scorings by name, at least one.
         names: The id in the source of each conversation to test.
         seed: Seed of the cuts.
     """
     by_conversation = {}
     for key, name in names.items():
-        curves = [way.get(key, {}) for way in ways.values()]
+        curves = [scoring.get(key, {}) for scoring in scorings.values()]
         # Older scorings may have fewer boundaries, and the cut must be the same for all scorings.
         shared = [message for message in curves[0] if all(message in curve for curve in curves)]
         if not shared or any(max(curve) != shared[-1] for curve in curves):
@@ -59,39 +59,50 @@ def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> d
     return by_conversation
 
 
-def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> BootstrapDraws:
+def cut_test(
+    scoring: Values, places_by_id: Mapping[int, Place], threshold: float
+) -> BootstrapDraws:
     """Measures how well a scoring separates whole conversations from cut ones, observed and in bootstrap draws.
 
     Args:
-        where: Result of `places` for scorings that include this one.
+        places_by_id: Result of `places` for scorings that include this one.
 
     Raises:
         ValueError: No conversation can be cut.
     """
-    return draw(*pairs(way, where), threshold)
+    return draw(*pairs(scoring, places_by_id), threshold)
 
 
-def matched_test(way: Values, where: Mapping[int, Place]) -> tuple[Interval | None, int]:
+def matched_test(scoring: Values, places_by_id: Mapping[int, Place]) -> tuple[Interval | None, int]:
     """Measures how well a scoring tells whole conversations from longer ones cut at the same boundary.
 
     Returns:
         See `engine.completeness.truncation.matched`.
     """
-    curves = [[way[key][message] for message in place.boundaries] for key, place in where.items()]
+    curves = [
+        [scoring[key][message] for message in place.boundaries]
+        for key, place in places_by_id.items()
+    ]
     return matched([np.array(curve, dtype=float) for curve in curves])
 
 
-def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bool], list[int]]:
+def pairs(
+    scoring: Values, places_by_id: Mapping[int, Place]
+) -> tuple[list[float], list[bool], list[int]]:
     """Returns three parallel lists: the values of all whole and then all cut conversations, whether each is of a whole
     one, and the id of its conversation."""
-    cut = {key: place for key, place in where.items() if place.cut is not None}
-    values = [_value(way, key, place.last) for key, place in cut.items()]
-    values += [_value(way, key, place.cut) for key, place in cut.items() if place.cut is not None]
+    cut = {key: place for key, place in places_by_id.items() if place.cut is not None}
+    values = [_value_at(scoring, key, place.last) for key, place in cut.items()]
+    values += [
+        _value_at(scoring, key, place.cut) for key, place in cut.items() if place.cut is not None
+    ]
     return values, [True] * len(cut) + [False] * len(cut), 2 * list(cut)
 
 
 def cut_contrasts(
-    ways: Mapping[str, Values], where: Mapping[int, Place], draws: Mapping[str, BootstrapDraws]
+    scorings: Mapping[str, Values],
+    places_by_id: Mapping[int, Place],
+    draws: Mapping[str, BootstrapDraws],
 ) -> tuple[Contrast, ...]:
     """Tests every two scorings against each other in the truncation test: AUROC by DeLong's test and F1 by bootstrap.
     Holm's correction covers all of them.
@@ -99,11 +110,11 @@ def cut_contrasts(
     Args:
         draws: The `cut_test` of each scoring.
     """
-    values = {name: pairs(way, where) for name, way in ways.items()}
+    values = {name: pairs(scoring, places_by_id) for name, scoring in scorings.items()}
     placed = {name: placements(*sample) for name, sample in values.items()}
     n = len(next(iter(values.values()))[0]) // 2
     contrasts = []
-    for first_name, second_name in combinations(ways, 2):
+    for first_name, second_name in combinations(scorings, 2):
         first, second = placed[first_name], placed[second_name]
         area, _ = draws[first_name].difference(draws[second_name], "auroc")
         apart = differ(first, second)
@@ -117,43 +128,49 @@ def cut_contrasts(
 
 
 def truth_tables(
-    ways: Mapping[str, Values], where: Mapping[int, Place], truth: Mapping[int, Mapping[str, Any]]
+    scorings: Mapping[str, Values],
+    places_by_id: Mapping[int, Place],
+    truth: Mapping[int, Mapping[str, Any]],
 ) -> tuple[TruthTable, ...]:
     """Returns a table for each of `CLAIMS` that is decided for some conversation, except claims that have the same
     answers as an earlier one.
 
     Args:
-        where: Result of `places`.
+        places_by_id: Result of `places`.
         truth: Truth of the conversations to test, by id.
     """
-    about = {key: truths.of_conversation(claims) for key, claims in truth.items()}
+    claims_by_id = {key: truths.of_conversation(claims) for key, claims in truth.items()}
     tables: list[TruthTable] = []
-    seen: list[dict[int, bool]] = []
+    earlier_answers: list[dict[int, bool]] = []
     for claim in CLAIMS:
-        known = {key: claims[claim] for key, claims in about.items() if claim in claims}
-        holds = {key: known[key] for key in where if key in known}
-        if not holds or known in seen:
+        answers = {key: claims[claim] for key, claims in claims_by_id.items() if claim in claims}
+        holds = {key: answers[key] for key in places_by_id if key in answers}
+        if not holds or answers in earlier_answers:
             continue
-        seen.append(known)
+        earlier_answers.append(answers)
         positives = sum(holds.values())
-        low = {
-            name: [1 - _value(way, key, where[key].last) for key in holds]
-            for name, way in ways.items()
+        inverted = {
+            name: [1 - _value_at(scoring, key, places_by_id[key].last) for key in holds]
+            for name, scoring in scorings.items()
         }
-        both = 0 < positives < len(holds)
-        rows, contrasts = _against(low, list(holds.values())) if both else ((), ())
-        means = truths.CLAIMS[claim]
+        has_both_answers = 0 < positives < len(holds)
+        rows, contrasts = (
+            _truth_rows(inverted, list(holds.values())) if has_both_answers else ((), ())
+        )
+        description = truths.CLAIMS[claim]
         failing = len(holds) - positives
-        tables.append(TruthTable(claim, means, positives, failing, len(known), rows, contrasts))
+        tables.append(
+            TruthTable(claim, description, positives, failing, len(answers), rows, contrasts)
+        )
     return tuple(tables)
 
 
-def _against(
-    low: Mapping[str, list[float]], holds: list[bool]
+def _truth_rows(
+    inverted: Mapping[str, list[float]], holds: list[bool]
 ) -> tuple[tuple[TruthRow, ...], tuple[Contrast, ...]]:
     """Returns a row for each scoring, whose values should be high where the claim holds, and a contrast by AUROC for
     every two scorings."""
-    measured, contrasts = against_labels(low, holds, {})
+    measured, contrasts = against_labels(inverted, holds, {})
     rows = [
         TruthRow(
             name,
@@ -162,26 +179,26 @@ def _against(
             roc(values, holds),
             rejection(values, holds),
         )
-        for name, values in low.items()
+        for name, values in inverted.items()
     ]
     return tuple(rows), contrasts
 
 
 def against_labels(
-    ways: Mapping[str, Sequence[float]], labels: Sequence[bool], thresholds: Mapping[str, float]
+    scorings: Mapping[str, Sequence[float]], labels: Sequence[bool], thresholds: Mapping[str, float]
 ) -> tuple[dict[str, Classification], tuple[Contrast, ...]]:
     """Returns how well the values of each name find the labels, and a contrast by AUROC for every two names.
 
     Args:
-        ways: Values in [0, 1] of the same items, by name.
+        scorings: Values in [0, 1] of the same items, by name.
         labels: What is true of each item.
         thresholds: Values from here up count as true, by name; `THRESHOLD` where a name is missing.
     """
     draws = {
         name: draw(values, labels, threshold=thresholds.get(name, THRESHOLD))
-        for name, values in ways.items()
+        for name, values in scorings.items()
     }
-    placed = {name: placements(values, labels) for name, values in ways.items()}
+    placed = {name: placements(values, labels) for name, values in scorings.items()}
     contrasts = [
         Contrast(
             "AUROC",
@@ -193,13 +210,18 @@ def against_labels(
             draws[first_name].difference(draws[other], "auroc")[0],
             differ(placed[first_name], placed[other]),
         )
-        for first_name, other in combinations(ways, 2)
+        for first_name, other in combinations(scorings, 2)
     ]
     return {name: draw.classification() for name, draw in draws.items()}, corrected(contrasts)
 
 
-def _value(way: Values, key: int, message: int) -> float:
-    value = way[key][message]
+def _value_at(scoring: Values, key: int, message: int) -> float:
+    """Returns the value of a conversation after a message.
+
+    Raises:
+        ValueError: There is none, although `places` chose the message.
+    """
+    value = scoring[key][message]
     if value is None:
         raise ValueError(f"Conversation {key} has no honest number after message {message}.")
     return value
@@ -224,29 +246,33 @@ def at_share(p: Floats, share: float) -> Floats:
 
 
 def boundary_rows(
-    ways: Mapping[str, Values], where: Mapping[int, Place]
+    scorings: Mapping[str, Values], places_by_id: Mapping[int, Place]
 ) -> tuple[BoundaryRow, ...]:
     """Returns a row for each scoring, over the boundaries of the conversations that can be cut.
 
     Args:
-        where: Result of `engine.results.metrics.completeness.places` for these scorings.
+        places_by_id: Result of `engine.results.metrics.completeness.places` for these scorings.
     """
-    cuttable = {key: place for key, place in where.items() if place.cut is not None}
+    cuttable = {key: place for key, place in places_by_id.items() if place.cut is not None}
     rows = []
-    for name, way in ways.items():
-        known = [
+    for name, scoring in scorings.items():
+        boundaries = [
             (value, message == place.last, key)
             for key, place in cuttable.items()
             for message in place.boundaries
-            if (value := way[key][message]) is not None
+            if (value := scoring[key][message]) is not None
         ]
-        values = np.array([value for value, _, _ in known])
-        ends = [end for _, end, _ in known]
-        groups = [key for _, _, key in known]
+        values = np.array([value for value, _, _ in boundaries])
+        ends = [end for _, end, _ in boundaries]
+        groups = [key for _, _, key in boundaries]
         share = sum(ends) / len(ends)
-        given, fixed = (
+        ece_as_is, ece_corrected = (
             classify(scores.tolist(), ends, groups).ece
             for scores in (values, at_share(values, share))
         )
-        rows.append(BoundaryRow(name, len(known), share, float(values.mean()), given, fixed))
+        rows.append(
+            BoundaryRow(
+                name, len(boundaries), share, float(values.mean()), ece_as_is, ece_corrected
+            )
+        )
     return tuple(rows)

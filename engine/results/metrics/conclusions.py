@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.base.number_format import figure, figure_range
-from engine.base.statistics.ranking import LEVEL
-from engine.base.statistics.records import Contrast
+from engine.base.statistics.intervals import Contrast
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.base.text import one_line
 from engine.results.metrics.claims import ClaimTable, Ranked
 
@@ -25,20 +25,30 @@ def of_claim(table: ClaimTable) -> list[str]:
         max((c for c in table.contrasts if c.one == name), key=lambda c: (c.second, c.other))
         for name in dict.fromkeys(contrast.one for contrast in table.contrasts)
     ]
-    better = sum(is_significant(one) and one.difference.value > 0 for one in hardest)
-    worse = sum(is_significant(one) and one.difference.value < 0 for one in hardest)
-    tests = sum(one.p is not None for one in table.contrasts)
+    better = sum(is_significant(contrast) and contrast.difference.value > 0 for contrast in hardest)
+    worse = sum(is_significant(contrast) and contrast.difference.value < 0 for contrast in hardest)
+    tests = sum(contrast.p is not None for contrast in table.contrasts)
     lines = [
-        f"Of {len(hardest)} figures of trees, significantly better than the best plain figure: {_none(better)};"
-        f" worse: {_none(worse)} (corrected for {tests} tests)."
+        f"Of {len(hardest)} figures of trees, significantly better than the best plain figure: {_count_text(better)};"
+        f" worse: {_count_text(worse)} (corrected for {tests} tests)."
     ]
-    return lines + [format_contrast(one, _interval(rows.get(one.one))) for one in hardest]
+    return lines + [
+        format_contrast(contrast, _interval(rows.get(contrast.one))) for contrast in hardest
+    ]
 
 
 def against_chance(table: ClaimTable) -> str:
     """Returns a sentence on the figures that are significantly above and below chance."""
-    above = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value > 0.5]
-    below = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value < 0.5]
+    above = [
+        row.figure
+        for row in table.rows
+        if row.corrected < SIGNIFICANCE_LEVEL and row.area.value > 0.5
+    ]
+    below = [
+        row.figure
+        for row in table.rows
+        if row.corrected < SIGNIFICANCE_LEVEL and row.area.value < 0.5
+    ]
     if not above and not below:
         return f"None of {len(table.rows)} figures differs significantly from chance."
     parts = [f"above chance: {', '.join(above)}"] if above else []
@@ -48,23 +58,23 @@ def against_chance(table: ClaimTable) -> str:
 
 def is_significant(contrast: Contrast) -> bool:
     """Whether a difference is significant after correction."""
-    return contrast.corrected is not None and contrast.corrected < LEVEL
+    return contrast.corrected is not None and contrast.corrected < SIGNIFICANCE_LEVEL
 
 
 def format_contrast(contrast: Contrast, interval: str = "") -> str:
     """Formats a contrast: `leaves .63 (.50 to .73) against length .61: no significant difference, n = 100 (...)`."""
-    off = contrast.difference
+    difference = contrast.difference
     metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
     named = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
     named += f" against {contrast.other} {figure(contrast.second)}"
-    ends = f"{_signed(off.value)}, {_signed(off.low)} to {_signed(off.high)}"
+    ends = f"{_signed(difference.value)}, {_signed(difference.low)} to {_signed(difference.high)}"
     if contrast.p is None or contrast.corrected is None:
         return f"{named}: too few of one kind to test, n = {contrast.n:,} ({ends})"
     ends = f"{ends}; {format_p(contrast.corrected)}"
     if not is_significant(contrast):
         return f"{named}: no significant difference, n = {contrast.n:,} ({ends})"
-    which = "better" if off.value > 0 else "worse"
-    return f"{named}: {which}, n = {contrast.n:,} ({ends})"
+    verdict = "better" if difference.value > 0 else "worse"
+    return f"{named}: {verdict}, n = {contrast.n:,} ({ends})"
 
 
 def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
@@ -89,20 +99,25 @@ def _signed(value: float) -> str:
 
 
 def _interval(row: Ranked | None) -> str:
+    """Returns the interval of a figure's area in brackets, after a space."""
     return "" if row is None else f" ({figure_range(row.area.low, row.area.high)})"
 
 
-def _none(count: int) -> str:
+def _count_text(count: int) -> str:
+    """Returns a count as text, `none` for 0."""
     return "none" if count == 0 else str(count)
 
 
-_LONGEST = 400
+MAX_SENTENCE_CHARS = 400
+"""Most characters of a sentence."""
 
 
 def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:
     """Returns a sentence for each contrast that involves the row of this name."""
-    mine = [contrast for contrast in contrasts if name in (contrast.one, contrast.other)]
-    return tuple(one_line(sentence, _LONGEST) for sentence in pairwise(mine))
+    contrasts_of_row = [
+        contrast for contrast in contrasts if name in (contrast.one, contrast.other)
+    ]
+    return tuple(one_line(sentence, MAX_SENTENCE_CHARS) for sentence in pairwise(contrasts_of_row))
 
 
 def contrasts_json(contrasts: Sequence[Contrast]) -> dict[str, Any]:

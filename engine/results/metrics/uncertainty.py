@@ -114,31 +114,31 @@ class Case:
     claims: Mapping[str, bool] = field(default_factory=dict)
 
 
-def figures_of(row: TreeRow, length: int, inside: TreeLogProbs) -> dict[str, float | None]:
+def figures_of(row: TreeRow, length: int, log_probs: TreeLogProbs) -> dict[str, float | None]:
     """Returns all measures and baselines of one tree by name; `length` is in characters."""
     perplexity = None
     if row.answer_log_prob is not None and row.answer_tokens:
-        perplexity = math.exp(min(-row.answer_log_prob / row.answer_tokens, _MOST))
-    odds = [math.exp(log_prob) for log_prob in inside.answer]
+        perplexity = math.exp(min(-row.answer_log_prob / row.answer_tokens, _MAX_LOG_PERPLEXITY))
+    probabilities = [math.exp(log_prob) for log_prob in log_probs.answer]
     return {
         "leaves": row.leaves,
         "answers": row.answers,
-        "-max_logprob": _minus(row.max_log_prob),
-        "-max_logprob_per_token": _minus(row.max_log_prob_per_token),
+        "-max_logprob": _negated(row.max_log_prob),
+        "-max_logprob_per_token": _negated(row.max_log_prob_per_token),
         "-covered": -row.covered,
         "entropy_low": row.entropy_low,
         "entropy_high": row.entropy_high,
         "length": length,
         "perplexity": perplexity,
-        "-mean_token_p": -fmean(odds) if odds else None,
-        "-min_token_p": -min(odds) if odds else None,
-        "predictive_entropy": predictive_entropy(inside.leaves),
+        "-mean_token_p": -fmean(probabilities) if probabilities else None,
+        "-min_token_p": -min(probabilities) if probabilities else None,
+        "predictive_entropy": predictive_entropy(log_probs.leaves),
         "fork_entropy": row.fork_entropy,
         "answer_tokens": None if perplexity is None else row.answer_tokens,
     }
 
 
-_MOST = 700.0
+_MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
 
 
@@ -151,9 +151,11 @@ def predictive_entropy(leaves: Sequence[float]) -> float | None:
     if not leaves:
         return None
     most = max(leaves)  # subtracted so that the exponentials do not all underflow to 0
-    odds = [math.exp(log_prob - most) for log_prob in leaves]
-    bits = math.fsum(-p * log_prob for p, log_prob in zip(odds, leaves, strict=True)) / math.log(2)
-    return bits / math.fsum(odds)
+    probabilities = [math.exp(log_prob - most) for log_prob in leaves]
+    bits = math.fsum(
+        -p * log_prob for p, log_prob in zip(probabilities, leaves, strict=True)
+    ) / math.log(2)
+    return bits / math.fsum(probabilities)
 
 
 def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, bool]]) -> list[Case]:
@@ -162,31 +164,35 @@ def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, boo
     If any conversation has several trees, each figure but the length becomes `NAME mean` and `NAME most`; otherwise the
     figures are unchanged.
     """
-    gathered: dict[int, list[Case]] = {}
+    cases_by_conversation: dict[int, list[Case]] = {}
     for case in cases:
-        gathered.setdefault(case.conversation, []).append(case)
-    several = len(gathered) < len(cases)
+        cases_by_conversation.setdefault(case.conversation, []).append(case)
+    several = len(cases_by_conversation) < len(cases)
     return [
         Case(
             key,
-            _together([case.figures for case in mine]) if several else mine[0].figures,
+            _summarize([case.figures for case in cases_of_conversation])
+            if several
+            else cases_of_conversation[0].figures,
             claims.get(key, {}),
         )
-        for key, mine in gathered.items()
+        for key, cases_of_conversation in cases_by_conversation.items()
     ]
 
 
-def _together(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    together: dict[str, float | None] = {}
+def _summarize(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """Returns the mean and the greatest value of each figure over the trees of a conversation."""
+    summary: dict[str, float | None] = {}
     for name in figures[0]:
         values = [value for tree in figures if (value := tree[name]) is not None]
         if name == "length":
-            together[name] = values[0]
+            summary[name] = values[0]
             continue
-        together[Figure(name, "mean").name] = fmean(values) if values else None
-        together[Figure(name, "most").name] = max(values, default=None)
-    return together
+        summary[Figure(name, "mean").name] = fmean(values) if values else None
+        summary[Figure(name, "most").name] = max(values, default=None)
+    return summary
 
 
-def _minus(value: float | None) -> float | None:
+def _negated(value: float | None) -> float | None:
+    """Returns the negated value; None for None."""
     return None if value is None else -value

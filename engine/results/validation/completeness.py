@@ -9,15 +9,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import get_args
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
+from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.bootstrap import THRESHOLD
+from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
-from engine.base.statistics.records import Classification
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
-from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import shingle_overlap
 from engine.conversations.filters import ListQuery
@@ -78,7 +80,7 @@ def adapter_origins(
     Args:
         trained: The project's training runs by name.
     """
-    used = {
+    runs_in_use = {
         run.config_hash: run.fingerprints.get("adapter_sha256")
         for run in reversed(runs.all_runs(conn))
     }
@@ -86,7 +88,7 @@ def adapter_origins(
     for config in configs:
         if config.adapter is None:
             continue
-        entry = _entry(catalog, used.get(config.config_hash))
+        entry = _entry_with(catalog, runs_in_use.get(config.config_hash))
         if entry is not None:
             origins[config.config_hash] = AdapterOrigin(
                 entry.made_of.recipe, entry.conversations, entry.cut
@@ -98,7 +100,8 @@ def adapter_origins(
     return origins
 
 
-def _entry(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
+def _entry_with(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
+    """Returns the adapter whose file has this checksum; None where there is none that can be read."""
     if sha256 is None:
         return None
     with contextlib.suppress(WorkbenchError, OSError):
@@ -108,22 +111,31 @@ def _entry(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
 
 
 KEYWORDS = "keyword rule"
+"""Title of the row of the rule on closing words."""
+
 POSITION = "position alone"
+"""Title of the row of the regression on position and length."""
+
 _BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
-LEAST_SHARE = 0.5
+"""The rows that need no model."""
+
+MIN_RELATIVE_COVERAGE = 0.5
 """Least coverage of a row, relative to the scores with the best coverage. Scores below it get no row: the test uses
 only conversations that all rows cover, and these would be too few."""
 
-_IN_WORDS = {"no-end-tag": "without an end tag"}
-_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
+_RECIPE_WORDS = {"no-end-tag": "without an end tag"}
+"""How a title names recipes that do not go by their own name."""
+
+_MODE_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
+"""The order of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TestedConversations:
     """The conversations to test: their ids in the source by id, and how many were left out because an adapter was
     trained on them, or its checkpoint selected by them."""
 
-    names: Mapping[int, str]
+    external_ids: Mapping[int, str]
     trained: int
     selecting: int
 
@@ -134,19 +146,57 @@ def only_run(project: Path) -> str | None:
     return runs_of_project[0].path.name if len(runs_of_project) == 1 else None
 
 
+@dataclass(frozen=True, slots=True)
+class TruncationTest:
+    """A truncation test, as a person asks for it.
+
+    Attributes:
+        run_name: Training run whose test part is tested; None tests all conversations.
+        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
+            its file or its run.
+        seed: Seed of the random cuts.
+        limit: Test at most this many conversations; None tests all.
+        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
+        paper: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
+        every_boundary: Also compare the scores with how often conversations end, at every boundary.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+
+    run_name: str | None = declared(
+        None,
+        Option(
+            "only the test part of this training run",
+            default="the project's only run, else all conversations",
+            flag="run",
+            metavar="NAME",
+        ),
+    )
+    mode: Mode | None = choice(None, "only scores of this mode", get_args(Mode))
+    adapter: str | None = declared(None, Option("only scores with this adapter"))
+    seed: int = declared(0, Option("seed of the cuts", convert=int, must="a whole number"))
+    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
+    same_kind: bool = switch(
+        "cut only after steps of the kind (assistant, tool) that a conversation ends with"
+    )
+    paper: bool = switch(
+        "decide as Soroka et al. do: complete where the end tag is what the model writes next"
+    )
+    every_boundary: bool = switch(
+        "also: are the scores probabilities of an end, before and after correction for how rare ends are?"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 def completeness_table(
     project: Project,
     catalog: Catalog,
-    run: str | None = None,
+    test: TruncationTest,
     *,
     query: ListQuery | None = None,
-    mode: Mode | None = None,
-    adapter: str | None = None,
-    seed: int = 0,
-    limit: int | None = None,
-    same_kind: bool = False,
-    as_generated: bool = False,
-    every_boundary: bool = False,
     on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
     """Runs the truncation test on the same conversations and cuts for every configuration of scores.
@@ -156,15 +206,8 @@ def completeness_table(
 
     Args:
         catalog: Resolves adapters by name or checksum, and records how they were trained.
-        run: Training run whose test part is tested; None tests all conversations.
+        test: What is tested, and how.
         query: Filter and order of the conversations; None takes all in id order.
-        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
-            its file or its run.
-        seed: Seed of the random cuts.
-        limit: Test at most this many conversations; None tests all.
-        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
-        as_generated: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
-        every_boundary: Also compare the scores with how often conversations end, at every boundary.
         on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
@@ -173,77 +216,94 @@ def completeness_table(
     runs = {
         run_directory.path.name: run_directory for run_directory in all_runs(Path(project.path))
     }
-    tested = None if run is None else part_to_test(run_named(Path(project.path), run))
-    called = None if adapter is None else _called(catalog, adapter)
+    run = test.run_name
+    test_part = None if run is None else part_to_test(run_named(Path(project.path), run))
+    adapter = None if test.adapter is None else _recorded_adapter_name(catalog, test.adapter)
     with project.reading() as conn, snapshot(conn):
         # scores from outside are of whole conversations only, so that none could be cut
-        every = [config for config in score_sets.configs(conn) if config.mode != "outside"]
-        configs = _wanted(every, mode, called)
-        used = {c.adapter: runs[c.adapter] for c in configs if c.adapter in runs}
-        selected = _asked(conn, query or ListQuery(), tested, list(used.values()))
-        keys = list(selected.names)[:limit]
-        names = {key: selected.names[key] for key in keys}
+        all_configs = [config for config in score_sets.configs(conn) if config.mode != "outside"]
+        configs = _matching_configs(all_configs, test.mode, adapter)
+        runs_in_use = {c.adapter: runs[c.adapter] for c in configs if c.adapter in runs}
+        chosen = _choose_conversations(
+            conn, query or ListQuery(), test_part, list(runs_in_use.values())
+        )
+        keys = list(chosen.external_ids)[: test.limit]
+        external_ids = {key: chosen.external_ids[key] for key in keys}
         on_step("reading the scores")
-        read = generated_ends.values if as_generated else scores.values
-        values = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
-        if as_generated and not any(values.values()):
+        read_values = scores.generated_values if test.paper else scores.values
+        values = {
+            config.config_hash: read_values(conn, config.config_hash, keys) for config in configs
+        }
+        if test.paper and not any(values.values()):
             raise NotYet(
                 "What the models write at the boundaries was not recorded for these scores.",
                 "`workbench run complete PROJECT --paper` scores with a model of this machine.",
             )
-        covered, left_out = _covered(configs, values)
+        covered, left_out = _split_by_coverage(configs, values)
         origins = adapter_origins(conn, catalog, configs, runs)
         titles = _titles(configs, origins)
-        ways: dict[str, Values] = {titles[c.config_hash]: values[c.config_hash] for c in covered}
-        if not ways:
+        scorings: dict[str, Values] = {
+            titles[c.config_hash]: values[c.config_hash] for c in covered
+        }
+        if not scorings:
             raise NotYet(
-                f"None of the {len(names):,} conversations asked for is scored.",
-                _command(mode, called),
+                f"None of the {len(external_ids):,} conversations asked for is scored.",
+                _scoring_hint(test.mode, adapter),
             )
-        if same_kind:
-            ways = _of_one_kind(conn, ways)
-        where = places(ways, names, seed)
-        if all(place.cut is None for place in where.values()):
+        if test.same_kind:
+            scorings = _keep_same_kind(conn, scorings)
+        places_by_id = places(scorings, external_ids, test.seed)
+        if all(place.cut is None for place in places_by_id.values()):
             raise NotYet(
-                f"Of {len(names):,} conversations none is scored by all rows and could end in two places, so that"
-                " nothing can be cut.",
+                f"Of {len(external_ids):,} conversations none is scored by all rows and could end in two places, so"
+                " that nothing can be cut.",
                 "Ask for one row with --mode or --adapter, or score more.",
             )
         on_step("the keyword rule, and position alone")
-        ways.update(_baselines(conn, where))
-        truth = {key: claims for key, claims in truth_by_conversation(conn) if key in names}
+        scorings.update(_baselines(conn, places_by_id))
+        truth = {key: claims for key, claims in truth_by_conversation(conn) if key in external_ids}
     on_step("drawing conversations")
-    scored = {title: way for title, way in ways.items() if title not in _BASELINES}
+    scored = {title: scoring for title, scoring in scorings.items() if title not in _BASELINES}
     by_title = {titles[config.config_hash]: config for config in covered}
-    cuttable = sum(place.cut is not None for place in where.values())
-    draws = {title: cut_test(way, where, THRESHOLD) for title, way in ways.items()}
+    cuttable = sum(place.cut is not None for place in places_by_id.values())
+    draws = {
+        title: cut_test(scoring, places_by_id, THRESHOLD) for title, scoring in scorings.items()
+    }
     return CompletenessTable(
         run=run,
-        seed=seed,
+        seed=test.seed,
         threshold=THRESHOLD,
-        asked=len(names),
-        single=len(where) - cuttable,
+        asked=len(external_ids),
+        single=len(places_by_id) - cuttable,
         n=cuttable,
         rows=tuple(
-            _row(title, way, where, draws[title].classification(), by_title.get(title), origins)
-            for title, way in ways.items()
+            _row(
+                title,
+                scoring,
+                places_by_id,
+                draws[title].classification(),
+                by_title.get(title),
+                origins,
+            )
+            for title, scoring in scorings.items()
         ),
-        truths=truth_tables(ways, where, truth),
-        trained=selected.trained,
-        selecting=selected.selecting,
+        truths=truth_tables(scorings, places_by_id, truth),
+        trained=chosen.trained,
+        selecting=chosen.selecting,
         selected_on=tuple(
             (titles[c.config_hash], count)
             for c in covered
-            if c.adapter in used and (count := _selected_on(used[c.adapter], names.values()))
+            if c.adapter in runs_in_use
+            and (count := _count_selecting(runs_in_use[c.adapter], external_ids.values()))
         ),
-        same_kind=same_kind,
-        contrasts=cut_contrasts(ways, where, draws),
-        every_boundary=boundary_rows(scored, where) if every_boundary else (),
+        same_kind=test.same_kind,
+        contrasts=cut_contrasts(scorings, places_by_id, draws),
+        every_boundary=boundary_rows(scored, places_by_id) if test.every_boundary else (),
         left_out=tuple((titles[c.config_hash], len(values[c.config_hash])) for c in left_out),
     )
 
 
-def _called(catalog: Catalog, adapter: str) -> str:
+def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
     """Returns the name under which scores record an adapter; the given name when the catalogue has no such adapter."""
     try:
         return adapter_name(catalog.adapter_path(adapter))
@@ -251,11 +311,16 @@ def _called(catalog: Catalog, adapter: str) -> str:
         return adapter_name(Path(adapter))
 
 
-def _wanted(
+def _matching_configs(
     configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
 ) -> list[ScoreConfig]:
+    """Returns the scores of a mode and an adapter (of any for None), in the order of the modes.
+
+    Raises:
+        NotYet: There are none.
+    """
     if not configs:
-        raise NotYet("Nothing is scored yet.", _command(mode, adapter))
+        raise NotYet("Nothing is scored yet.", _scoring_hint(mode, adapter))
     matching = [
         config
         for config in configs
@@ -265,23 +330,31 @@ def _wanted(
         options = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
             adapter is not None
         )
-        raise NotYet(f"There are no scores of {' and '.join(options)}.", _command(mode, adapter))
-    return sorted(matching, key=lambda config: _ORDER.index(config.mode))
+        raise NotYet(
+            f"There are no scores of {' and '.join(options)}.", _scoring_hint(mode, adapter)
+        )
+    return sorted(matching, key=lambda config: _MODE_ORDER.index(config.mode))
 
 
-def _command(mode: Mode | None, adapter: str | None) -> str:
+def _scoring_hint(mode: Mode | None, adapter: str | None) -> str:
+    """Returns a sentence with the command that makes such scores."""
     words = f" --mode {mode}" if mode else ""
     words += f" --adapter {adapter}" if adapter else ""
     return f"`workbench run complete PROJECT{words}` makes scores."
 
 
-def _asked(
+def _choose_conversations(
     conn: sqlite3.Connection,
     query: ListQuery,
-    tested: Collection[str] | None,
-    used: Sequence[RunDirectory],
-) -> _Asked:
-    manifests = [manifest_of(run) for run in used]
+    test_part: Collection[str] | None,
+    runs_in_use: Sequence[RunDirectory],
+) -> _TestedConversations:
+    """Returns the conversations of a query that no run in use was trained on or selected by.
+
+    Args:
+        test_part: Ids in the source of the only conversations to test; None tests all.
+    """
+    manifests = [manifest_of(run) for run in runs_in_use]
     trained_on = {str(name) for manifest in manifests for name in manifest.get("train", ())}
     selected_by = {
         str(name)
@@ -289,36 +362,40 @@ def _asked(
         if "test" in manifest
         for name in manifest.get("valid", ())
     }
-    names: dict[int, str] = {}
-    trained = selected = 0
+    external_ids: dict[int, str] = {}
+    trained = selecting = 0
     for page in id_pages(conn, matching_ids(conn, query)):
-        external_ids = external_ids_of(conn, page)
+        ids_of_page = external_ids_of(conn, page)
         for key in page:
-            external_id = external_ids[key]
-            if tested is not None and external_id not in tested:
+            external_id = ids_of_page[key]
+            if test_part is not None and external_id not in test_part:
                 continue
             if external_id in trained_on:
                 trained += 1
             elif external_id in selected_by:
-                selected += 1
+                selecting += 1
             else:
-                names[key] = external_id
-    return _Asked(names, trained, selected)
+                external_ids[key] = external_id
+    return _TestedConversations(external_ids, trained, selecting)
 
 
-def _selected_on(run: RunDirectory, names: Iterable[str]) -> int:
+def _count_selecting(run: RunDirectory, external_ids: Iterable[str]) -> int:
     """Returns how many of these conversations selected the checkpoint of a run that has no test part."""
     manifest = manifest_of(run)
     selected_by = set() if "test" in manifest else set(map(str, manifest.get("valid", ())))
-    return len(selected_by.intersection(names))
+    return len(selected_by.intersection(external_ids))
 
 
-def _covered(
+def _split_by_coverage(
     configs: Sequence[ScoreConfig], values: Mapping[str, Values]
 ) -> tuple[list[ScoreConfig], list[ScoreConfig]]:
-    """Returns the configurations that get a row, and those whose coverage is below `LEAST_SHARE`."""
-    most = max(len(one) for one in values.values())
-    covered = [c for c in configs if most and len(values[c.config_hash]) >= LEAST_SHARE * most]
+    """Returns the configurations that get a row, and those whose coverage is below `MIN_RELATIVE_COVERAGE`."""
+    widest_coverage = max(map(len, values.values()))
+    covered = [
+        c
+        for c in configs
+        if widest_coverage and len(values[c.config_hash]) >= MIN_RELATIVE_COVERAGE * widest_coverage
+    ]
     return covered, [config for config in configs if config not in covered]
 
 
@@ -335,18 +412,19 @@ def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterOrigin]
 
 
 def _title(config: ScoreConfig, origins: Mapping[str, AdapterOrigin]) -> str:
+    """Returns the mode of scores, with the recipe and the name of their adapter."""
     if config.mode != "tuned":
         return config.mode
     if config.adapter is None:
         return "tuned, no adapter"
     recipe = origins.get(config.config_hash, AdapterOrigin()).recipe
-    words = ["tuned", _IN_WORDS.get(recipe, recipe), f"({config.adapter})"]
+    words = ["tuned", _RECIPE_WORDS.get(recipe, recipe), f"({config.adapter})"]
     return " ".join(filter(None, words))
 
 
-def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[str, Values]:
+def _keep_same_kind(conn: sqlite3.Connection, scorings: Mapping[str, Values]) -> dict[str, Values]:
     """Keeps only the values after messages of the same role as the message at the conversation's last boundary."""
-    keys = sorted(set().union(*ways.values()))
+    keys = sorted(set().union(*scorings.values()))
     kinds: dict[int, list[Role]] = {}
     for page in id_pages(conn, keys):
         for key, messages in conversations.conversations_for(conn, page):
@@ -356,13 +434,13 @@ def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[s
             key: {
                 at: value for at, value in curve.items() if kinds[key][at] == kinds[key][max(curve)]
             }
-            for key, curve in way.items()
+            for key, curve in scoring.items()
         }
-        for name, way in ways.items()
+        for name, scoring in scorings.items()
     }
 
 
-def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str, Values]:
+def _baselines(conn: sqlite3.Connection, places_by_id: Mapping[int, Place]) -> dict[str, Values]:
     """Scorings of the same boundaries without a model: the keyword rule, and a regression on position and length.
 
     There is none by position with fewer than `MIN_CONVERSATIONS_FOR_PROBE` conversations that can be cut, nearly equal
@@ -371,13 +449,13 @@ def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str
     keywords: dict[int, dict[int, float | None]] = {}
     curves: list[list[Position]] = []
     shingles = []
-    for page in id_pages(conn, list(where)):
+    for page in id_pages(conn, list(places_by_id)):
         for key, messages in conversations.conversations_for(conn, page):
             pieces = render_log(messages)
             lengths = [len(piece.text) for piece in pieces]
             so_far = list(accumulate(lengths))
             index = {piece.message: nth for nth, piece in enumerate(pieces)}
-            indices = [index[message] for message in where[key].boundaries]
+            indices = [index[message] for message in places_by_id[key].boundaries]
             keywords[key] = {
                 pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in indices
             }
@@ -391,30 +469,32 @@ def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str
     if len(cuttable) >= MIN_CONVERSATIONS_FOR_PROBE:
         values = iter(cross_fit_by_position(curves, groups).p.tolist())
         baselines[POSITION] = {
-            key: {message: next(values) for message in where[key].boundaries} for key in keywords
+            key: {message: next(values) for message in places_by_id[key].boundaries}
+            for key in keywords
         }
     return baselines
 
 
 def _row(
     title: str,
-    way: Values,
-    where: Mapping[int, Place],
+    scoring: Values,
+    places_by_id: Mapping[int, Place],
     metrics: Classification,
     config: ScoreConfig | None,
     origins: Mapping[str, AdapterOrigin],
 ) -> SeparationRow:
-    values, whole, _ = pairs(way, where)
-    share, compared = matched_test(way, where)
+    """Returns the row of one scoring; `config` is None for a baseline."""
+    values, are_whole, _ = pairs(scoring, places_by_id)
+    share, matched_pairs = matched_test(scoring, places_by_id)
     row = SeparationRow(
         title,
         "scores" if config else _BASELINES[title],
-        len(way),
+        len(scoring),
         metrics,
         share,
-        compared,
-        roc=roc(values, whole),
-        reliability=reliability(values, whole),
+        matched_pairs,
+        roc=roc(values, are_whole),
+        reliability=reliability(values, are_whole),
     )
     if config is None:
         return row

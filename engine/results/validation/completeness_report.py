@@ -5,24 +5,36 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from engine.base.interval import Interval
-from engine.base.report_table import Plot, ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.records import Classification, Contrast, Curve
+from engine.base.report_table import CurveAxes, ReportColumn, ReportRow, ReportTable, row_as_json
+from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
 from engine.base.text import one_line
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
-from engine.results.table_rendering import row_as_json
 
 FIGURES = tuple(one.name for one in fields(Classification))
-LONGEST_NAME = 44
+"""Names of the metrics of a row."""
+
+MAX_NAME_CHARS = 44
+"""Most characters of the name of a row."""
+
 DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
-ROC = Plot("ROC", "false alarms", DIAGONAL)
-_RELIABILITY = Plot("whole in fact, by value", "value", DIAGONAL)
+"""The curve of guessing in a plot from 0 to 1."""
+
+ROC = CurveAxes("ROC", "false alarms", DIAGONAL)
+"""Axes of the share found against false alarms."""
+
+_RELIABILITY = CurveAxes("whole in fact, by value", "value", DIAGONAL)
+"""Axes of the share of whole conversations against the value of their score."""
+
 _BASELINES = {
     "keywords": "closing words, no model",
     "position": "step number and lengths, no model",
 }
+"""Descriptions of the rows that need no model, by kind."""
+
 _CUT = "whole against cut"
+"""Title of the table of the truncation test."""
+
 _CUT_COLUMNS = (
     ReportColumn("", "text", "name", text_title=_CUT),
     ReportColumn("AUROC", "interval", "auroc", chance=0.5),
@@ -30,26 +42,32 @@ _CUT_COLUMNS = (
         "same step",
         "interval",
         "matched",
-        means="AUROC of whole conversations against longer ones cut at the same boundary",
+        description="AUROC of whole conversations against longer ones cut at the same boundary",
         chance=0.5,
-        text_ends=False,
+        ends_in_text=False,
     ),
     ReportColumn("F1", "interval", "f1"),
     ReportColumn(
-        "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", text_ends=False
+        "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", ends_in_text=False
     ),
     ReportColumn(
-        "precision", "interval", "precision", on_screen=False, text_title="prec.", text_ends=False
+        "precision",
+        "interval",
+        "precision",
+        on_screen=False,
+        text_title="prec.",
+        ends_in_text=False,
     ),
-    ReportColumn("recall", "interval", "recall", on_screen=False, text_ends=False),
-    ReportColumn("AP", "interval", "ap", chance=0.5, text_ends=False),
-    ReportColumn("ECE", "interval", "ece", text_ends=False),
+    ReportColumn("recall", "interval", "recall", on_screen=False, ends_in_text=False),
+    ReportColumn("AP", "interval", "ap", chance=0.5, ends_in_text=False),
+    ReportColumn("ECE", "interval", "ece", ends_in_text=False),
 )
+"""Columns of the truncation test; screens leave out two, text most intervals."""
 
 
-def kept_accuracy_plot(right: float) -> Plot:
+def kept_accuracy_plot(right: float) -> CurveAxes:
     """Returns the axes of the accuracy-rejection curve; `right` is the accuracy without rejection."""
-    return Plot("right among those kept", "rejected", ((0.0, right), (1.0, right)))
+    return CurveAxes("right among those kept", "rejected", ((0.0, right), (1.0, right)))
 
 
 def tables(table: CompletenessTable) -> list[ReportTable]:
@@ -58,6 +76,7 @@ def tables(table: CompletenessTable) -> list[ReportTable]:
 
 
 def _truncation_table(table: CompletenessTable) -> ReportTable:
+    """Returns the table of the truncation test."""
     whose = tested_on(table)
     how = "after a random step like its last" if table.same_kind else "at a random turn"
     return ReportTable(
@@ -78,16 +97,17 @@ def tested_on(table: CompletenessTable) -> str:
     """Returns whose conversations were tested, a few words that follow `conversations`."""
     if table.run is None:
         return "of the project"
-    name = one_line(table.run, LONGEST_NAME)
+    name = one_line(table.run, MAX_NAME_CHARS)
     # A run of an earlier version has no test part.
     return f"held out by {name}" if table.selected_on else f"of the test part of {name}"
 
 
 def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
+    """Returns the row of one scoring or baseline."""
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         kind="method" if row.kind == "scores" else "baseline",
-        means=_BASELINES.get(row.kind) or row.model or "",
+        description=_BASELINES.get(row.kind) or row.model or "",
         conclusions=contrasts_about(row.name, main_contrasts(table)),
         curves=(row.reliability, row.roc),
         details={
@@ -121,13 +141,15 @@ def main_contrasts(table: CompletenessTable, truth: TruthTable | None = None) ->
 
 
 def _figure(row: SeparationRow, key: str) -> Interval | None:
+    """Returns a metric of a row by the key of its column; None where it could not be computed."""
     if key == "matched":
         return row.matched
     interval: Interval = getattr(row.metrics, key)
     return interval
 
 
-def _truth_table(table: TruthTable, whole: CompletenessTable) -> ReportTable:
+def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTable:
+    """Returns the comparison of all rows with one claim."""
     covered = table.holds + table.fails
     return ReportTable(
         table.claim,
@@ -139,13 +161,13 @@ def _truth_table(table: TruthTable, whole: CompletenessTable) -> ReportTable:
         tuple(
             ReportRow(
                 (row.name, row.auroc, row.ap),
-                conclusions=contrasts_about(row.name, main_contrasts(whole, table)),
+                conclusions=contrasts_about(row.name, main_contrasts(completeness, table)),
                 curves=(row.rejection, row.roc),
             )
             for row in table.rows
         ),
         (
-            table.means,
+            table.description,
             f"{table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of"
             f" {table.known:,} conversations of which it is known",
             "low values should find it",
@@ -171,50 +193,50 @@ def notes(table: CompletenessTable) -> list[str]:
             f"{table.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
         )
     lines += [
-        f"{count:,} of these conversations selected the checkpoint of {one_line(name, LONGEST_NAME)}: its run was made"
-        " by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
+        f"{count:,} of these conversations selected the checkpoint of {one_line(name, MAX_NAME_CHARS)}: its run was"
+        " made by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
         for name, count in table.selected_on
     ]
     lines += [
-        f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {table.asked:,} conversations."
+        f"No row for {one_line(name, MAX_NAME_CHARS)}: it covers {count:,} of {table.asked:,} conversations."
         for name, count in table.left_out
     ]
     return lines
 
 
-def as_json(table_found: CompletenessTable) -> dict[str, Any]:
+def as_json(completeness: CompletenessTable) -> dict[str, Any]:
     """Returns the tables as JSON values; `ci` holds an interval as [low, high]."""
-    cut, *against = tables(table_found)
+    cut, *against = tables(completeness)
     return {
         "completeness": {
-            "n": table_found.n,
-            "run": table_found.run,
-            "seed": table_found.seed,
-            "same_kind": table_found.same_kind,
-            "threshold": table_found.threshold,
-            "asked_for": table_found.asked,
-            "single": table_found.single,
-            "coverage": table_found.coverage,
-            "trained": table_found.trained,
-            "selecting": table_found.selecting,
+            "n": completeness.n,
+            "run": completeness.run,
+            "seed": completeness.seed,
+            "same_kind": completeness.same_kind,
+            "threshold": completeness.threshold,
+            "asked_for": completeness.asked,
+            "single": completeness.single,
+            "coverage": completeness.coverage,
+            "trained": completeness.trained,
+            "selecting": completeness.selecting,
             "selected_on": [
-                {"name": name, "conversations": count} for name, count in table_found.selected_on
+                {"name": name, "conversations": count} for name, count in completeness.selected_on
             ],
-            "left_out": [{"name": name, "scored": count} for name, count in table_found.left_out],
+            "left_out": [{"name": name, "scored": count} for name, count in completeness.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
-            **contrasts_json(table_found.contrasts),
-            "every_boundary": [asdict(row) for row in table_found.every_boundary],
+            **contrasts_json(completeness.contrasts),
+            "every_boundary": [asdict(row) for row in completeness.every_boundary],
             "truths": [
                 {
                     "claim": table.claim,
-                    "means": table.means,
+                    "means": table.description,
                     "holds": table.holds,
                     "fails": table.fails,
                     "known": table.known,
-                    "rows": [row_as_json(made, row) for row in made.rows],
+                    "rows": [row_as_json(report_table, row) for row in report_table.rows],
                     **contrasts_json(table.contrasts),
                 }
-                for made, table in zip(against, table_found.truths, strict=True)
+                for report_table, table in zip(against, completeness.truths, strict=True)
             ],
         }
     }
@@ -222,12 +244,13 @@ def as_json(table_found: CompletenessTable) -> dict[str, Any]:
 
 _BOUNDARY_COLUMNS = (
     ReportColumn("", "text", text_title="every boundary"),
-    ReportColumn("boundaries", "count", means="Places where a conversation could end."),
-    ReportColumn("ends", "share", means="Share of them at which it does."),
-    ReportColumn("mean score", "share", means="Of probabilities it would be that share."),
-    ReportColumn("ECE", "interval", means="Calibration error of the scores as they are."),
-    ReportColumn("ECE corrected", "interval", means="From even odds to the share of ends."),
+    ReportColumn("boundaries", "count", description="Places where a conversation could end."),
+    ReportColumn("ends", "share", description="Share of them at which it does."),
+    ReportColumn("mean score", "share", description="Of probabilities it would be that share."),
+    ReportColumn("ECE", "interval", description="Calibration error of the scores as they are."),
+    ReportColumn("ECE corrected", "interval", description="From even odds to the share of ends."),
 )
+"""Columns of the calibration at every boundary."""
 
 
 def every_boundary_table(table: CompletenessTable) -> ReportTable:

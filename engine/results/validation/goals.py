@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
 from engine.base.statistics.agreement import (
     OUTSIDE,
     GoldAgreement,
@@ -18,7 +18,7 @@ from engine.base.statistics.agreement import (
     agreement,
     agreement_contrasts,
 )
-from engine.base.statistics.records import Contrast
+from engine.base.statistics.intervals import Contrast
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
@@ -30,7 +30,6 @@ from engine.goals.views.decision_log import read_merge_state
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
-from engine.results.table_rendering import row_as_json
 
 BEFORE, NOW = "as clustered", "as it stands"
 
@@ -133,6 +132,8 @@ def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
 # As a table and as JSON
 
 _MAX_EMBEDDER_CHARS = 60
+"""Most characters of the name of the embedder in a note."""
+
 _COLUMNS = (
     ReportColumn("", "text", "name", text_title="groups against gold goals"),
     ReportColumn("groups", "count", "groups", on_screen=False),
@@ -141,6 +142,7 @@ _COLUMNS = (
     ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
     ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
 )
+"""Columns of the table."""
 
 
 def goal_table(validation: GoalValidation) -> ReportTable:
@@ -156,7 +158,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
                 agreement_of_row.homogeneity,
                 agreement_of_row.completeness,
             ),
-            means=counted(agreement_of_row.groups, "group"),
+            description=counted(agreement_of_row.groups, "group"),
             conclusions=contrasts_about(name, validation.contrasts),
             details={"nmi": agreement_of_row.v.value},
         )

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 from engine.base.errors import UsageError
-from engine.base.interval import Interval
 from engine.base.number_format import figure, figure_range
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.results.document import Figure, Plot, Ranges
+from engine.results.document import Figure, Plot, Ranges, ValueRange
 from engine.results.records import CompletenessTable, SeparationRow
 from engine.results.svg import save_figures
 
 Against = Literal["rows", "conversations", "cut"]
-_LONGEST_NAME = 44
+_MAX_NAME_CHARS = 44
+"""Most characters of the name of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def save_picture(table: CompletenessTable, path: Path, against: Against = "rows"
 
 
 def _panels(table: CompletenessTable) -> list[_Panel]:
+    """Returns a panel for AUROC and F1 of the truncation test, and for each claim that distinguishes conversations."""
     cut = f"whole against cut (n {table.n:,})"
     panels = [
         _Panel(cut, "AUROC", {row.name: row.metrics.auroc for row in table.rows}, 0.5),
@@ -74,13 +76,20 @@ def _panels(table: CompletenessTable) -> list[_Panel]:
 
 
 def _by_rows(panel: _Panel) -> Figure:
+    """Returns the rows one under the other with their intervals."""
     values = [
-        (one_line(name, _LONGEST_NAME), one.low, one.value, one.high,
-         f"{figure(one.value)} ({figure_range(one.low, one.high)})")
-        for name, one in panel.values.items()
-    ]  # fmt: skip
+        ValueRange(
+            one_line(name, _MAX_NAME_CHARS),
+            interval.low,
+            interval.value,
+            interval.high,
+            f"{figure(interval.value)} ({figure_range(interval.low, interval.high)})",
+        )
+        for name, interval in panel.values.items()
+    ]
     if panel.chance is not None:
-        values.append(("by chance", *3 * (panel.chance,), figure(panel.chance)))
+        chance = panel.chance
+        values.append(ValueRange("by chance", chance, chance, chance, figure(chance)))
     return Ranges(f"{panel.title}: {panel.metric}", tuple(values))
 
 
@@ -96,7 +105,7 @@ def _by_training(
         (line.name, tuple((scale(x), panel.values[row.name].value) for x, row in line.rows))
         for line in lines
     ]
-    levels = {one_line(name, _LONGEST_NAME): panel.values[name].value for name in level}
+    levels = {one_line(name, _MAX_NAME_CHARS): panel.values[name].value for name in level}
     if panel.chance is not None:
         levels["by chance"] = panel.chance
     curves += [(name, tuple((end, value) for end in ends)) for name, value in levels.items()]
@@ -135,7 +144,7 @@ def _lines(rows: Sequence[SeparationRow], against: Against) -> list[_Line]:
         if quantity is not None:
             groups.setdefault(name, []).append((quantity, row))
     lines = [
-        _Line(name, tuple(sorted(group, key=lambda one: one[0])))
+        _Line(name, tuple(sorted(group, key=lambda quantity_and_row: quantity_and_row[0])))
         for name, group in groups.items()
         if len({quantity for quantity, _ in group}) > 1
     ]

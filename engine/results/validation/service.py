@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, UsageError, WorkbenchError
-from engine.base.interval import Interval
-from engine.base.report_table import Cell, Metric, ReportTable
+from engine.base.line_files import new_file, written_beside
+from engine.base.report_table import Cell, Metric, ReportTable, format_cell, table_block
+from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.line_files import new_file, written_beside
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.document import Block, Paragraph, Plot, Table
+from engine.results.document import Block, Paragraph, Plot
 from engine.results.metrics import claims
 from engine.results.metrics.claims import OnStep
 from engine.results.records import CompletenessTable, Missing, ValidationProgress, ValidationReport
-from engine.results.table_rendering import format_cell, table_block
 from engine.results.validation import completeness_report
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
 from engine.results.validation.trees import (
     TreeValidation,
@@ -78,7 +77,8 @@ class ValidationService:
 
 
 T = TypeVar("T")
-_TRUTH = "Truth comes with the import, in the field `truth` of a record."
+_TRUTH_HINT = "Truth comes with the import, in the field `truth` of a record."
+"""Says how truth comes into a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,37 +106,37 @@ def validate_all(
         on_step(metric)
         try:
             return compute()
-        except UsageError as nothing:
-            missing.append(Missing(metric, nothing.message, nothing.hint))
+        except UsageError as error:
+            missing.append(Missing(metric, error.message, error.hint))
             return None
 
-    run = only_run(Path(project.path))
+    test = TruncationTest(only_run(Path(project.path)))
     goals = result_of("goals", lambda: goal_validation(project, query))
     completeness = result_of(
         "completeness",
-        lambda: completeness_table(project, catalog, run, query=query, on_step=on_step),
+        lambda: completeness_table(project, catalog, test, query=query, on_step=on_step),
     )
     verdicts = result_of("verdicts", lambda: verdict_validation(project, query))
     trees = result_of("trees", lambda: tree_validation(project, query, on_step=on_step))
     if completeness is not None:
-        missing += _of_completeness(completeness)
+        missing += _missing_for_completeness(completeness)
     if trees is not None:
-        missing += _of_trees(trees)
+        missing += _missing_for_trees(trees)
     return AllMetrics(goals, completeness, verdicts, trees, tuple(missing))
 
 
 def metric_tables(metrics: AllMetrics) -> tuple[ReportTable, ...]:
     """Returns all report tables that have rows."""
-    made: list[ReportTable] = []
+    tables: list[ReportTable] = []
     if metrics.goals is not None:
-        made.append(goal_table(metrics.goals))
+        tables.append(goal_table(metrics.goals))
     if metrics.completeness is not None:
-        made += completeness_report.tables(metrics.completeness)
+        tables += completeness_report.tables(metrics.completeness)
     if metrics.verdicts is not None:
-        made.append(verdict_table(metrics.verdicts))
+        tables.append(verdict_table(metrics.verdicts))
     if metrics.trees is not None:
-        made += tree_tables(metrics.trees)
-    return tuple(table for table in made if table.rows)
+        tables += tree_tables(metrics.trees)
+    return tuple(table for table in tables if table.rows)
 
 
 def metrics_json(metrics: AllMetrics) -> dict[str, Any]:
@@ -153,8 +153,9 @@ def metrics_json(metrics: AllMetrics) -> dict[str, Any]:
     return {**results, "missing": [asdict(comparison) for comparison in metrics.missing]}
 
 
-def _of_completeness(table: CompletenessTable) -> list[Missing]:
-    there = {row.mode for row in table.rows}
+def _missing_for_completeness(table: CompletenessTable) -> list[Missing]:
+    """Returns the modes without scores, and that there is no truth where there is none."""
+    modes = {row.mode for row in table.rows}
     missing = [
         Missing(
             "completeness",
@@ -162,27 +163,29 @@ def _of_completeness(table: CompletenessTable) -> list[Missing]:
             f"`workbench run complete PROJECT --mode {mode}` makes them.",
         )
         for mode in ("base", "judge", "tuned", "probe")
-        if mode not in there
+        if mode not in modes
     ]
     if not table.truths:
         what = "Neither completion nor reward is known of what is scored."
-        missing.append(Missing("completeness", what, _TRUTH))
+        missing.append(Missing("completeness", what, _TRUTH_HINT))
     return missing
 
 
-def _of_trees(validation: TreeValidation) -> list[Missing]:
+def _missing_for_trees(validation: TreeValidation) -> list[Missing]:
+    """Returns the trees and truth without which the comparison is not complete."""
     missing = []
     if not validation.known:
         missing.append(
-            Missing("trees", "Nothing is known that trees could be held against.", _TRUTH)
+            Missing("trees", "Nothing is known that trees could be held against.", _TRUTH_HINT)
         )
-    of_answers = sorted(claims.OF_AN_ANSWER & validation.known.keys())
-    if of_answers and validation.config.place != "every":
-        what = f"Single answers are judged ({', '.join(of_answers)}), and most have no tree."
+    judged_claims = sorted(claims.OF_AN_ANSWER & validation.known.keys())
+    if judged_claims and validation.config.place != "every":
+        what = f"Single answers are judged ({', '.join(judged_claims)}), and most have no tree."
         how = "`workbench run trees PROJECT --at every` grows one for each."
         missing.append(Missing("trees", what, how))
-    if validation.conversations < validation.wanted:
-        what = f"{validation.wanted - validation.conversations:,} of {validation.wanted:,} conversations have no tree."
+    if validation.conversations < validation.asked_for:
+        lacking = validation.asked_for - validation.conversations
+        what = f"{lacking:,} of {validation.asked_for:,} conversations have no tree."
         how = "`workbench run trees PROJECT` with the same options grows what is missing."
         missing.append(Missing("trees", what, how))
     if validation.unkept:
@@ -194,24 +197,28 @@ def _of_trees(validation: TreeValidation) -> list[Missing]:
 
 # As blocks of a report: Tables 2 and 3 of Soroka et al., the tables of validation and their curves
 
-TABLE_2 = ("accuracy", "precision", "recall", "f1")
+TABLE_2_KEYS = ("accuracy", "precision", "recall", "f1")
 """Keys of the columns of the paper's table."""
-MOST_LINES = 4
+MAX_CURVES = 4
 """Rows of a table whose curves are drawn, the best by the first interval."""
 
 
-MOST_VALIDATED = 5_000
+MAX_VALIDATED = 5_000
 """Conversations that are compared; of more, about so many at random. All of 100,000 take minutes and gigabytes, and
 intervals are narrow enough with these."""
 
 
 def validation_blocks(service: ValidationService, conversations: int) -> Iterator[Block]:
-    """Every metric against the truth that came with the conversations, whose number is given; takes seconds."""
+    """Yields the comparison of every metric with the truth that came with the conversations; takes seconds.
+
+    Args:
+        conversations: Their number.
+    """
     filter = Filter()
-    if conversations > MOST_VALIDATED:
-        filter = parse_filter(f"draw<{MOST_VALIDATED / conversations:.4f}")
+    if conversations > MAX_VALIDATED:
+        filter = parse_filter(f"draw<{MAX_VALIDATED / conversations:.4f}")
         yield Paragraph(
-            f"Over about {MOST_VALIDATED:,} of the {conversations:,} conversations, drawn at random ({filter})."
+            f"Over about {MAX_VALIDATED:,} of the {conversations:,} conversations, drawn at random ({filter})."
             " `workbench validate PROJECT` takes all."
         )
     try:
@@ -220,10 +227,10 @@ def validation_blocks(service: ValidationService, conversations: int) -> Iterato
         yield Paragraph(error.message)
         return
     for table in report.tables:
-        if set(TABLE_2) <= {column.key for column in table.columns}:
+        if set(TABLE_2_KEYS) <= {column.key for column in table.columns}:
             yield _table_2(table)
-        shown = [column for column in table.columns if column.on_screen]
-        yield table_block(f"{table.metric}: {table.title}", table, shown)
+        screen_columns = [column for column in table.columns if column.on_screen]
+        yield table_block(f"{table.metric}: {table.title}", table, screen_columns)
         yield from _curves(table)
         for sentence in (*table.conclusions, *table.notes):
             yield Paragraph(sentence)
@@ -238,9 +245,13 @@ def validation_blocks(service: ValidationService, conversations: int) -> Iterato
         yield Paragraph(f"Missing ({missing.metric}): {missing.what} {missing.how}")
 
 
-def _table_2(table: ReportTable) -> Table:
-    columns = [table.columns[0], *(column for column in table.columns if column.key in TABLE_2)]
-    order = {key: place for place, key in enumerate(TABLE_2)}
+def _table_2(table: ReportTable) -> ReportTable:
+    """Returns the columns of the paper's table in their order, with the ends of intervals."""
+    columns = [
+        table.columns[0],
+        *(column for column in table.columns if column.key in TABLE_2_KEYS),
+    ]
+    order = {key: place for place, key in enumerate(TABLE_2_KEYS)}
     columns[1:] = sorted(columns[1:], key=lambda column: order[column.key])
     return table_block(
         "Whole conversations against cut ones at the threshold .5, with 95% intervals (Table 2 of Soroka et al.)",
@@ -251,22 +262,22 @@ def _table_2(table: ReportTable) -> Table:
 
 
 def _curves(table: ReportTable) -> Iterator[Block]:
-    """The plots of a table with the curves of its best rows."""
+    """Yields the plots of a table with the curves of its best rows."""
     index = next((n for n, one in enumerate(table.columns) if one.has_intervals), 0)
     rows = [row for row in table.rows if len(row.curves) == len(table.plots)]
-    rows = sorted(rows, key=lambda row: -_value(row.cells[index]))[:MOST_LINES]
+    rows = sorted(rows, key=lambda row: -_comparison_value(row.cells[index]))[:MAX_CURVES]
     if not rows:
         return
     name = table.columns[index].title
-    for nth, axes in enumerate(table.plots):
+    for number, axes in enumerate(table.plots):
         lines = tuple(
-            (f"{row.name}, {name} {format_cell('interval', row.cells[index])}", row.curves[nth])
+            (f"{row.name}, {name} {format_cell('interval', row.cells[index])}", row.curves[number])
             for row in rows
         )
         names = "; ".join(label for label, _ in lines)
         yield Plot(
             f"{table.metric}: {table.title}, {axes.title}",
-            axes.across,
+            axes.x_title,
             "share found" if axes.title == "ROC" else axes.title,
             f"Curves of {names}; guessing is the last line",
             (*lines, ("guessing", axes.chance)),
@@ -274,5 +285,6 @@ def _curves(table: ReportTable) -> Iterator[Block]:
         )
 
 
-def _value(cell: Cell) -> float:
+def _comparison_value(cell: Cell) -> float:
+    """Returns the figure that rows are ordered by; an unknown one is below all others."""
     return cell.value if isinstance(cell, Interval) else float("-inf")

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.conversation import render_log
 from engine.base.errors import NotYet, UsageError
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.conversations import truth_by_conversation
@@ -27,16 +27,18 @@ from engine.results.metrics.uncertainty import (
     by_conversation,
     figures_of,
 )
-from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.trees import tables as trees
-from engine.trees.record import leaf_log_probs
 from engine.trees.records import TreeConfig
+from engine.trees.tree import leaf_log_probs
 
 SHORT_HASH = 12
 """Characters of a config hash that are printed; a prefix of this length or more identifies it."""
-ROWS_AT_ONCE = 500
-STEP_EVERY = 100
+CONVERSATIONS_PER_READ = 500
+"""Conversations whose messages are in memory at a time."""
+
+TREES_PER_STEP = 100
+"""Trees that are read between two steps that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class TreeValidation:
     """The trees of one configuration, compared with truth.
 
     Attributes:
-        wanted: Number of matching conversations.
+        asked_for: Number of matching conversations.
         conversations: Number of those that have a tree.
         grown: Number of trees.
         leaves: Median number of leaves; 0 without trees.
@@ -55,7 +57,7 @@ class TreeValidation:
     """
 
     config: TreeConfig
-    wanted: int
+    asked_for: int
     conversations: int
     grown: int
     leaves: float
@@ -81,72 +83,78 @@ def tree_validation(
         UsageError: There are no trees, or not exactly one configuration has this prefix.
     """
     with project.reading() as conn:
-        config = _config(trees.configs(conn), config_hash or trees.chosen(conn))
+        config = _find_config(trees.configs(conn), config_hash or trees.chosen(conn))
         ids = frozenset(selecting.ids(conn, query))
         rows = [
             row
             for row in trees.measures(conn, config.config_hash)
             if row.conversation_id in ids and row.reason is None
         ]
-        known = [(key, truth) for key, truth in truth_by_conversation(conn) if key in ids]
-        lengths = _lengths(project, sorted({row.conversation_id for row in rows}))
-        insides = []
+        truth_by_id = [(key, truth) for key, truth in truth_by_conversation(conn) if key in ids]
+        lengths = _conversation_chars(project, sorted({row.conversation_id for row in rows}))
+        log_probs = []
         for number, row in enumerate(rows):
-            if number % STEP_EVERY == 0:
+            if number % TREES_PER_STEP == 0:
                 on_step(f"tree {number:,} of {len(rows):,}")
             frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
-            insides.append(_inside(frame))
-    about = {key: claims.of_conversation(truth) for key, truth in known}
-    of_steps, answer_chars, answers = _of_steps(project, dict(known))
+            log_probs.append(_log_probs_in(frame))
+    claims_by_id = {key: claims.of_conversation(truth) for key, truth in truth_by_id}
+    claims_of_steps, answer_chars, answers = _claims_of_steps(project, dict(truth_by_id))
     at_answers = config.place != "end"
     cases = [
         Case(
             row.conversation_id,
-            figures_of(row, lengths[row.conversation_id], inside),
-            of_steps.get((row.conversation_id, row.step), {}) if at_answers else {},
+            figures_of(row, lengths[row.conversation_id], log_probs_of_tree),
+            claims_of_steps.get((row.conversation_id, row.step), {}) if at_answers else {},
         )
-        for row, inside in zip(rows, insides, strict=True)
+        for row, log_probs_of_tree in zip(rows, log_probs, strict=True)
     ]
-    single = [
+    answer_cases = [
         replace(
             case, figures={**case.figures, "length": answer_chars[row.conversation_id, row.step]}
         )
         for case, row in zip(cases, rows, strict=True)
         if case.claims
     ]
-    whole = by_conversation(cases, about)
+    conversation_cases = by_conversation(cases, claims_by_id)
     of_conversations = [claim for claim in claims.CLAIMS if claim not in claims.OF_AN_ANSWER]
     counts = {
-        claim: sum(claim in claims_of_one for claims_of_one in about.values())
+        claim: sum(claim in claims_of_one for claims_of_one in claims_by_id.values())
         for claim in of_conversations
     }
     return TreeValidation(
         config,
         len(ids),
-        len(whole),
+        len(conversation_cases),
         len(rows),
         statistics.median(row.leaves for row in rows) if rows else 0,
         {name: count for name, count in {**counts, **answers}.items() if count},
         (
-            *claim_tables(whole, of_conversations, on_step),
-            *claim_tables(single, sorted(claims.OF_AN_ANSWER), on_step),
+            *claim_tables(conversation_cases, of_conversations, on_step),
+            *claim_tables(answer_cases, sorted(claims.OF_AN_ANSWER), on_step),
         ),
-        tuple(pairs(whole)),
+        tuple(pairs(conversation_cases)),
         sum(
-            not inside.answer
-            for inside, row in zip(insides, rows, strict=True)
+            not log_probs_of_tree.answer
+            for log_probs_of_tree, row in zip(log_probs, rows, strict=True)
             if row.answer_tokens
         ),
     )
 
 
-def _inside(frame: Mapping[str, Any] | None) -> TreeLogProbs:
+def _log_probs_in(frame: Mapping[str, Any] | None) -> TreeLogProbs:
+    """Returns the log-probabilities of a stored tree; none where it was not stored."""
     if frame is None:
         return TreeLogProbs(())
     return TreeLogProbs(leaf_log_probs(frame["columns"]), frame.get("answer_log_probs", ()))
 
 
-def _config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeConfig:
+def _find_config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeConfig:
+    """Returns the only configuration whose hash begins so.
+
+    Raises:
+        UsageError: There is none, or there are several.
+    """
     if not configs:
         raise NotYet("The project has no response trees.", "`workbench run trees` grows them.")
     matching = [config for config in configs if config.config_hash.startswith(beginning or "")]
@@ -158,26 +166,29 @@ def _config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeConfig:
     return matching[0]
 
 
-def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
+def _conversation_chars(project: Project, keys: Sequence[int]) -> dict[int, int]:
+    """Returns the length in characters of each conversation, by its id."""
     with project.reading() as conn:
         return dict(zip(keys, conversations.chars(conn, keys), strict=True))
 
 
-def _of_steps(
-    project: Project, known: Mapping[int, Mapping[str, Any]]
+def _claims_of_steps(
+    project: Project, truth_by_id: Mapping[int, Mapping[str, Any]]
 ) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[tuple[int, int], int], dict[str, int]]:
     """Returns the claims and the length in characters of each assistant step, by (conversation, step), and the number
     of answers for each claim."""
     claims_of_step: dict[tuple[int, int], dict[str, bool]] = {}
     lengths: dict[tuple[int, int], int] = {}
     counts: Counter[str] = Counter()
-    judged = [key for key, truth in known.items() if claims.judges_answers(truth)]
-    for start in range(0, len(judged), ROWS_AT_ONCE):
+    judged = [key for key, truth in truth_by_id.items() if claims.judges_answers(truth)]
+    for start in range(0, len(judged), CONVERSATIONS_PER_READ):
         with project.reading() as conn:
-            page = conversations.conversations_for(conn, judged[start : start + ROWS_AT_ONCE])
+            page = conversations.conversations_for(
+                conn, judged[start : start + CONVERSATIONS_PER_READ]
+            )
         for key, messages in page:
             answers = [n for n, message in enumerate(messages) if message.role == "assistant"]
-            answer_claims = claims.of_answers(known[key], len(answers))
+            answer_claims = claims.of_answers(truth_by_id[key], len(answers))
             claims_of_answer = dict(zip(answers, answer_claims, strict=True))
             for step_claims in claims_of_answer.values():
                 counts.update(step_claims.keys())
@@ -220,7 +231,7 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
         (
             claims.CLAIMS[table.claim],
             f"{table.holds:,} yes, {table.fails:,} no; trees for {covered:,} of"
-            f" {validation.known[table.claim]:,} {_unit(table)} of which it is known",
+            f" {validation.known[table.claim]:,} {_unit_of(table)} of which it is known",
             f"trees {config_name(validation.config)}",
         ),
         claim_conclusions(table)[:2],
@@ -256,7 +267,8 @@ def claim_conclusions(table: ClaimTable) -> tuple[str, ...]:
     return (conclusions.against_chance(table), *conclusions.of_claim(table))
 
 
-def _unit(table: ClaimTable) -> str:
+def _unit_of(table: ClaimTable) -> str:
+    """Returns what the claim is about, in the plural."""
     return "answers" if table.claim in claims.OF_AN_ANSWER else "conversations"
 
 
@@ -294,14 +306,16 @@ def correlation_table(validation: TreeValidation) -> ReportTable:
 
 
 def _is_printed(pair: Pair) -> bool:
+    """Whether a correlation is with the length, or between the two measures that Soroka et al. compare."""
     names = {FIGURES[name].base for name in (pair.first, pair.second)}
     return "length" in names or names == {"leaves", "-max_logprob"}
 
 
 def _row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
-    made = row_as_json(table, row)
-    low, high = made["ci"].pop("auroc")
-    return {**made, "low": low, "high": high}
+    """Returns a row as JSON values; the interval of AUROC is in `low` and `high` instead of `ci`."""
+    document = row_as_json(table, row)
+    low, high = document["ci"].pop("auroc")
+    return {**document, "low": low, "high": high}
 
 
 def trees_json(validation: TreeValidation) -> dict[str, Any]:
@@ -309,7 +323,7 @@ def trees_json(validation: TreeValidation) -> dict[str, Any]:
     return {
         "trees": {
             **asdict(validation.config),
-            "asked_for": validation.wanted,
+            "asked_for": validation.asked_for,
             "conversations": validation.conversations,
             "trees": validation.grown,
             "median_leaves": validation.leaves,
@@ -320,15 +334,15 @@ def trees_json(validation: TreeValidation) -> dict[str, Any]:
             {
                 "claim": table.claim,
                 "means": claims.CLAIMS[table.claim],
-                "of": _unit(table),
+                "of": _unit_of(table),
                 "known": validation.known[table.claim],
                 "holds": table.holds,
                 "fails": table.fails,
-                "figures": [_row_as_json(made, row) for row in made.rows],
+                "figures": [_row_as_json(report_table, row) for row in report_table.rows],
                 **contrasts_json(table.contrasts),
                 "conclusions": list(claim_conclusions(table)),
             }
-            for made, table in zip(tree_tables(validation), validation.tables, strict=True)
+            for report_table, table in zip(tree_tables(validation), validation.tables, strict=True)
         ],
         "correlations": [
             {

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import render_log
+from engine.base.conversation import Verdict, render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
-from engine.base.outcomes import Verdict
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
+from engine.base.statistics.intervals import Contrast
 from engine.base.statistics.ranking import roc
-from engine.base.statistics.records import Contrast
 from engine.completeness.baselines import sounds_complete
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
@@ -25,7 +24,6 @@ from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import SeparationRow
-from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
 
@@ -35,7 +33,10 @@ MIN_SCORED_SHARE = 0.5
 """Least share of the judged conversations that a set must score for a row."""
 
 TITLE = "verdicts of people"
+"""Title of the table."""
+
 _HOW_TO_GIVE = "Give verdicts in triage, or bring them with `workbench verdicts import`."
+"""Says how verdicts come into a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,10 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
     """
     with project.reading() as conn, snapshot(conn):
         ids = frozenset(selecting.ids(conn, query))
-        given = {key: verdict for key, verdict in verdicts.in_force(conn) if key in ids}
+        verdict_by_id = {key: verdict for key, verdict in verdicts.in_force(conn) if key in ids}
         complete = {
             key: verdict is Verdict.COMPLETE
-            for key, verdict in given.items()
+            for key, verdict in verdict_by_id.items()
             if verdict is not Verdict.UNSURE
         }
         _require_verdicts(complete)
@@ -100,7 +101,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
     labels = [complete[key] for key in keys]
     _require_verdicts(dict(zip(keys, labels, strict=True)))
     names = _names(covered)
-    ways = {
+    scorings = {
         **{
             names[candidate.config_hash]: [values[candidate.config_hash][key] for key in keys]
             for candidate in covered
@@ -111,7 +112,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         names[candidate.config_hash]: rules[candidate.config_hash].threshold
         for candidate in covered
     }
-    metrics, contrasts = against_labels(ways, labels, thresholds)
+    metrics, contrasts = against_labels(scorings, labels, thresholds)
     rows = [
         SeparationRow(
             names[config.config_hash],
@@ -121,7 +122,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             mode=config.mode,
             config_hash=config.config_hash,
             rule=rules[config.config_hash],
-            roc=roc(ways[names[config.config_hash]], labels),
+            roc=roc(scorings[names[config.config_hash]], labels),
         )
         for config in covered
     ]
@@ -130,7 +131,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
     )
     return VerdictValidation(
         len(complete),
-        len(given) - len(complete),
+        len(verdict_by_id) - len(complete),
         len(keys),
         sum(labels),
         tuple(rows),
@@ -184,6 +185,7 @@ _COLUMNS = (
     ReportColumn("F1", "interval", "f1"),
     ReportColumn("AUROC", "interval", "auroc", chance=0.5),
 )
+"""Columns of the table; screens leave out two."""
 
 
 def verdict_table(validation: VerdictValidation) -> ReportTable:

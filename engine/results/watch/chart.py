@@ -12,11 +12,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-SIGMAS = 3.0
+CONTROL_SIGMAS = 3.0
 """Standard deviations from the middle to a limit; without a change one point of 370 lies outside."""
-LEAST_IN_POINT, MOST_IN_POINT = 20, 100
+MIN_IN_POINT, MAX_IN_POINT = 20, 100
 """Conversations behind a point. The normal approximation asks for 5 of either outcome."""
-LEAST_OF_OUTCOME = 5
+MIN_OF_OUTCOME = 5
+"""Fewest conversations of either outcome that a point is expected to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +96,40 @@ class Chart:
 
 
 def limits(past: Part, size: int) -> tuple[float, float]:
-    """The control limits of a share of `size` conversations, both in [0, 1]."""
+    """Returns the control limits of a share of `size` conversations, both in [0, 1]."""
     share = (past.part + 2) / (past.of + 4)
-    width = SIGMAS * math.sqrt(share * (1 - share) * (1 / size + 1 / max(past.of, 1)))
+    width = CONTROL_SIGMAS * math.sqrt(share * (1 - share) * (1 / size + 1 / max(past.of, 1)))
     return max(0.0, past.share - width), min(1.0, past.share + width)
 
 
 def point_size(past: Part) -> int:
-    """Conversations behind a point: enough that of either outcome five are expected, within bounds."""
+    """Returns the number of conversations behind a point: enough that of either outcome five are expected, within
+    bounds."""
     rarer = min(past.share, 1 - past.share)
-    size = math.ceil(LEAST_OF_OUTCOME / rarer) if rarer else MOST_IN_POINT
-    return min(max(size, LEAST_IN_POINT), MOST_IN_POINT)
+    size = math.ceil(MIN_OF_OUTCOME / rarer) if rarer else MAX_IN_POINT
+    return min(max(size, MIN_IN_POINT), MAX_IN_POINT)
 
 
 def points(past: Part, ended: Sequence[tuple[str, bool]]) -> tuple[tuple[Point, ...], int]:
-    """The points of conversations that ended, and how many came after the last.
+    """Returns the points of conversations that ended, and how many came after the last.
 
     Args:
         ended: When each had grown last, and whether it was complete; in the order of that time.
     """
     size = point_size(past)
     low, high = limits(past, size)
-    built = []
+    points_so_far = []
     for first in range(0, len(ended) - size + 1, size):
         group = ended[first : first + size]
         complete = sum(is_complete for _, is_complete in group)
-        built.append(Point(group[-1][0], Part(complete, size), low, high))
-    return tuple(built), len(ended) % size
+        points_so_far.append(Point(group[-1][0], Part(complete, size), low, high))
+    return tuple(points_so_far), len(ended) % size
 
 
 def shifts(
     past: Mapping[str, int], past_of: int, now: Mapping[str, int], now_of: int
 ) -> tuple[GoalShift, ...]:
-    """The goals of either side by label, the one that changed most first.
+    """Returns the goals of either side by label, the one that changed most first.
 
     Args:
         past, now: Conversations of each goal.
@@ -137,9 +139,9 @@ def shifts(
         return ()
     goals = []
     for label in past.keys() | now.keys():
-        before = Part(past.get(label, 0), past_of)
-        low, high = limits(before, now_of)
-        goals.append(GoalShift(label, before, Part(now.get(label, 0), now_of), low, high))
+        past_part = Part(past.get(label, 0), past_of)
+        low, high = limits(past_part, now_of)
+        goals.append(GoalShift(label, past_part, Part(now.get(label, 0), now_of), low, high))
     return tuple(
         sorted(goals, key=lambda shift: (-abs(shift.now.share - shift.past.share), shift.label))
     )

@@ -16,7 +16,6 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import score_sets
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.tables import watched
-from engine.conversations.watched_inputs import WatchedFiles, WatchedInput
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobRunner
@@ -24,13 +23,14 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.results.watch.chart import Chart, Part, point_size, points, shifts
 from engine.results.watch.signals import PRECISION, Rules
+from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput
 from engine.results.watch.watching import Event, WatchStage
 
 if TYPE_CHECKING:
     from engine.completeness.service.runs import ScoringRuns
     from engine.goals.service.runs import GoalStages
 
-MOST_EVENTS = 2_000
+MAX_EVENTS = 2_000
 """Events that are kept; older ones are forgotten."""
 
 
@@ -54,7 +54,7 @@ class LiveEvents:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._events: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
+        self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
         self._count = 0
 
     def add(self, event: Event) -> None:
@@ -66,7 +66,7 @@ class LiveEvents:
             self._events.append(LiveEvent(self._count, conversation_id, event))
 
     def after(self, number: int) -> list[LiveEvent]:
-        """Quick. Those that came after the one of this number, oldest first."""
+        """Returns the events that came after the one of this number, oldest first; takes no time."""
         with self._guard:
             if self._count == number:
                 return []
@@ -74,6 +74,7 @@ class LiveEvents:
 
 
 NOVEL_LABEL = "like no goal before"
+"""Label of the conversations that are assigned to no goal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,8 @@ class WatchService:
         emit: Callable[[Event], None],
         on_rules: Callable[[Rules, int], None],
     ) -> WatchStage:
-        """A watch, not started. See `WatchStage` for `emit` and `on_rules`."""
-        from engine.completeness.records import ScoringRequest
+        """Returns a watch, not started. See `WatchStage` for `emit` and `on_rules`."""
+        from engine.completeness.scoring_request import ScoringRequest
 
         scoring = ScoringRequest(mode="probe", model=request.model, remaining=False, tune=False)
         return WatchStage(
@@ -183,11 +184,11 @@ class WatchService:
         )
 
     def rules(self) -> RulesInForce | None:
-        """Quick. The signals of the newest watch; None until it has chosen them."""
+        """Returns the signals of the newest watch; None until it has chosen them."""
         return self._rules
 
     def chart(self) -> Chart | None:
-        """How the conversations that were watched compare with the past ones; None before the first watch."""
+        """Returns how the conversations that were watched compare with the past ones; None before the first watch."""
         with self._project.reading() as conn:
             threshold = score_sets.rule(conn).threshold
             past_ids = watched.past(conn)
@@ -215,6 +216,7 @@ class WatchService:
         return Chart(past, point_size(past), charted, waiting, running, shifted)
 
     def _note_rules(self, rules: Rules, past: int) -> None:
+        """Takes the rules that the watch has chosen."""
         self._rules = RulesInForce(rules, past)
 
 

@@ -14,19 +14,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.interval import Share, wilson
+from engine.base.statistics.intervals import Share, wilson
 
 SignalName = Literal["stalled", "regressed", "low", "hand over", "ended incomplete"]
 HAND_OVER: SignalName = "hand over"
+"""Says that a person will probably call the running conversation incomplete."""
+
 ENDED_INCOMPLETE: SignalName = "ended incomplete"
+"""Says that an ended conversation is probably incomplete."""
+
 
 PRECISION = 0.8
 """Least precision of a rule, by default."""
 
-LEAST_FIRED = 10
+MIN_FIRED = 10
 """Fewest conversations in which a rule fired, in either half, for its precision to be believed."""
 
-RISE = 0.05
+MIN_RISE = 0.05
 """Least rise of the probability that counts as one."""
 
 Curve = Sequence[float]
@@ -90,7 +94,7 @@ class Rules:
     ends_untested: bool
 
     def at(self, curve: Curve, risk: Curve = ()) -> list[Rule]:
-        """The rules that fire at the last boundary of a conversation that runs.
+        """Returns the rules that fire at the last boundary of a conversation that runs.
 
         Args:
             risk: As `Past.risk`, up to that boundary.
@@ -103,39 +107,39 @@ class Rules:
         ]
 
     def at_end(self, p: float) -> Rule | None:
-        """The rule for a conversation that ended with this probability, if it fires."""
+        """Returns the rule for a conversation that ended with this probability, if it fires."""
         rules = (rule for rule in self.in_force if rule.name == ENDED_INCOMPLETE)
         return next((rule for rule in rules if rule.fires((p,))), None)
 
 
 def stalled(turns: int) -> Test:
-    """The probability has not risen for so many boundaries, and was never .5 or higher."""
+    """Returns a test that fires where the probability has not risen for so many boundaries, and was always below .5."""
 
     def fires(curve: Curve) -> bool:
         if len(curve) <= turns or max(curve) >= 0.5:
             return False
-        return max(curve[-turns:]) < max(curve[:-turns]) + RISE
+        return max(curve[-turns:]) < max(curve[:-turns]) + MIN_RISE
 
     return fires
 
 
 def regressed(fall: float) -> Test:
-    """The probability fell by so much from the highest before."""
+    """Returns a test that fires where the probability fell by so much from the highest before."""
     return lambda curve: len(curve) > 1 and max(curve[:-1]) - curve[-1] >= fall
 
 
 def low(turns: int, below: float) -> Test:
-    """After so many boundaries the probability is still below a value."""
+    """Returns a test that fires where, after so many boundaries, the probability is still below a value."""
     return lambda curve: len(curve) >= turns and curve[-1] < below
 
 
 def at_least(value: float) -> Test:
-    """The last value has reached another one."""
+    """Returns a test that fires where the last value has reached another one."""
     return lambda curve: bool(curve) and curve[-1] >= value
 
 
 def below(value: float) -> Test:
-    """The last value lies below another one."""
+    """Returns a test that fires where the last value lies below another one."""
     return lambda curve: curve[-1] < value
 
 
@@ -209,12 +213,13 @@ def _calibrated(
     tested: Sequence[Past],
     least: float,
 ) -> tuple[bool, Rule | str]:
-    """The rule of a signal, or why there is none; first whether it is because rules fired too seldom to be tested."""
+    """Returns the rule of a signal, or why there is none; first whether it is because rules fired too seldom to be
+    tested."""
     of = " past conversations with a verdict" if name in BY_VERDICTS else " past conversations"
     counted = [(meaning, fires, *_count(chosen, name, fires)) for meaning, fires in candidates]
-    often = [candidate for candidate in counted if candidate[3] >= LEAST_FIRED]
+    often = [candidate for candidate in counted if candidate[3] >= MIN_FIRED]
     if not often:
-        return True, f"no rule fired in {LEAST_FIRED} of {len(chosen):,}{of}"
+        return True, f"no rule fired in {MIN_FIRED} of {len(chosen):,}{of}"
     incomplete = sum(conversation.incomplete for conversation in chosen)
     right = [candidate for candidate in often if candidate[2] >= least * candidate[3]]
     if not right:
@@ -225,7 +230,7 @@ def _calibrated(
         )
     meaning, fires, _, _ = max(right, key=lambda candidate: candidate[2])
     hits, fired = _count(tested, name, fires)
-    if fired < LEAST_FIRED:
+    if fired < MIN_FIRED:
         return True, f"in the half that tests, it fired in {fired} of {len(tested):,} only"
     if hits < least * fired:
         return False, f"in the half that tests, it was right in {hits} of {fired}"
@@ -241,13 +246,14 @@ def _calibrated(
 
 
 def _count(past: Sequence[Past], name: SignalName, fires: Test) -> tuple[int, int]:
-    """In how many conversations a rule fired: those that ended incomplete, and all."""
+    """Returns in how many conversations a rule fired: those that ended incomplete, and all."""
     fired = [conversation for conversation in past if any(map(fires, _moments(conversation, name)))]
     return sum(conversation.incomplete for conversation in fired), len(fired)
 
 
 def _moments(conversation: Past, name: SignalName) -> Iterable[Curve]:
-    """What a rule is asked of a past conversation: its values up to each boundary at which the signal can be raised."""
+    """Returns what a rule is asked of a past conversation: its values up to each boundary at which the signal can be
+    raised."""
     if name == ENDED_INCOMPLETE:
         return (conversation.curve,)
     if name == HAND_OVER:

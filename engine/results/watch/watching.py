@@ -29,16 +29,16 @@ from engine.conversations import shingle_overlap
 from engine.conversations.tables import watched
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.watched import WatchedEntry
-from engine.conversations.watched_inputs import WatchedInput
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
+from engine.questions.records import LEAST_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
+from engine.results.watch.watched_inputs import WatchedInput
 
 # A probe for conversations that still run: whether a person will call them incomplete. It learns from past
 # conversations with a verdict, from their hidden states at the boundaries before the last, each with the verdict on
@@ -82,7 +82,7 @@ def fit_risk(
 
 
 def states_of(entry: StateEntry) -> States:
-    """The hidden states of a conversation, shape (boundaries, dimensions)."""
+    """Returns the hidden states of a conversation, shape (boundaries, dimensions)."""
     raw = np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
     return raw.astype(np.float32)
 
@@ -90,8 +90,8 @@ def states_of(entry: StateEntry) -> States:
 Event = dict[str, Any]
 """What is reported of one turn, as JSON values; docs/watch.md has its keys."""
 
-CHUNK = 50
-"""Logs that are read at a time."""
+LOGS_PER_READ = 50
+"""Logs that are in memory at a time."""
 
 
 class WatchStage:
@@ -164,7 +164,7 @@ class WatchStage:
             part.interrupt()
 
     def summary(self) -> str:
-        """What was reported, in one sentence."""
+        """Returns what was reported, in one sentence."""
         return f"Reported {counted(self.reported, 'turn')}; {counted(self.ended, 'conversation')} ended."
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -255,8 +255,8 @@ class WatchStage:
             self._part = None
 
     def _fit(self, past: Sequence[StateEntry]) -> tuple[probe.Probe, list[Floats], Ints]:
-        """A probe of past conversations, the curve of each by probes that never saw it, and the number of its group of
-        nearly equal ones."""
+        """Returns a probe of past conversations, the curve of each by probes that never saw it, and the number of its
+        group of nearly equal ones."""
         if len(past) < MIN_CONVERSATIONS_FOR_PROBE:
             raise NotYet(
                 f"A watch needs {MIN_CONVERSATIONS_FOR_PROBE} past conversations in the project;"
@@ -265,10 +265,10 @@ class WatchStage:
             )
         shingles: list[shingle_overlap.Shingles] = []
         ids = [entry.conversation_id for entry in past]
-        for first in range(0, len(ids), CHUNK):
+        for first in range(0, len(ids), LOGS_PER_READ):
             if self._interrupted.is_set():
                 raise Cancelled("The watch was ended.")
-            logs = logs_of(self._project, ids[first : first + CHUNK])
+            logs = logs_of(self._project, ids[first : first + LOGS_PER_READ])
             shingles.extend(shingle_overlap.log_shingles(log.pieces) for log in logs)
         counts = [len(entry.places) for entry in past]
         of_conversation = shingle_overlap.groups(shingles)
@@ -286,7 +286,7 @@ class WatchStage:
         return fitted, np.split(fitting.p, np.cumsum(counts)[:-1]), of_conversation
 
     def _ends(self, fitted: probe.Probe) -> dict[int, float]:
-        """The probability at the last boundary of each conversation with states."""
+        """Returns the probability at the last boundary of each conversation with states."""
         ends = {}
         with self._project.reading() as conn:
             for key, _, _, state in hidden_states.last_boundaries(conn, self._reading.config_hash):
@@ -301,7 +301,7 @@ class WatchStage:
         verdicts: Mapping[int, bool],
         risks: Mapping[int, list[float]],
     ) -> list[Past]:
-        """How each past conversation ended: as a person said, otherwise by its last probability."""
+        """Returns how each past conversation ended: as a person said, otherwise by its last probability."""
         with self._project.reading() as conn:
             threshold = score_sets.rule(conn).threshold
         conversations = []
@@ -330,13 +330,14 @@ class WatchStage:
         risk: probe.Probe | None,
         rules: Rules,
     ) -> None:
-        for first in range(0, len(ids), CHUNK):
-            batch = ids[first : first + CHUNK]
+        """Reports the new turns of conversations, and stores how far each was reported."""
+        for first in range(0, len(ids), LOGS_PER_READ):
+            batch = ids[first : first + LOGS_PER_READ]
             with self._project.reading() as conn:
                 entries = list(
                     hidden_states.entries_of_conversations(conn, self._reading.config_hash, batch)
                 )
-                about = {row.conversation_id: row for row in imported(conn, batch)}
+                origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
                 clustered = clusterings.shown(conn) is not None
                 goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
@@ -344,61 +345,64 @@ class WatchStage:
                 key = entry.conversation_id
                 curve = fitted.p(states_of(entry)).tolist() if entry.places else []
                 risks = risk.p(states_of(entry)).tolist() if curve and risk is not None else []
-                known: Event = {
-                    "conversation": about[key].external_id,
-                    "source": about[key].source,
+                common_values: Event = {
+                    "conversation": origin_by_id[key].external_id,
+                    "source": origin_by_id[key].source,
                     "goal": next((goal.label for goal in goals[key] if goal.first), None),
                     "novel": not goals[key] if clustered else None,
                 }
-                now = self._now()
-                for event in _events(entry, curve, risks, reported.get(key, 0), rule, rules, now):
-                    self._emit({**event, **known})
+                timestamp = self._now()
+                for event in _events(
+                    entry, curve, risks, reported.get(key, 0), rule, rules, timestamp
+                ):
+                    self._emit({**event, **common_values})
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
                 self._project.write(partial(watched.put, entries=[row], now=self._utc(0)))
 
     def _report_ended(self, rules: Rules) -> None:
-        """Tells the end of what did not grow for long."""
+        """Reports the end of each conversation that has not grown for long."""
         since = self._utc(self._idle)
         with self._project.reading() as conn:
-            quiet = watched.quiet(conn, since)
+            quiet_entries = watched.quiet(conn, since)
             rule = score_sets.rule(conn)
-            about = {
+            origin_by_id = {
                 row.conversation_id: row
-                for row in imported(conn, [row.conversation_id for row in quiet])
+                for row in imported(conn, [row.conversation_id for row in quiet_entries])
             }
-        for one in quiet:
-            state = rule.state(one.p)
+        for entry in quiet_entries:
+            state = rule.state(entry.p)
             signals: list[Event] = []
             if rules.ends_untested and state == "incomplete":
                 signals = [{"name": ENDED_INCOMPLETE}]
-            elif one.p is not None and (fired := rules.at_end(one.p)) is not None:
+            elif entry.p is not None and (fired := rules.at_end(entry.p)) is not None:
                 signals = [_signal(fired)]
             self._emit(
                 {
-                    "event": f"{one.conversation_id}:{one.boundaries}:end",
+                    "event": f"{entry.conversation_id}:{entry.boundaries}:end",
                     "at": self._now(),
                     "ended": True,
-                    "p": one.p,
+                    "p": entry.p,
                     "state": str(state),
                     "signals": signals,
-                    "conversation": about[one.conversation_id].external_id,
-                    "source": about[one.conversation_id].source,
+                    "conversation": origin_by_id[entry.conversation_id].external_id,
+                    "source": origin_by_id[entry.conversation_id].source,
                 }
             )
-        if quiet:
+        if quiet_entries:
             self._project.write(
-                lambda conn: watched.end(conn, [entry.conversation_id for entry in quiet])
+                lambda conn: watched.end(conn, [entry.conversation_id for entry in quiet_entries])
             )
-            self.ended += len(quiet)
+            self.ended += len(quiet_entries)
 
     def _utc(self, ago: float) -> str:
-        """The time so many seconds ago, as `utc_now` writes it."""
+        """Returns the time so many seconds ago, as `utc_now` writes it."""
         moment = datetime.datetime.fromtimestamp(self._clock() - ago, datetime.UTC)
         return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
     def _now(self) -> str:
+        """Returns the time as events have it, in seconds."""
         return f"{self._utc(0)[:19]}Z"
 
 
@@ -409,13 +413,13 @@ def _events(
     reported: int,
     rule: DecisionRule,
     rules: Rules,
-    now: str,
+    timestamp: str,
 ) -> Iterator[Event]:
-    """An event for each boundary that was not reported; one with a reason for a conversation without any."""
+    """Yields an event for each boundary that was not reported; one with a reason for a conversation without any."""
     if not curve:
         yield {
             "event": f"{entry.conversation_id}:0",
-            "at": now,
+            "at": timestamp,
             "ended": False,
             "p": None,
             "state": "unscored",
@@ -426,7 +430,7 @@ def _events(
         place, p = entry.places[number], curve[number]
         yield {
             "event": f"{entry.conversation_id}:{number + 1}",
-            "at": now,
+            "at": timestamp,
             "ended": False,
             "turn": place.turn,
             "step": place.step,
@@ -441,6 +445,7 @@ def _events(
 
 
 def _signal(rule: Rule) -> Event:
+    """Returns a rule that fired as part of an event."""
     return {
         "name": rule.name,
         "meaning": rule.meaning,

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.formats.form_scores import Count, Field, Path, fields, is_field
+from engine.formats.form_runs import Count, Field, Path, fields, is_field
 
 TOPICS = {
     "ss5": "social security card application",
@@ -36,8 +36,10 @@ _REQUIRED_IN_PRINT: tuple[Path, ...] = (
     ("1", "Full Name at birth", "Last Name"),
     ("7", "Race", "Select one or more (Your response is voluntary)"),
 )
+"""Fields of `AS_PRINTED` that Figure 6 requires and the JSON of the runs does not."""
 
-DEEPEST = 20
+
+MAX_DEPTH = 20
 """Greatest nesting depth of sections, far more than real forms have."""
 
 
@@ -110,7 +112,7 @@ def read_form(name: str, topic: str, value: Any) -> Form:
     Raises:
         UsageError: The value is not a form; the message names the label.
     """
-    _check(value, (), DEEPEST)
+    _check(value, (), MAX_DEPTH)
     form = Form(name, topic, value)
     if is_field(value) or next(fields(value), None) is None:
         raise UsageError(f"The form `{name}` has no field.", "A field is an object with `answer`.")
@@ -149,11 +151,16 @@ def form_of_file(path: str, text: str) -> Form:
 
 
 def _check(node: Any, path: Path, deeper: int) -> None:
+    """Checks a section, a field or the whole form; `deeper` is how many levels may follow.
+
+    Raises:
+        UsageError: It cannot be part of a form; the message names the label.
+    """
     where = " / ".join(path) or "the form"
     if not isinstance(node, dict):
         raise UsageError(f"{where} is no object.", "A form is an object of labels.")
     if deeper == 0:
-        raise UsageError(f"{where} lies too deep.", f"Sections may be nested {DEEPEST} deep.")
+        raise UsageError(f"{where} lies too deep.", f"Sections may be nested {MAX_DEPTH} deep.")
     if is_field(node):
         _check_field(node, where)
         return
@@ -163,6 +170,11 @@ def _check(node: Any, path: Path, deeper: int) -> None:
 
 
 def _check_field(node: Mapping[str, Any], where: str) -> None:
+    """Checks the keys of a field that a form file may have wrong.
+
+    Raises:
+        UsageError: One of them is of the wrong kind.
+    """
     if not isinstance(node.get("required", False), bool):
         raise UsageError(f"{where}: `required` is neither true nor false.")
     options = node.get("options") or []
@@ -170,7 +182,9 @@ def _check_field(node: Mapping[str, Any], where: str) -> None:
         raise UsageError(f"{where}: `options` is no list of texts.")
 
 
-FACTS = 10
+# The people who fill forms
+
+MAX_FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""
 
 PAPER_PEOPLE = "paper"
@@ -188,9 +202,14 @@ _OF_PAPER = (
     "a social media influencer",
     "a university student",
 )
+"""The people of section 4.4 of Hakimov et al. (2024)."""
+
 
 _WORD = re.compile(r"\w+")
+"""A word of a label, a question or an answer."""
+
 _NUMBER = re.compile(r"\d+")
+"""A label that is only a number, which is left out of facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,18 +283,20 @@ def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> lis
         )
         for path, label_words in words.items()
     }
-    best = sorted(answers, key=lambda path: -weights[path])[:FACTS]
+    best = sorted(answers, key=lambda path: -weights[path])[:MAX_FACTS]
     if best and weights[best[0]]:
         best = [path for path in best if weights[path] * 3 >= weights[best[0]]]
     return [f"{labels[path]}: {_as_text(answers[path])}" for path in answers if path in set(best)]
 
 
 def _as_text(answer: str | Sequence[str]) -> str:
+    """Returns an answer as text for a prompt; `(none)` for an empty one."""
     text = answer if isinstance(answer, str) else ", ".join(answer)
     return text or "(none)"
 
 
 def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[str]]]:
+    """Returns the answers below a node of a profile, each with its path."""
     answers: list[tuple[Path, str | list[str]]] = []
     for label, child in node.items():
         path = (*above, label)
@@ -284,6 +305,11 @@ def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[s
 
 
 def _read(name: str, value: Any) -> Profile:
+    """Reads a profile from parsed JSON.
+
+    Raises:
+        UsageError: It describes nobody, or its answers are no labels and texts.
+    """
     if isinstance(value, str):
         return Profile(name, value, {})
     described = value.get("description") if isinstance(value, dict) else None
@@ -301,12 +327,15 @@ def _read(name: str, value: Any) -> Profile:
 
 
 def _is_answer(value: Any) -> bool:
+    """Whether a value can be an answer of a profile: a text, or a list of texts."""
     if isinstance(value, list):
         return all(isinstance(option, str) for option in value)
     return isinstance(value, str)
 
 
-ENOUGH_WORDS = 0.75
+# Whether a filled form is right
+
+MIN_SHARE_OF_WORDS = 0.75
 """Least share of the words of a known answer that a free text must contain."""
 
 
@@ -317,8 +346,8 @@ def right_fields(
     known answer, unless both are empty.
 
     Case and punctuation are ignored. A field with options is right if it has exactly the options of the profile. A free
-    text is right if it has all numbers and at least `ENOUGH_WORDS` of the words of the known answer; if that is empty,
-    the field must be empty too.
+    text is right if it has all numbers and at least `MIN_SHARE_OF_WORDS` of the words of the known answer; if that is
+    empty, the field must be empty too.
     """
     right: dict[bool, list[bool]] = {True: [], False: []}
     for field in fields(filled):
@@ -330,26 +359,32 @@ def right_fields(
 
 
 def _is_right(given: Any, known: str | Sequence[str], of_options: bool) -> bool:
+    """Whether an answer equals the known one, by the rules of `right_fields`."""
     if isinstance(known, str) and not _words(known):
         return given is None or not _words(_text(given))
     if of_options:
         return _options(given) == _options(known)
     known_words, given_words = _words(_text(known)), set(_words(_text(given)))
     numbers = [word for word in known_words if any(map(str.isdigit, word))]
-    held = sum(word in given_words for word in known_words)
-    return all(word in given_words for word in numbers) and held >= ENOUGH_WORDS * len(known_words)
+    matching_words = sum(word in given_words for word in known_words)
+    return all(
+        word in given_words for word in numbers
+    ) and matching_words >= MIN_SHARE_OF_WORDS * len(known_words)
 
 
 def _options(value: Any) -> set[str]:
+    """Returns the options that are chosen, in the form that is compared."""
     chosen = value if isinstance(value, list | tuple) else [value]
     return {" ".join(_words(str(option))) for option in chosen if option is not None}
 
 
 def _words(text: str) -> list[str]:
+    """Returns the words of a text, without case and punctuation."""
     return _WORD.findall(text.casefold())
 
 
 def _text(value: Any) -> str:
+    """Returns an answer as text; "" for None."""
     if value is None:
         return ""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_scores import Field, fields, is_field
-from engine.model import asking
+from engine.formats.form_runs import Field, fields, is_field
+from engine.model import chat
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
@@ -27,6 +27,9 @@ TEXT_CHARS = 300
 """Longest text in a reply that follows a schema; a small model would write on until it is cut off."""
 
 Schema = dict[str, Any]
+
+
+# JSON in replies, and the schemas that constrain it
 
 
 def last_object(reply: str) -> str | None:
@@ -67,12 +70,12 @@ def section_schema(section: Mapping[str, Any]) -> str:
 
 def object_schema(properties: Mapping[str, Schema]) -> str:
     """Returns the schema of an object with exactly these properties."""
-    return _text(asking.object_schema(**properties))
+    return _text(chat.object_schema(**properties))
 
 
 def pairs_schema(keys: Sequence[str]) -> str:
     """Returns the schema of an object of texts under some of these keys, in this order."""
-    schema = asking.object_schema(**dict.fromkeys(keys, TEXT))
+    schema = chat.object_schema(**dict.fromkeys(keys, TEXT))
     del schema["required"]
     return _text(schema)
 
@@ -106,6 +109,7 @@ def dumped(value: Any) -> str:
 
 
 def _balanced(reply: str) -> Iterator[tuple[int, int]]:
+    """Yields the start and the end of each outermost balanced `{...}` of a reply, ignoring braces within strings."""
     depth = begin = 0
     quoted = escaped = False
     for place, character in enumerate(reply):
@@ -123,6 +127,7 @@ def _balanced(reply: str) -> Iterator[tuple[int, int]]:
 
 
 def _on_one_line(text: str) -> str:
+    """Returns a JSON text without line breaks."""
     parts: list[str] = []
     quoted = escaped = False
     for character in text:
@@ -137,20 +142,23 @@ def _on_one_line(text: str) -> str:
 
 
 def _is_answer(value: Any) -> bool:
+    """Whether a value may be the answer of a field: a text, a number, a list of texts or null."""
     if isinstance(value, list):
         return all(isinstance(option, str) for option in value)
     return value is None or isinstance(value, str | int | float)
 
 
 def _section(section: Mapping[str, Any]) -> Schema:
+    """Returns the schema of a filled section, or of a field."""
     if is_field(section):
         (field,) = fields(section)
-        return asking.object_schema(answer=_answer(field))
+        return chat.object_schema(answer=_answer(field))
     nodes = {label: _section(node) for label, node in section.items() if isinstance(node, dict)}
-    return asking.object_schema(**nodes)
+    return chat.object_schema(**nodes)
 
 
 def _answer(field: Field) -> Schema:
+    """Returns the schema of the answer to a field, which may be null; to an optional one also the empty text."""
     none = [None] if field.required else [None, ""]
     if not field.options:
         return {"anyOf": [TEXT, one_of(none)]}
@@ -160,9 +168,12 @@ def _answer(field: Field) -> Schema:
 
 
 def _text(schema: Schema) -> str:
+    """Returns a schema as JSON text, with the definition of `TEXT`."""
     text = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS}
     return json.dumps({**schema, "$defs": {_NAME: text}}, ensure_ascii=False)
 
+
+# The session
 
 FREE_TOKENS = 512
 """Least limit of a reply without a schema, which may say more than its JSON object."""
@@ -190,7 +201,10 @@ class Module:
 
 
 USER = Module("user", "user", r'\{\s*"answer"\s*:\s*".*"\s*\}', role="user")
+"""The simulated user, who knows who they are."""
+
 USER_WITH_FACTS = Module("user", "user-with-facts", USER.expression, role="user")
+"""The simulated user with the facts that the question seems to be about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,12 +350,13 @@ class FormSession:
         self.interactions.append({"module": module, "call": self.calls - 1, "output": output})
 
     def _simulated(self, question: str) -> ObjectReply:
+        """Asks the simulated user; returns `{"answer"}`."""
         values = {"TOPIC": self.topic, "QUESTION": question}
         module = USER
         if self.rules.profile == "run":
             profile = self.profiles[0]
-            if known := profile.of_form(self.form):
-                values["FACTS"] = "\n".join(facts_for(question, known))
+            if known_answers := profile.of_form(self.form):
+                values["FACTS"] = "\n".join(facts_for(question, known_answers))
                 module = USER_WITH_FACTS
         else:
             profile = self.rng.choice(self.profiles)
@@ -354,6 +369,7 @@ class FormSession:
         )
 
     def _fall_back(self, module: Module, value: dict[str, Any]) -> dict[str, Any]:
+        """Records that a fallback replied in place of a module, and returns its reply."""
         self.fallbacks[module.name] += 1
         self.interactions.append({"module": module.name, "call": None, "output": dumped(value)})
         return value
@@ -366,5 +382,5 @@ def understood(
     text = last_object(reply)
     if text is None or not re.fullmatch(module.expression, text, re.DOTALL):
         return None
-    value = asking.parsed_object(text, strict=False)
+    value = chat.parsed_object(text, strict=False)
     return value if value is not None and fits(value) else None

@@ -15,14 +15,14 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.formats.form_scores import fields
+from engine.formats.form_runs import fields
 from engine.model.chat import Call, Completion
 from engine.simulate.forms import modules
 from engine.simulate.forms.form import copy_answers
 from engine.simulate.forms.form_session import FormSession
 from engine.simulate.play import RunOver
 
-REMEMBERED = 6
+MAX_RECENT_ACTIONS = 6
 """Number of recent actions in a state, newest first."""
 
 DECISIONS_PER_TURN = 4
@@ -114,16 +114,21 @@ class ModularRun:
 
     def _offered(self) -> list[str]:
         """Returns the open chunks with the fewest visits."""
-        open_ones = [name for name, state in self.states.items() if state in modules.OPEN_STATES]
-        least = min((self.chunks[name].visits for name in open_ones), default=0)
-        return [name for name in open_ones if self.chunks[name].visits == least]
+        open_chunks = [name for name, state in self.states.items() if state in modules.OPEN_STATES]
+        fewest_visits = min((self.chunks[name].visits for name in open_chunks), default=0)
+        return [name for name in open_chunks if self.chunks[name].visits == fewest_visits]
 
     def _decide(self) -> None:
+        """Counts a decision of a manager or filler.
+
+        Raises:
+            RunOver: There were too many."""
         self.decisions += 1
         if self.decisions > DECISIONS_PER_TURN * (self.session.most_turns + 1):
             raise RunOver("decisions")
 
     def _form_chunks(self) -> Filling:
+        """Lets the modules summarize the labels of the form and group them into chunks, which replace those before."""
         summaries: dict[str, str] = {}
         for label, node in self.content.items():
             if isinstance(node, dict):
@@ -148,16 +153,17 @@ class ModularRun:
         self.left_out = [label for label in labels if label not in grouped]
 
     def _fill_chunk(self, chunk: Chunk) -> Filling:
+        """Works on a chunk until its labels are validated or its filler stops."""
         chunk.visits += 1
         parts = sum(1 for label in chunk.states for _ in fields(self.content[label], (label,)))
-        left = max(parts, 1)
+        questions_left = max(parts, 1)
         while any(state != "validated" for state in chunk.states.values()):
             answered = "answered" in chunk.states.values()
-            open_ones = [label for label, state in chunk.states.items() if _is_open(state)]
-            if not answered and left <= 0:
+            open_labels = [label for label, state in chunk.states.items() if _is_open(state)]
+            if not answered and questions_left <= 0:
                 break
             self._decide()
-            asking = bool(open_ones) and left > 0
+            asking = bool(open_labels) and questions_left > 0
             reply = yield from modules.next_of_filler(self.session, chunk.shown, asking)
             action = reply["next action"]
             if action == modules.ASK and not asking:
@@ -166,15 +172,16 @@ class ModularRun:
             if action == modules.STOP:
                 return
             if action == modules.ASK:
-                left -= 1
-                yield from self._ask(chunk, open_ones)
+                questions_left -= 1
+                yield from self._ask(chunk, open_labels)
             else:
                 yield from self._validate(chunk)
         _remember(chunk.last_action, modules.STOP)
 
-    def _ask(self, chunk: Chunk, open_ones: Sequence[str]) -> Filling:
+    def _ask(self, chunk: Chunk, open_labels: Sequence[str]) -> Filling:
+        """Asks the user about open labels of a chunk, with follow-ups, and fills in what the answers say."""
         session = self.session
-        section = {label: self.content[label] for label in open_ones}
+        section = {label: self.content[label] for label in open_labels}
         reply = yield from modules.question_about(session, section)
         question, targets = reply["question"], list(dict.fromkeys(reply["fields"]))
         chunk.last_question = question
@@ -203,6 +210,7 @@ class ModularRun:
                 chunk.states[label] = _state_of(self.content[label])
 
     def _validate(self, chunk: Chunk) -> Filling:
+        """Lets the validator correct the answers of a chunk; its answered labels count as validated then."""
         section = {label: self.content[label] for label in chunk.states}
         corrected = yield from modules.validated_section(self.session, section, chunk.information)
         copy_answers(corrected, self.content)
@@ -212,6 +220,7 @@ class ModularRun:
 
 
 def _is_open(state: str) -> bool:
+    """Whether something may still be asked about a label in this state."""
     return state not in ("answered", "validated")
 
 
@@ -236,5 +245,6 @@ def _named_apart(groups: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]
 
 
 def _remember(actions: list[str], action: str) -> None:
+    """Puts an action first among the recent ones."""
     actions.insert(0, action)
-    del actions[REMEMBERED:]
+    del actions[MAX_RECENT_ACTIONS:]

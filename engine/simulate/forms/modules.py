@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from engine.formats.form_scores import Path, fields
+from engine.formats.form_runs import Path, fields
 from engine.simulate.forms.form import node_at
 from engine.simulate.forms.form_session import (
     TEXT,
@@ -34,9 +34,13 @@ EXTRACT, FOLLOW_UP, REPEAT = "information_extraction", "follow_up_question", "re
 OPEN_STATES = ("empty", "partially filled")
 """States in which the manager may work on a chunk."""
 
-LARGEST_GROUP = 5
-FALLBACK_GROUP = 4
-MOST_TARGETS = 8
+MAX_GROUP_LABELS = 5
+"""Most labels of a group that a schema allows."""
+
+FALLBACK_GROUP_LABELS = 4
+"""Labels of a group that a fallback makes."""
+
+MAX_TARGETS = 8
 """Most fields that one question can name as its targets."""
 OPTIONS_MARK = " Your Options are : "
 """Follows the label in a fallback question."""
@@ -46,11 +50,16 @@ Content = Mapping[str, Any]
 
 
 def _one_text(key: str) -> str:
+    """Returns the regular expression of a reply with one text under a key."""
     return rf'\{{\s*"{key}"\s*:\s*".*"\s*\}}'
 
 
 _NEXT = r'\{\s*"next action"\s*:\s*"(?:%s)"\s*\}'
+"""Regular expression of a reply that chooses one of several actions."""
+
 _OBJECT = r"\{.*\}"
+"""Regular expression of a reply that is any object."""
+
 
 MANAGER = Module(
     "Dialogue Manager",
@@ -139,16 +148,16 @@ def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply
     labels = list(summaries)
 
     def fallback() -> dict[str, Any]:
-        starts = range(0, len(labels), FALLBACK_GROUP)
+        starts = range(0, len(labels), FALLBACK_GROUP_LABELS)
         return {
-            f"Group {number}": labels[start : start + FALLBACK_GROUP]
+            f"Group {number}": labels[start : start + FALLBACK_GROUP_LABELS]
             for number, start in enumerate(starts, 1)
         }
 
     return session.ask(
         GROUPING,
         {"SUMMARIES": dumped(summaries)},
-        groups_schema(labels, LARGEST_GROUP),
+        groups_schema(labels, MAX_GROUP_LABELS),
         lambda reply: _is_grouping(reply, summaries),
         fallback,
     )
@@ -161,7 +170,7 @@ def better_groups(
     return session.ask(
         GROUPING_VALIDATOR,
         {"SUMMARIES": dumped(summaries), "GROUPING": dumped(groups)},
-        groups_schema(list(summaries), LARGEST_GROUP),
+        groups_schema(list(summaries), MAX_GROUP_LABELS),
         lambda reply: _is_grouping(reply, summaries),
         lambda: dict(groups),
     )
@@ -201,7 +210,7 @@ def question_about(session: FormSession, section: Content) -> ObjectReply:
     return session.ask(
         QUESTION,
         {"FORM": dumped(section)},
-        object_schema({"question": TEXT, "fields": some_of(labels, MOST_TARGETS)}),
+        object_schema({"question": TEXT, "fields": some_of(labels, MAX_TARGETS)}),
         lambda reply: _is_text(reply.get("question")) and _are_texts(reply.get("fields")),
         fallback,
     )
@@ -305,6 +314,7 @@ def joined(path: Path) -> str:
 def _dialogue_values(
     dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> dict[str, str]:
+    """Returns the values of the prompts that are about a dialogue."""
     return {"DIALOGUE": dumped(dialogue), "FIELDS": dumped(targets), "FORM": dumped(section)}
 
 
@@ -317,14 +327,17 @@ def _is_grouping(reply: Content, summaries: Mapping[str, str]) -> bool:
 
 
 def _is_text(value: Any) -> bool:
+    """Whether a value is a text that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def _are_texts(value: Any) -> bool:
+    """Whether a value is a list of texts that is not empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
 
 
 def _last_question(dialogue: Dialogue) -> str:
+    """Returns the last question of a dialogue."""
     return next(line["Assistant"] for line in reversed(dialogue) if "Assistant" in line)
 
 

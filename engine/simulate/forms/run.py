@@ -11,9 +11,8 @@ from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_scores import fields, form_scores
-from engine.model.asking import Ending, Play
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.formats.form_runs import fields, form_scores
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
 from engine.simulate.forms.form_session import (
@@ -46,14 +45,21 @@ FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 QUESTION = Module(
     "question_generation", "baseline-question", r'\{\s*"question"\s*:\s*".*"\s*\}', 128
 )
+"""Asks the first question about the open labels."""
+
 ACTION = Module(
     "next_action",
     "baseline-action",
     rf'\{{\s*"next action"\s*:\s*"(?:{FOLLOW_UP}|{FILL}|{STOP})"\s*\}}',
     24,
 )
+"""Decides after an answer how to go on."""
+
 NEXT_QUESTION = Module("follow_up_question", "baseline-follow-up", QUESTION.expression, 128)
+"""Asks a follow-up question."""
+
 FORM = Module("form_filling", "baseline-fill", r"\{.*\}", 2048)
+"""Fills in the open labels."""
 
 
 @dataclass(slots=True)
@@ -72,31 +78,31 @@ class BaselineRun:
     def fill(self) -> Generator[Call, Completion, str]:
         """Fills the form; returns how the run ended: `stop`, `filled`, `turns` or `bad outputs`."""
         try:
-            while open_form := self._open():
-                shown = {"FORM": dumped(open_form)}
-                reply = yield from self._ask(QUESTION, shown, _question(), _asks)
-                action = yield from self._answered(reply["question"])
+            while open_form := self._open_labels():
+                prompt_values = {"FORM": dumped(open_form)}
+                reply = yield from self._ask(QUESTION, prompt_values, _question(), _asks)
+                action = yield from self._ask_until_action(reply["question"])
                 if action == STOP:
                     return "stop"
                 schema, fits = section_schema(open_form), partial(alike, section=open_form)
-                reply = yield from self._ask(FORM, shown, schema, fits)
+                reply = yield from self._ask(FORM, prompt_values, schema, fits)
                 copy_answers(reply, self.content)
             return "filled"
         except RunOver as over:
             return over.reason
 
-    def _answered(self, question: str) -> Generator[Call, Completion, str]:
+    def _ask_until_action(self, question: str) -> Generator[Call, Completion, str]:
         """Asks the question and follow-ups until the model chooses another action; returns that action."""
         while True:
             answer = yield from self.session.answer(question)
             schema = object_schema({"next action": one_of((FOLLOW_UP, FILL, STOP))})
-            reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, lambda it: True)
+            reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, lambda reply: True)
             if reply["next action"] != FOLLOW_UP:
                 return str(reply["next action"])
             reply = yield from self._ask(NEXT_QUESTION, {}, _question(), _asks)
             question = reply["question"]
 
-    def _open(self) -> dict[str, Any]:
+    def _open_labels(self) -> dict[str, Any]:
         """Returns the top-level labels under which a field has no answer yet, with their content."""
         return {
             label: node
@@ -111,11 +117,20 @@ class BaselineRun:
         schema: str,
         fits: Callable[[dict[str, Any]], bool],
     ) -> ObjectReply:
+        """Asks the model until a reply can be used; a generator that yields calls and returns the object.
+
+        Raises:
+            RunOver: `BAD_IN_A_ROW` replies could not be used.
+        """
         session = self.session
         prompt = ChatMessage("user", filled(session.texts[module.wording], values).strip())
         temperature = session.rules.temperature
         for _ in range(BAD_IN_A_ROW):
-            messages = (ChatMessage("system", ""), *self._kept(len(prompt.content)), prompt)
+            messages = (
+                ChatMessage("system", ""),
+                *self._recent_history(len(prompt.content)),
+                prompt,
+            )
             completion = yield from session.say(module, messages, schema, temperature)
             answer = understood(module, completion.text, fits)
             if answer is not None:
@@ -127,7 +142,7 @@ class BaselineRun:
         session.failed[module.name] += 1
         raise RunOver(BAD_OUTPUTS)
 
-    def _kept(self, prompt_chars: int) -> list[ChatMessage]:
+    def _recent_history(self, prompt_chars: int) -> list[ChatMessage]:
         """Returns the end of the history that fits together with a prompt; begins with a prompt."""
         room = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
         messages: list[ChatMessage] = []
@@ -140,15 +155,20 @@ class BaselineRun:
 
 
 def _question() -> str:
+    """Returns the schema of a question."""
     return object_schema({"question": TEXT})
 
 
 def _asks(reply: dict[str, Any]) -> bool:
+    """Whether a reply has a question."""
     return isinstance(reply.get("question"), str)
 
 
+# A run of either variant
+
 Variant = Literal["modular", "baseline"]
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
+"""The ways to fill a form: by modules of one prompt each, or by one prompt for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +205,7 @@ class FormRun:
 
     @property
     def _length(self) -> int:
+        """Number of fields of the form."""
         return sum(1 for _ in fields(self.form.content))
 
     def play(self) -> Play:
@@ -221,18 +242,19 @@ class FormRun:
     def _ending(
         self, session: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
     ) -> Ending:
+        """Returns the ending of a run with its conversation, if a question was asked, and its result."""
         modules = [line["module"] for line in session.interactions]
-        known = {}
+        known_answers = {}
         if self.rules.profile == "run" and not self.person:
-            known = session.profiles[0].of_form(self.form.name)
-        right = right_fields(content, known) if known else None
+            known_answers = session.profiles[0].of_form(self.form.name)
+        right = right_fields(content, known_answers) if known_answers else None
         scores = form_scores(content, session.dialogue, modules, right)
         result = {
             "kind": "forms",
             "form": self.form.name,
             "variant": self.variant,
             "run": self.run,
-            "profile": session.profiles[0].name if known else None,
+            "profile": session.profiles[0].name if known_answers else None,
             "ended": ended,
             "calls": session.calls,
             "again": dict(session.again),

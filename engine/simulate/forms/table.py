@@ -12,8 +12,8 @@ from statistics import fmean
 from typing import Any
 
 from engine.base.text import end_of_path
-from engine.formats.form_scores import FormScores
-from engine.results.document import Bars
+from engine.formats.form_runs import FormScores
+from engine.results.document import Bar, Bars
 from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS, VARIANTS
@@ -58,17 +58,18 @@ def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         grouped.setdefault((result["form"], result["variant"]), []).append(result)
-    known = list(TOPICS)
+    known_forms = list(TOPICS)
 
     def order(key: tuple[str, str]) -> tuple[int, str, int]:
         form, variant = key
-        place = known.index(form) if form in known else len(known)
+        place = known_forms.index(form) if form in known_forms else len(known_forms)
         return place, form, [str(name) for name in VARIANTS].index(variant)
 
     return [_row(*key, grouped[key]) for key in sorted(grouped, key=order)]
 
 
 def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
+    """Returns the row of the runs of one form by one variant."""
     scores = [FormScores.of(run) for run in runs]
     judged = [run["right"] for run in runs if run["right"] is not None]
     replies = sum(len(run["interactions"]) for run in runs)
@@ -88,7 +89,7 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
         filled_score=fmean(score.filled_score for score in scores),
         score=_mean(score.score for score in scores),
         complete=sum(bool(run["complete"]) for run in runs),
-        right=(sum(right for right, _ in judged), sum(every for _, every in judged))
+        right=(sum(right for right, _ in judged), sum(judged_fields for _, judged_fields in judged))
         if judged
         else None,
         ended=dict(Counter(run["ended"] for run in runs)),
@@ -97,11 +98,13 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    """Returns the mean of the values that are known; None without one."""
+    known_values = [value for value in values if value is not None]
+    return fmean(known_values) if known_values else None
 
 
 def _share(runs: Sequence[Mapping[str, Any]], kind: str) -> float | None:
+    """Returns the mean share of filled fields, required or optional, over the runs whose form has such fields."""
     shares = [filled / total for filled, total in (run[kind] for run in runs) if total]
     return fmean(shares) if shares else None
 
@@ -142,6 +145,7 @@ _MEANS: Mapping[str, Callable[[FormScores], float | None]] = {
     "filled_score": lambda run: run.filled_score,
     "score": lambda run: run.score,
 }
+"""The figures of a run whose means a `ModelRow` has."""
 
 
 def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
@@ -154,11 +158,15 @@ def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
     for model, result in runs:
         forms = grouped.setdefault((model, str(result.get("variant", ""))), {})
         forms.setdefault(result["form"], []).append(result)
-    known = list(TOPICS)
+    known_forms = list(TOPICS)
     table: list[ModelRow] = []
     for (model, variant), forms in sorted(grouped.items()):
         names = sorted(
-            forms, key=lambda name: (known.index(name) if name in known else len(known), name)
+            forms,
+            key=lambda name: (
+                known_forms.index(name) if name in known_forms else len(known_forms),
+                name,
+            ),
         )
         rows = [_of_form(model, variant, name, forms[name]) for name in names]
         table += [*rows, _over_forms(model, variant, rows)]
@@ -166,12 +174,14 @@ def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
 
 
 def _of_form(model: str, variant: str, form: str, runs: Sequence[Mapping[str, Any]]) -> ModelRow:
+    """Returns the row of one form."""
     ended = [FormScores.of(run) for run in runs if run.get("ended") != BAD_OUTPUTS]
     means = {name: _mean(map(figure, ended)) for name, figure in _MEANS.items()}
     return ModelRow(model, variant, form, len(runs), len(runs) - len(ended), **means)
 
 
 def _over_forms(model: str, variant: str, rows: Sequence[ModelRow]) -> ModelRow:
+    """Returns the row of the means over forms, each of which weighs alike."""
     means = {name: _mean(getattr(row, name) for row in rows) for name in _MEANS}
     runs, failed = sum(row.runs for row in rows), sum(row.failed for row in rows)
     return ModelRow(model, variant, "", runs, failed, **means)
@@ -183,27 +193,27 @@ class ModuleRow:
 
     Attributes:
         replies: Number of times that it was used, fallbacks of all kinds included.
-        again: Number of times that it was asked once more.
+        repeated_calls: Number of times that it was asked once more.
         failed: Number of times that no reply followed the instructions.
     """
 
     module: str
     replies: int
-    again: int
+    repeated_calls: int
     failed: int
 
 
 def by_module(results: Iterable[Mapping[str, Any]]) -> list[ModuleRow]:
     """Returns a row for each module that was used, in the order of their first use."""
     replies: Counter[str] = Counter()
-    again: Counter[str] = Counter()
+    repeated_calls: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for result in results:
         replies.update(interaction["module"] for interaction in result["interactions"])
-        again.update(result.get("again", {}))
+        repeated_calls.update(result.get("again", {}))
         failed.update(result.get("failed", {}))
     names = dict.fromkeys([*replies, *failed])
-    return [ModuleRow(name, replies[name], again[name], failed[name]) for name in names]
+    return [ModuleRow(name, replies[name], repeated_calls[name], failed[name]) for name in names]
 
 
 FIGURES = {
@@ -214,7 +224,8 @@ FIGURES = {
     "score": "Score",
 }
 """The figures with their titles. Figure 2a has Success, Efficiency and Score."""
-_LONGEST_NAME = 32
+_MAX_NAME_CHARS = 32
+"""Most characters of the name of a model, of which the end is shown."""
 
 
 def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
@@ -236,7 +247,7 @@ def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
         series.setdefault((row.model, row.variant), []).append(row)
     several = len({variant for _, variant in series}) > 1
     by_label = {
-        end_of_path(model, _LONGEST_NAME) + (f", {variant}" if several else ""): of_model
+        end_of_path(model, _MAX_NAME_CHARS) + (f", {variant}" if several else ""): of_model
         for (model, variant), of_model in series.items()
     }
     figures = [
@@ -265,7 +276,7 @@ def _bars(title: str, values: Mapping[str, float | None], most: float) -> Bars:
     return Bars(
         title,
         tuple(
-            (label, (value or 0.0) / most, f"{value:.2g}" if value else "")
+            Bar(label, (value or 0.0) / most, f"{value:.2g}" if value else "")
             for label, value in values.items()
         ),
     )

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+"""The languages that conversations can be in."""
+
 
 FIELDS = {
     "Gender": "性别",
@@ -31,6 +33,8 @@ TASKS = (
     "recipe planning",
     "skills learning planning",
 )
+"""What the simulated people plan."""
+
 ADVISED = "new travel planning"
 """The task in which the assistant gets a system message with its role."""
 
@@ -84,6 +88,7 @@ def situations() -> Sequence[Situation]:
 
 
 def _profile(record: Mapping[str, Any]) -> Profile:
+    """Reads a profile from its record, in both languages."""
     gender, age = str(record["gender"]), str(record["age"])
     words = {"Gender": gender, **record["mapped"]}
     mapped: dict[str, Any] = {}
@@ -106,10 +111,12 @@ def _profile(record: Mapping[str, Any]) -> Profile:
 
 
 def _both(field: str, english: str) -> dict[str, str]:
+    """Returns a word of the vocabulary in both languages."""
     return {"en": english, "zh": vocabulary()[field][english]}
 
 
 def _data(name: str) -> Any:
+    """Returns the parsed JSON of a file in this folder."""
     # imported here because the command line knows the tasks and need not wait for it
     from importlib import resources
 

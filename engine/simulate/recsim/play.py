@@ -13,8 +13,7 @@ from itertools import product
 from random import Random
 from typing import Any, Literal
 
-from engine.model.asking import Ending, Play, seed_from
-from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play, Role, seed_from
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.simulate.recsim.people import ADVISED, TASKS, Language, Profile, Situation
@@ -23,7 +22,11 @@ FORMAT = "recllmsim"
 """The import format of the records."""
 
 MAX_TURNS = 10
+"""Most answers of the assistant, by default."""
+
 USER_TOKENS, ASSISTANT_TOKENS = 200, 512
+"""Longest reply of the user and of the assistant in tokens, by default."""
+
 FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "再见"))
 """A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
 
@@ -70,6 +73,7 @@ class RecSimScenario:
 
     @property
     def key(self) -> str:
+        """The name of the scenario, unique in its simulation."""
         return (
             f"recsim/{self.situation.task.replace(' ', '-')}/profile-{self.profile.id}/situation-{self.situation.id}"
             f"/{self.setting.language}/{self.run}"
@@ -77,9 +81,11 @@ class RecSimScenario:
 
     @property
     def expected(self) -> float:
+        """A constant: every conversation is expected to take as many replies as any other."""
         return 1.0
 
     def play(self) -> Play:
+        """Starts a play; the record of its ending is in the RecLLMSim schema."""
         return (yield from _Conversation(self).played())
 
 
@@ -161,6 +167,7 @@ class _Conversation:
         return Ending(self._record(history, ended, questions), FORMAT, self._result(history, ended))
 
     def _instructions(self) -> str:
+        """Returns the system message of the user: situation, profile and rules."""
         language = self.scenario.setting.language
         parts = (
             filled(
@@ -172,6 +179,7 @@ class _Conversation:
         return "\n\n".join(parts)
 
     def _text(self, name: str) -> str:
+        """Returns a prompt in the language of the conversation."""
         setting = self.scenario.setting
         return setting.texts[f"{name}-zh" if setting.language == _CHINESE else name].strip()
 
@@ -276,6 +284,7 @@ class _Conversation:
         }
 
     def _result(self, history: Sequence[Mapping[str, str]], ended: str) -> dict[str, Any]:
+        """Returns the counts of the conversation."""
         lengths = {
             side: [len(message["content"]) for message in history if message["role"] == side]
             for side in ("user", "assistant")
@@ -334,6 +343,7 @@ def by_task(results: Iterable[Mapping[str, Any]]) -> list[TaskRow]:
 
 
 def _row(task: str, played: list[Mapping[str, Any]]) -> TaskRow:
+    """Returns the row of one task."""
     turns = sum(result["turns"] for result in played)
     return TaskRow(
         task,

@@ -72,6 +72,7 @@ def run_files(
 
 
 def _entry(interaction: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, Any]:
+    """Returns an interaction as the original's transcript has it."""
     prompt = interaction.get("prompt")
     if prompt is None:
         prompt = BY_FALLBACK if interaction["call"] is None else prompts[interaction["call"]]
@@ -81,6 +82,7 @@ def _entry(interaction: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, 
 def _config(
     result: Mapping[str, Any], rules: Mapping[str, Any], models: Mapping[str, str]
 ) -> dict[str, Any]:
+    """Returns the configuration of a run as the original writes it, with what is added here."""
     label = models.get("assistant", "")
     modules = {
         module.name: "dummy" if module.name in rules["dummies"] else label
@@ -106,6 +108,7 @@ def _config(
 
 
 KIND: Kind = "forms"
+"""The kind of these simulations."""
 
 
 def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
@@ -232,6 +235,10 @@ def load_forms(names: Sequence[str]) -> list[Form]:
 
 
 def _form(name: str) -> Form:
+    """Reads a form from a user's file.
+
+    Raises:
+        UsageError: It cannot be read, or is no form."""
     try:
         return form_of_file(name, _text(Path(os.path.expanduser(name.strip()))))
     except UsageError as error:
@@ -240,6 +247,10 @@ def _form(name: str) -> Form:
 
 
 def _text(path: Path) -> str:
+    """Returns the text of a file.
+
+    Raises:
+        UsageError: It cannot be read."""
     try:
         return path.read_text("utf-8")
     except OSError as error:

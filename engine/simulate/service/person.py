@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from engine.base.number_format import counted
-from engine.formats.form_scores import FormScores
+from engine.formats.form_runs import FormScores
 from engine.jobs.runner import JobRunner
-from engine.model.asking import parsed_object
-from engine.model.chat import Role
+from engine.model.chat import Role, parsed_object
 from engine.simulate.forms.form import Form, fields_under, known_profiles
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import QUESTION
@@ -26,77 +26,59 @@ from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, S
 from engine.simulate.stages import BY_PERSON
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """A form that a person fills, ready to be run.
-
-    Attributes:
-        person: The person, who plays the user in the simulation.
-    """
-
-    form: Form
-    simulation: Simulation
-    person: Person
-
-
-def filling(
-    simulations: ProjectSimulations, form: Form, variant: Variant, model: str | None
-) -> Filling:
-    """Returns the run that fills a form with a person: the one that was interrupted, otherwise a new one.
-
-    Raises:
-        UsageError: The model cannot do this.
-    """
-    rules, profiles, texts = Rules(), known_profiles(), simulations.texts(KIND)
-    person = Person()
-
-    def runs(labels: Mapping[Role, str]) -> list[FormRun]:
-        setting = simulation.play.config_hash
-        over = {row.key for row in simulations.rows(setting) if row.reason is None}
-        number = 1
-        while (
-            run := FormRun(form, variant, number, rules, texts, profiles, person=True)
-        ).key in over:
-            number += 1
-        return [run]
-
-    params: dict[str, Any] = {"seed": 0, "rules": rules_as_json(rules), "person": True}
-    simulation = simulations.simulation(
-        KIND,
-        runs,
-        params,
-        {"assistant": BY_SCHEMA},
-        SimulationOptions(model=model),
-        texts,
-        person,
-    )
-    return Filling(form, simulation, person)
-
-
 class PersonSession:
     """A form that a person and the modules fill in a job. Every method returns at once."""
 
     def __init__(
         self,
-        begun: Filling,
-        runner: JobRunner,
         simulations: ProjectSimulations,
+        runner: JobRunner,
+        form: Form,
+        variant: Variant,
+        model: str | None,
         on_reply: Callable[[str, Line], None],
     ) -> None:
-        """Starts the job; `on_reply` is called with the key of the play and every reply.
+        """Starts the job: the run that was interrupted goes on, otherwise a new one begins.
+
+        Args:
+            model: Name of the model of the modules; None for the one that the project uses for simulations.
+            on_reply: Called with the key of the play and every reply.
 
         Raises:
+            UsageError: The model cannot do this.
             ProjectReadOnly: Nothing can be run on this project.
         """
-        self._filling, self._runner, self._simulations = begun, runner, simulations
+        self._simulations, self._runner, self._form = simulations, runner, form
         self._on_reply = on_reply
+        self._person = Person()
         self._guard = threading.Lock()
-        self._key = ""
         self._lines: list[LiveLine] = []
         self._ended: SessionState | None = None
-        begun.simulation.play.on_reply = self._add_line
-        self._titles = {stage.title for stage in begun.simulation.stages}
-        self._job_id = runner.start(begun.simulation.stages)
+        simulation = self._simulation(variant, model)
+        self._play = simulation.play
+        self._play.on_reply = self._add_line
+        self._titles = {stage.title for stage in simulation.stages}
+        self._job_id = runner.start(simulation.stages)
+
+    def _simulation(self, variant: Variant, model: str | None) -> Simulation:
+        """Returns the simulation of the only run, in which the person plays the user."""
+        rules, profiles, texts = Rules(), known_profiles(), self._simulations.texts(KIND)
+
+        def runs(labels: Mapping[Role, str]) -> list[FormRun]:
+            rows = self._simulations.rows(simulation.play.config_hash)
+            ended_keys = {row.key for row in rows if row.reason is None}
+            numbered = (
+                FormRun(self._form, variant, number, rules, texts, profiles, person=True)
+                for number in count(1)
+            )
+            return [next(run for run in numbered if run.key not in ended_keys)]
+
+        params: dict[str, Any] = {"seed": 0, "rules": rules_as_json(rules), "person": True}
+        options = SimulationOptions(model=model)
+        simulation = self._simulations.simulation(
+            KIND, runs, params, {"assistant": BY_SCHEMA}, options, texts, self._person
+        )
+        return simulation
 
     @property
     def job_id(self) -> int:
@@ -107,14 +89,14 @@ class PersonSession:
         """Returns the state now."""
         # The order matters: a job that is no longer active has already stored its result.
         runs = any(job.title in self._titles for job in self._runner.active())
-        over = self._filling.simulation.play.newest
+        ended_play = self._play.newest
         with self._guard:
             if self._ended is None:
-                question = self._filling.person.question
-                fields = () if question is None else asked_fields(self._filling.form, self._lines)
-                now = SessionState(self._key, tuple(self._lines), question, fields)
-                if over is not None:
-                    self._ended = self._with_result(now, over)
+                question = self._person.question
+                fields = () if question is None else asked_fields(self._form, self._lines)
+                now = SessionState(tuple(self._lines), question, fields)
+                if ended_play is not None:
+                    self._ended = self._with_result(now, ended_play)
                 elif not runs:
                     text = (
                         "It was cut off. Your answers are kept: start this form again to continue."
@@ -126,28 +108,27 @@ class PersonSession:
 
     def answer(self, text: str) -> None:
         """Answers the open question."""
-        self._filling.person.say(text)
+        self._person.say(text)
 
     def stop(self) -> None:
         """Ends the run with the fields that are filled so far; the conversation is stored."""
-        self._filling.person.stop()
+        self._person.stop()
 
     def _add_line(self, key: str, line: Line) -> None:
+        """Takes a reply, of a module or of the person, from the thread of the job."""
         with self._guard:
-            self._key = key
             self._lines.append(live_line(line))
         self._on_reply(key, line)
 
-    def _with_result(self, now: SessionState, over: EndedPlay) -> SessionState:
-        rows = self._simulations.rows(self._filling.simulation.play.config_hash)
-        row = next((play for play in rows if play.key == over.key), None)
-        text = f"It broke off: {over.reason}" if over.reason is not None else _result_text(over)
+    def _with_result(self, now: SessionState, played: EndedPlay) -> SessionState:
+        """Returns the state with the result of the play and what was stored of it."""
+        rows = self._simulations.rows(self._play.config_hash)
+        row = next((play for play in rows if play.key == played.key), None)
         return replace(
             now,
             question=None,
             asked=(),
-            over=text,
-            play_id=None if row is None else row.id,
+            over=_result_text(played),
             conversation_id=None if row is None else row.conversation_id,
         )
 
@@ -173,8 +154,11 @@ def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...
     )
 
 
-def _result_text(over: EndedPlay) -> str:
-    result = over.ending.result
+def _result_text(played: EndedPlay) -> str:
+    """Returns how the play ended, and how much of the form is filled, in words."""
+    if played.reason is not None:
+        return f"It broke off: {played.reason}"
+    result = played.ending.result
     ended = "you" if result["ended"] == BY_PERSON else f"`{result['ended']}`"
     required, optional = result["required"], result["optional"]
     return (

@@ -18,9 +18,12 @@ from engine.base.statistics.agreement import Label, LabelAgreement, agree
 from engine.base.text import CJK
 from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import truth_by_conversation
-from engine.model.asking import (
+from engine.model.chat import (
     TRIES,
     USER_CHARS,
+    Call,
+    ChatMessage,
+    Completion,
     Ending,
     Play,
     ask_json,
@@ -29,14 +32,13 @@ from engine.model.asking import (
     seed_from,
     shortened,
 )
-from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.question_names import ALLOWED_RATINGS, HUMAN_TAG_PREFIX, RATING
 from engine.questions.tables import verdicts
-from engine.results.metrics.turns import TurnRow, by_turns
+from engine.results.metrics.known_outcomes import TurnRow, by_turns
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
@@ -44,17 +46,31 @@ from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, S
 T = TypeVar("T")
 
 KIND = "ratings"
+"""The kind of these plays."""
+
 
 Part = Literal["ratings", "intents", "hallucination", "preferences"]
 PARTS: tuple[Part, ...] = ("ratings", "intents", "hallucination", "preferences")
+"""What can be annotated."""
+
 
 INTENTS = ("Planning", "Search", "Recommendation", "Search & Recommendation", "Others")
-MOST_PREFERENCES = 12
+"""The intents of a message of the user, as RecLLMSim names them."""
+
+MAX_PREFERENCES = 12
+"""Most entries in the summary of the user's preferences."""
+
 _TOKENS = 160
+"""Longest reply in tokens."""
+
 _ANSWER_CHARS = 4_000
 """Length of the answer that is judged; of earlier ones only the beginning is shown."""
 _UNKNOWN = "not known"
+"""Fills the place of a profile or situation that is not known."""
+
 _LANGUAGES = {"en": "English", "zh": "Chinese"}
+"""The name of each language, for the prompt."""
+
 _LABELS_OF_MESSAGES: Mapping[str, Sequence[Label]] = {
     "user_intents": INTENTS,
     "hallucination": ("false", "true"),
@@ -86,6 +102,7 @@ class RatingScenario:
 
     @property
     def key(self) -> str:
+        """The name of the scenario, unique in its simulation."""
         return f"ratings/{self.conversation}"
 
     @property
@@ -99,20 +116,22 @@ class RatingScenario:
         """Returns a new play; what the model could not say is null, or missing among the ratings."""
         result: dict[str, Any] = {"conversation": self.conversation, "labels": {}}
         if "ratings" in self.parts:
-            ratings = yield from self._asked("ratings", self.turns, _RATED, _ratings)
+            ratings = yield from self._ask_model("ratings", self.turns, _RATED, _ratings)
             result["labels"] = {RATING: {"final": ratings or {}}}
         if "intents" in self.parts:
-            result["user_intents"] = yield from self._each("user", "intent", _INTENT, _intent)
+            result["user_intents"] = yield from self._ask_of_each(
+                "user", "intent", _INTENT, _intent
+            )
         if "hallucination" in self.parts:
-            judged = yield from self._each("assistant", "hallucination", _WRONG, _wrong)
+            judged = yield from self._ask_of_each("assistant", "hallucination", _WRONG, _wrong)
             result["hallucination"] = [verdict and verdict[0] for verdict in judged]
             result["hallucination_memo"] = [verdict and verdict[1] for verdict in judged]
         if "preferences" in self.parts:
-            listed = yield from self._asked("preferences", self.turns, _LISTED, _preferences)
+            listed = yield from self._ask_model("preferences", self.turns, _LISTED, _preferences)
             result["preference_summary"] = listed
         return Ending(result=result)
 
-    def _each(
+    def _ask_of_each(
         self,
         side: str,
         prompt: str,
@@ -123,11 +142,11 @@ class RatingScenario:
         answers: list[Any] = []
         for index, (role, _) in enumerate(self.turns):
             if role == side:
-                shown = self.turns[: index + 1]
-                answers.append((yield from self._asked(prompt, shown, shape, accept, index)))
+                visible = self.turns[: index + 1]
+                answers.append((yield from self._ask_model(prompt, visible, shape, accept, index)))
         return answers
 
-    def _asked(
+    def _ask_model(
         self,
         prompt: str,
         turns: Sequence[tuple[str, str]],
@@ -135,14 +154,15 @@ class RatingScenario:
         accept: Callable[[Mapping[str, Any]], T | None],
         index: int = 0,
     ) -> Generator[Call, Completion, T | None]:
-        *before, (role, last) = turns
+        """Asks the model about a conversation so far; returns what `accept` makes of its reply, or None."""
+        *earlier, (role, last) = turns
         limit = USER_CHARS if role == "user" else _ANSWER_CHARS
-        shown = f"{dialogue(before)}\n\n{role.upper()}: {shortened(last, limit)}".strip()
+        visible = f"{dialogue(earlier)}\n\n{role.upper()}: {shortened(last, limit)}".strip()
         question = filled(
             self.texts[prompt],
             {
                 "LANGUAGE": _LANGUAGES[self.language],
-                "DIALOGUE": shown,
+                "DIALOGUE": visible,
                 "PROFILE": self.profile or _UNKNOWN,
                 "SITUATION": self.situation or _UNKNOWN,
                 "RUBRIC": self.texts["rubric"].strip(),
@@ -160,38 +180,49 @@ class RatingScenario:
 
 
 _RATED = object_schema(**{name: {"enum": [*grades]} for name, grades in ALLOWED_RATINGS.items()})
+"""Schema of the seven ratings."""
+
 _INTENT = object_schema(intent={"enum": [*INTENTS]})
+"""Schema of the intent of a message."""
+
 _WRONG = object_schema(hallucination={"type": "boolean"}, memo={"type": "string", "maxLength": 200})
+"""Schema of the judgment of an answer."""
+
 _LISTED = object_schema(
     preferences={
         "type": "array",
         "items": {"type": "string", "maxLength": 60},
-        "maxItems": MOST_PREFERENCES,
+        "maxItems": MAX_PREFERENCES,
     }
 )
+"""Schema of the user's preferences."""
 
 
 def _ratings(reply: Mapping[str, Any]) -> dict[str, int] | None:
+    """Returns the ratings in a reply; None if one is missing or no grade."""
     if any(reply.get(name) not in grades for name, grades in ALLOWED_RATINGS.items()):
         return None
     return {name: int(reply[name]) for name in ALLOWED_RATINGS}
 
 
 def _intent(reply: Mapping[str, Any]) -> str | None:
+    """Returns the intent in a reply; None if it is none of `INTENTS`."""
     intent = reply.get("intent")
     return intent if intent in INTENTS else None
 
 
 def _wrong(reply: Mapping[str, Any]) -> tuple[bool, str] | None:
+    """Returns whether an answer is made up, and why; None if the reply does not say."""
     wrong, memo = reply.get("hallucination"), reply.get("memo", "")
     return (wrong, memo.strip()) if isinstance(wrong, bool) and isinstance(memo, str) else None
 
 
 def _preferences(reply: Mapping[str, Any]) -> list[str] | None:
+    """Returns the preferences in a reply, each once; None if there is no list of texts."""
     listed = reply.get("preferences")
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         return None
-    return list(dict.fromkeys(text.strip() for text in listed if text.strip()))[:MOST_PREFERENCES]
+    return list(dict.fromkeys(text.strip() for text in listed if text.strip()))[:MAX_PREFERENCES]
 
 
 def rating_simulation(
@@ -288,18 +319,18 @@ def tag_ratings(project: Project, rows: Sequence[PlayRow], annotator: str) -> in
     Args:
         annotator: Stored as who gave the tags.
     """
-    given: dict[str, list[int]] = {}
-    others: dict[str, list[int]] = {}
+    tags_to_give: dict[str, list[int]] = {}
+    tags_to_remove: dict[str, list[int]] = {}
     for row in rows:
         for name, grade in _ratings_of(row).items():
             for value in ALLOWED_RATINGS[name]:
-                ids = given if value == grade else others
+                ids = tags_to_give if value == grade else tags_to_remove
                 ids.setdefault(f"{RATING}.{name}.{value}", []).append(_conversation(row))
 
     def work(conn: sqlite3.Connection) -> int:
-        for tag, ids in others.items():
+        for tag, ids in tags_to_remove.items():
             verdicts.untag(conn, ids, tag, annotator)
-        return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in given.items())
+        return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in tags_to_give.items())
 
     return project.write(work)
 
@@ -353,33 +384,33 @@ def rating_agreement(
         published: list[tuple[Label, Label]] = []
         people: list[tuple[Label, Label]] = []
         for row in rows:
-            ours, key = _ratings_of(row).get(name), _conversation(row)
-            if ours is None:
+            label_of_model, key = _ratings_of(row).get(name), _conversation(row)
+            if label_of_model is None:
                 continue
             ratings = truths.get(key, {}).get(RATING)
-            theirs = ratings.get(name) if isinstance(ratings, Mapping) else None
-            if theirs in grades:
-                published.append((ours, theirs))
-            given = [
+            label_of_other = ratings.get(name) if isinstance(ratings, Mapping) else None
+            if label_of_other in grades:
+                published.append((label_of_model, label_of_other))
+            grades_of_people = [
                 grade
                 for grade in grades
                 if f"{HUMAN_TAG_PREFIX}.{name}.{grade}" in tags.get(key, ())
             ]
-            if len(given) == 1:
-                people.append((ours, given[0]))
+            if len(grades_of_people) == 1:
+                people.append((label_of_model, grades_of_people[0]))
         for other, pairs in (("published", published), ("people", people)):
             if pairs:
                 agreements.append(_agreement(RATING, name, other, pairs, grades))
     for name, allowed in _LABELS_OF_MESSAGES.items():
         labels: list[tuple[Label, Label]] = [
-            (ours, theirs)
+            (label_of_model, label_of_other)
             for row in rows
-            for ours, theirs in zip(
+            for label_of_model, label_of_other in zip(
                 _words(row.result.get(name)),
                 _words(truths.get(_conversation(row), {}).get(name)),
                 strict=False,
             )
-            if ours in allowed and theirs in allowed
+            if label_of_model in allowed and label_of_other in allowed
         ]
         if labels:
             agreements.append(_agreement(name, name, "published", labels))
@@ -393,15 +424,20 @@ def _agreement(
     pairs: Sequence[tuple[Label, Label]],
     grades: Sequence[int] = (),
 ) -> AgreementRow:
-    ours, theirs = zip(*pairs, strict=True)
-    return AgreementRow(schema, name, "model", other, agree(ours, theirs, grades))
+    """Returns how well the labels of the model agree with those of another labeler."""
+    labels_of_model, labels_of_other = zip(*pairs, strict=True)
+    return AgreementRow(
+        schema, name, "model", other, agree(labels_of_model, labels_of_other, grades)
+    )
 
 
 def _conversation(row: PlayRow) -> int:
+    """Returns the id of the conversation that a play annotated."""
     return int(row.result["conversation"])
 
 
 def _ratings_of(row: PlayRow) -> Mapping[str, int]:
+    """Returns the ratings of a play by name; empty where the model could not say any."""
     ratings: Mapping[str, int] = row.result["labels"].get(RATING, {}).get("final", {})
     return ratings
 

@@ -13,6 +13,7 @@ from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 
 KIND: Kind = "recsim"
+"""The kind of these simulations."""
 
 
 def recsim_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
@@ -49,6 +50,7 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
 
 
 def _params(setting: Setting) -> dict[str, Any]:
+    """Returns what determines the conversation of a given person and situation, apart from prompts and models."""
     return {
         "seed": setting.seed,
         "language": setting.language,

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.conversations.tables import conversations
-from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
-from engine.model.chat import Call, ChatMessage
+from engine.model.chat import (
+    TRIES,
+    Call,
+    ChatMessage,
+    Ending,
+    Play,
+    ask_json,
+    dialogue,
+    object_schema,
+    seed_from,
+)
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.project.project import Project
@@ -17,8 +26,13 @@ from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 
 KIND = "requests"
+"""The kind of these plays."""
+
 _SHAPE = object_schema(new_request={"type": "boolean"})
+"""Schema of a reply."""
+
 _TOKENS = 24
+"""Longest reply in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +51,13 @@ class RequestStartScenario:
 
     @property
     def key(self) -> str:
+        """The name of the scenario, unique in its simulation."""
         # With a digest: the answers of a text do not hold for the one that an import puts in its place.
         return f"requests/{self.conversation}@{seed_from(*self.turns):08x}"
 
     @property
     def expected(self) -> float:
+        """Number of replies: one for each message that is asked about."""
         return float(len(self._asked()))
 
     def _asked(self) -> list[int]:
@@ -76,6 +92,7 @@ class RequestStartScenario:
 
 
 def _new(reply: Mapping[str, Any]) -> bool | None:
+    """Returns whether a message begins another request; None if the reply does not say."""
     answer = reply.get("new_request")
     return answer if isinstance(answer, bool) else None
 

@@ -10,12 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.base.number_format import counted, figure
-from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import UNKNOWN, Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.formats.form_scores import FormScores
-from engine.results.metrics.aptitude import Aptitude, aptitudes
-from engine.results.metrics.turns import by_turns
-from engine.results.table_rendering import UNKNOWN
+from engine.formats.form_runs import FormScores
+from engine.results.metrics.known_outcomes import Aptitude, aptitudes, by_turns
 from engine.simulate.draft import as_draft
 from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of
 from engine.simulate.records import PlayItem, PlayRow
@@ -23,7 +21,9 @@ from engine.simulate.recsim.play import by_task
 from engine.simulate.service.sharded import replies_by_condition, scored
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, ONE_TURN, place_of
 
-_LONGEST_NAME = 80
+_MAX_NAME_CHARS = 80
+"""Most characters of the name of a row."""
+
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
 """Part of a key that distinguishes instructions with the same id; not shown."""
 
@@ -56,26 +56,36 @@ def _row(cells: Iterable[Cell], plays: Sequence[PlayRow], **results: Any) -> Rep
 # Sharded conversations
 
 _OF_FULL, _A_OF_FULL, _U_OF_FULL = (
-    ReportColumn(title, "percent", means=f"{figure} as a share of that of the condition FULL.")
+    ReportColumn(
+        title, "percent", description=f"{figure} as a share of that of the condition FULL."
+    )
     for title, figure in (("of FULL", "P"), ("A of FULL", "A90"), ("U of FULL", "U90-10"))
 )
 _SHARES = (_OF_FULL, _A_OF_FULL, _U_OF_FULL)
+"""The columns that compare a condition with FULL."""
+
 _APTITUDE = (
-    ReportColumn("runs", "count", means="Conversations, all instructions together."),
-    ReportColumn("P", "number", means="Averaged performance: the mean score, 0 to 100."),
+    ReportColumn("runs", "count", description="Conversations, all instructions together."),
+    ReportColumn("P", "number", description="Averaged performance: the mean score, 0 to 100."),
     _OF_FULL,
     ReportColumn(
-        "A90", "number", means="Aptitude: the 90th percentile of an instruction's scores, averaged."
+        "A90",
+        "number",
+        description="Aptitude: the 90th percentile of an instruction's scores, averaged.",
     ),
     ReportColumn(
-        "U90-10", "number", means="Unreliability: the 90th less the 10th percentile, averaged."
+        "U90-10",
+        "number",
+        description="Unreliability: the 90th less the 10th percentile, averaged.",
     ),
     _A_OF_FULL,
     _U_OF_FULL,
 )
+"""The columns of performance, aptitude and unreliability."""
 
 
-_CONDITION = ReportColumn("condition", "text", means="How the instruction was given.")
+_CONDITION = ReportColumn("condition", "text", description="How the instruction was given.")
+"""The column of the condition."""
 
 
 def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
@@ -86,22 +96,23 @@ def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
         *_APTITUDE,
         ReportColumn("task, condition, model", "text"),
     )
-    full = _full(aptitudes)
-    shown = [nth for nth, column in enumerate(columns) if full or column not in _SHARES]
+    full_by_key = _full(aptitudes)
+    indices = [nth for nth, column in enumerate(columns) if full_by_key or column not in _SHARES]
     rows = []
     for row in aptitudes:
-        name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
-        cells = (row.instructions, *_figures(row, full), name)
-        rows.append(ReportRow(tuple(cells[nth] for nth in shown)))
-    return ReportTable("by condition", tuple(columns[nth] for nth in shown), tuple(rows))
+        name = one_line(f"{row.task}, {row.condition}, {row.model}", _MAX_NAME_CHARS)
+        cells = (row.instructions, *_figures(row, full_by_key), name)
+        rows.append(ReportRow(tuple(cells[nth] for nth in indices)))
+    return ReportTable("by condition", tuple(columns[nth] for nth in indices), tuple(rows))
 
 
 def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies."""
     rows = sorted(_by_condition(plays), key=lambda row: row.task)
-    full = _full(rows)
+    full_by_key = _full(rows)
     table = [
         _row(
-            [row.condition, row.task, row.instructions, *_figures(row, full)],
+            [row.condition, row.task, row.instructions, *_figures(row, full_by_key)],
             plays,
             task=row.task,
             conv_type=row.condition,
@@ -110,12 +121,16 @@ def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
     ]
     columns = (
         _CONDITION,
-        ReportColumn("task", "text", means="Kind of the instruction."),
-        ReportColumn("instr.", "count", means="Instructions."),
+        ReportColumn("task", "text", description="Kind of the instruction."),
+        ReportColumn("instr.", "count", description="Instructions."),
         *_APTITUDE,
     )
-    once = any(row.fewest == 1 for row in rows)
-    notes = ("Where an instruction was played once, its reliability is not known.",) if once else ()
+    is_played_once = any(row.fewest == 1 for row in rows)
+    notes = (
+        ("Where an instruction was played once, its reliability is not known.",)
+        if is_played_once
+        else ()
+    )
     return [
         ReportTable("by condition", columns, tuple(table), notes),
         _by_instruction(plays, notes),
@@ -129,22 +144,28 @@ def _by_condition(plays: Sequence[PlayRow]) -> list[Aptitude]:
 
 
 def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportTable:
+    """Returns performance, aptitude and unreliability of each instruction alone."""
     of_instruction: dict[str, list[PlayRow]] = {}
     for play in plays:
         of_instruction.setdefault(play.result["task_id"], []).append(play)
     table: list[ReportRow] = []
-    for task_id, some in of_instruction.items():
-        rows = _by_condition(some)
-        full = _full(rows)
+    for task_id, plays_of_instruction in of_instruction.items():
+        rows = _by_condition(plays_of_instruction)
+        full_by_key = _full(rows)
         table += [
-            _row([task_id, row.condition, *_figures(row, full)], some, conv_type=row.condition)
+            _row(
+                [task_id, row.condition, *_figures(row, full_by_key)],
+                plays_of_instruction,
+                conv_type=row.condition,
+            )
             for row in rows
         ]
-    head = ReportColumn("instruction", "text", means="Its id.")
+    head = ReportColumn("instruction", "text", description="Its id.")
     return ReportTable("by instruction", (head, _CONDITION, *_APTITUDE), tuple(table), notes)
 
 
 def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the table of the kinds of replies; none where no reply was classified."""
     rows = replies_by_condition(plays, ALL_CONDITIONS)
     if not rows:
         return []
@@ -152,14 +173,14 @@ def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
     table = [_row([row[name] for name in names], plays, condition=row["condition"]) for row in rows]
     columns = (
         _CONDITION,
-        ReportColumn("turns", "count", means="Times that the user spoke."),
+        ReportColumn("turns", "count", description="Times that the user spoke."),
         ReportColumn(
             "stand-ins",
             "count",
-            means="Shards sent verbatim because the simulated user gave no usable reply.",
+            description="Shards sent verbatim because the simulated user gave no usable reply.",
         ),
         *(
-            ReportColumn(name.replace("_", " "), "count", means="Replies of this kind.")
+            ReportColumn(name.replace("_", " "), "count", description="Replies of this kind.")
             for name in CATEGORIES
         ),
     )
@@ -168,21 +189,23 @@ def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 def aptitude_json(aptitudes: Sequence[Aptitude]) -> list[dict[str, Any]]:
     """Returns the rows as JSON values; `of_full` has shares of the condition FULL, None where it was not played."""
-    full = _full(aptitudes)
-    return [asdict(row) | {"of_full": _shares(row, full)} for row in aptitudes]
+    full_by_key = _full(aptitudes)
+    return [asdict(row) | {"of_full": _shares(row, full_by_key)} for row in aptitudes]
 
 
-def _shares(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> dict[str, float | None]:
+def _shares(
+    row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]
+) -> dict[str, float | None]:
     """Returns P, A90 and U90-10 of a condition as shares of those of FULL; None where these are 0 or not known."""
-    best = full.get((row.task, row.model))
-    if best is None:
+    full_row = full_by_key.get((row.task, row.model))
+    if full_row is None:
         return {"performance": None, "aptitude": None, "unreliability": None}
-    known = row.fewest > 1 and best.fewest > 1
+    is_known = row.fewest > 1 and full_row.fewest > 1
     return {
-        "performance": row.performance / best.performance if best.performance else None,
-        "aptitude": row.aptitude / best.aptitude if best.aptitude else None,
-        "unreliability": row.unreliability / best.unreliability
-        if known and best.unreliability
+        "performance": row.performance / full_row.performance if full_row.performance else None,
+        "aptitude": row.aptitude / full_row.aptitude if full_row.aptitude else None,
+        "unreliability": row.unreliability / full_row.unreliability
+        if is_known and full_row.unreliability
         else None,
     }
 
@@ -196,8 +219,9 @@ def _full(aptitudes: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
     }
 
 
-def _figures(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
-    shares = _shares(row, full)
+def _figures(row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
+    """Returns the cells of the columns `_APTITUDE`."""
+    shares = _shares(row, full_by_key)
     return [
         row.runs,
         row.performance,
@@ -210,6 +234,7 @@ def _figures(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> list[Ce
 
 
 def _sharded_summary(result: Mapping[str, Any]) -> str:
+    """Returns the score of a sharded conversation, and how much of the instruction was revealed."""
     score = result["score"]
     text = "no attempt" if score is None else f"score {100 * score:.0f}"
     if result["condition"] in ONE_TURN:
@@ -220,24 +245,27 @@ def _sharded_summary(result: Mapping[str, Any]) -> str:
 # Forms
 
 _FORM_COLUMNS = (
-    ReportColumn("form", "text", means="Which form."),
-    ReportColumn("variant", "text", means="By modules, or by one prompt for all."),
-    ReportColumn("runs", "count", means="How often it was filled."),
-    ReportColumn("length", "count", means="Fields of the form."),
-    ReportColumn("turns", "number", means="Questions that were answered, mean."),
+    ReportColumn("form", "text", description="Which form."),
+    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
+    ReportColumn("runs", "count", description="How often it was filled."),
+    ReportColumn("length", "count", description="Fields of the form."),
+    ReportColumn("turns", "number", description="Questions that were answered, mean."),
     ReportColumn(
-        "reps", "number", means="Questions that are letter for letter an earlier one, mean."
+        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
     ),
-    ReportColumn("Filled", "share", means="Weighted share of the fields that are filled."),
+    ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
     ReportColumn(
         "Success",
         "share",
-        means="Weighted share of the fields that are filled correctly, where the answers are known.",
+        description="Weighted share of the fields that are filled correctly, where the answers are known.",
     ),
-    ReportColumn("Efficiency", "share", means="1 at two fields a turn or more and no repetition."),
-    ReportColumn("Filled score", "share", means="Harmonic mean of Filled and Efficiency."),
-    ReportColumn("Score", "share", means="Harmonic mean of Success and Efficiency."),
+    ReportColumn(
+        "Efficiency", "share", description="1 at two fields a turn or more and no repetition."
+    ),
+    ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
+    ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
 )
+"""Columns of the table of Hakimov et al."""
 
 
 def form_table(rows: Iterable[FormRow]) -> ReportTable:
@@ -256,16 +284,17 @@ def form_table(rows: Iterable[FormRow]) -> ReportTable:
 
 
 def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the tables of filled forms: by form and variant, and by module."""
     columns = (
         *_FORM_COLUMNS,
-        ReportColumn("complete", "count", means="Runs that filled all required fields."),
+        ReportColumn("complete", "count", description="Runs that filled all required fields."),
         ReportColumn(
             "right",
             "share",
-            means="Share of the fields that are right, where the answers are known.",
+            description="Share of the fields that are right, where the answers are known.",
         ),
         ReportColumn(
-            "fallbacks", "share", means="Share of the modules' replies that a fallback gave."
+            "fallbacks", "share", description="Share of the modules' replies that a fallback gave."
         ),
     )
     table = []
@@ -277,35 +306,37 @@ def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 
 def _modules(plays: Sequence[PlayRow]) -> ReportTable:
+    """Returns how well each module followed its instructions."""
     columns = (
-        ReportColumn("module", "text", means="One prompt with one kind of reply."),
-        ReportColumn("replies", "count", means="How often it was used, fallbacks included."),
-        ReportColumn("asked again", "count", means="First replies that did not fit."),
+        ReportColumn("module", "text", description="One prompt with one kind of reply."),
+        ReportColumn("replies", "count", description="How often it was used, fallbacks included."),
+        ReportColumn("asked again", "count", description="First replies that did not fit."),
         ReportColumn(
             "failed",
             "count",
-            means="Times that no reply followed the instructions; a fallback replied.",
+            description="Times that no reply followed the instructions; a fallback replied.",
         ),
     )
     table = [
-        ReportRow((row.module, row.replies, row.again, row.failed))
+        ReportRow((row.module, row.replies, row.repeated_calls, row.failed))
         for row in by_module(play.result for play in plays)
     ]
     return ReportTable("modules", columns, tuple(table))
 
 
 _MODEL_COLUMNS = (
-    ReportColumn("model", "text", means="Model of the assistant."),
-    ReportColumn("variant", "text", means="By modules, or by one prompt for all."),
-    ReportColumn("form", "text", means="Which form; `all` is the mean over forms."),
-    ReportColumn("runs", "count", means="How often it was filled."),
+    ReportColumn("model", "text", description="Model of the assistant."),
+    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
+    ReportColumn("form", "text", description="Which form; `all` is the mean over forms."),
+    ReportColumn("runs", "count", description="How often it was filled."),
     ReportColumn(
-        "failed", "count", means="Runs that ended because the instructions were not followed."
+        "failed", "count", description="Runs that ended because the instructions were not followed."
     ),
-    ReportColumn("fields", "number", means="Fields of the form."),
-    ReportColumn("turns", "number", means="Questions that were answered, mean."),
+    ReportColumn("fields", "number", description="Fields of the form."),
+    ReportColumn("turns", "number", description="Questions that were answered, mean."),
     *_FORM_COLUMNS[-5:],
 )
+"""Columns of the table of models by form."""
 
 
 def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTable:
@@ -317,7 +348,7 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
     rows = [
         ReportRow(
             (
-                one_line(row.model, _LONGEST_NAME), row.variant, row.form or "all", row.runs,
+                one_line(row.model, _MAX_NAME_CHARS), row.variant, row.form or "all", row.runs,
                 row.failed, row.fields, row.turns, *_shares_of_form(row),
             )
         )
@@ -330,6 +361,7 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
 
 
 def _form_cells(row: FormRow) -> list[Cell]:
+    """Returns the cells of the columns `_FORM_COLUMNS`."""
     return [
         row.form, row.variant, row.runs, row.fields, row.turns, row.repetitions,
         *_shares_of_form(row),
@@ -337,10 +369,12 @@ def _form_cells(row: FormRow) -> list[Cell]:
 
 
 def _shares_of_form(row: FormRow | ModelRow) -> list[Cell]:
+    """Returns the cells of the last five columns of both tables of forms."""
     return [row.filled_share, row.success, row.efficiency, row.filled_score, row.score]
 
 
 def _forms_summary(result: Mapping[str, Any]) -> str:
+    """Returns the scores of a filled form, and how the run ended."""
     required = "{} of {}".format(*result["required"])
     text = f"{FormScores.of(result).headline} · {counted(result['turns'], 'turn')} · required {required}"
     return f"{text} · ended by {result['ended']}"
@@ -349,18 +383,19 @@ def _forms_summary(result: Mapping[str, Any]) -> str:
 # Users with profiles
 
 _TASK_COLUMNS = (
-    ReportColumn("task", "text", means="What is planned."),
-    ReportColumn("conversations", "count", means="Conversations."),
-    ReportColumn("turns", "number", means="Answers of the assistant, mean."),
-    ReportColumn("goodbye", "count", means="Conversations that the user ended."),
-    ReportColumn("user chars", "count", means="Characters of a message of the user, mean."),
+    ReportColumn("task", "text", description="What is planned."),
+    ReportColumn("conversations", "count", description="Conversations."),
+    ReportColumn("turns", "number", description="Answers of the assistant, mean."),
+    ReportColumn("goodbye", "count", description="Conversations that the user ended."),
+    ReportColumn("user chars", "count", description="Characters of a message of the user, mean."),
     ReportColumn(
-        "assistant chars", "count", means="Characters of a message of the assistant, mean."
+        "assistant chars", "count", description="Characters of a message of the assistant, mean."
     ),
     ReportColumn(
-        "stand-ins", "count", means="Fixed messages that replaced empty replies of a model."
+        "stand-ins", "count", description="Fixed messages that replaced empty replies of a model."
     ),
 )
+"""Columns of the table of tasks."""
 
 
 def task_table(plays: Sequence[PlayRow]) -> ReportTable:
@@ -380,15 +415,16 @@ def task_table(plays: Sequence[PlayRow]) -> ReportTable:
 
 
 def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the tables of users with profiles: by task, and by number of turns."""
     goodbyes = Counter(play.result["turns"] for play in plays if play.result["ended"] == "goodbye")
     table = [
         _row([row.turns, row.conversations, goodbyes[row.turns]], plays, turns=row.turns)
         for row in by_turns((play.result["turns"], None) for play in plays)
     ]
     columns = (
-        ReportColumn("turns", "count", means="Times that the user spoke."),
-        ReportColumn("conversations", "count", means="Conversations of so many turns."),
-        ReportColumn("goodbye", "count", means="Of these, ended by the user."),
+        ReportColumn("turns", "count", description="Times that the user spoke."),
+        ReportColumn("conversations", "count", description="Conversations of so many turns."),
+        ReportColumn("goodbye", "count", description="Of these, ended by the user."),
     )
     note = "Ratings by turns: `workbench analyse turns`, for all conversations that have them."
     return [
@@ -398,6 +434,7 @@ def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 
 def _recsim_summary(result: Mapping[str, Any]) -> str:
+    """Returns the number of turns, and how the conversation ended."""
     ended = "goodbye" if result["ended"] == "goodbye" else "out of turns"
     return f"{counted(result['turns'], 'turn')} · {ended}"
 
@@ -405,17 +442,21 @@ def _recsim_summary(result: Mapping[str, Any]) -> str:
 # Shards
 
 _SHARD_COLUMNS = (
-    ReportColumn("instruction", "text", means="Its id."),
-    ReportColumn("task", "text", means="Kind of the instruction."),
-    ReportColumn("shards", "count", means="Shards that are proposed."),
-    ReportColumn("as in the text", "count", means="Shards that are in the words of the text."),
-    ReportColumn("lost", "count", means="Numbers and names that no shard contains."),
-    ReportColumn("FULL", "number", means="Mean score of the full instruction, 0 to 100."),
-    ReportColumn("CONCAT", "number", means="Mean score of the shards as a list, 0 to 100."),
+    ReportColumn("instruction", "text", description="Its id."),
+    ReportColumn("task", "text", description="Kind of the instruction."),
+    ReportColumn("shards", "count", description="Shards that are proposed."),
+    ReportColumn(
+        "as in the text", "count", description="Shards that are in the words of the text."
+    ),
+    ReportColumn("lost", "count", description="Numbers and names that no shard contains."),
+    ReportColumn("FULL", "number", description="Mean score of the full instruction, 0 to 100."),
+    ReportColumn("CONCAT", "number", description="Mean score of the shards as a list, 0 to 100."),
 )
+"""Columns of the table of proposed shards."""
 
 
 def _shards(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the table of proposed shards, a row for each instruction."""
     table = []
     for play in plays:
         draft = as_draft(play.result)
@@ -428,6 +469,7 @@ def _shards(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 
 def _shards_summary(result: Mapping[str, Any]) -> str:
+    """Returns the number of proposed shards."""
     return counted(len(result["shards"]), "shard")
 
 
@@ -437,9 +479,12 @@ _TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {
     "recsim": _recsim,
     "shards": _shards,
 }
+"""Makes the tables of the ended plays of each kind."""
+
 _SUMMARIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "sharded": _sharded_summary,
     "forms": _forms_summary,
     "recsim": _recsim_summary,
     "shards": _shards_summary,
 }
+"""Describes a result of each kind in a few words."""

@@ -9,23 +9,15 @@ from functools import partial
 from typing import Any, cast
 
 from engine.base.errors import UsageError
+from engine.base.line_files import new_file, write_file
 from engine.base.report_table import Cell, ReportRow
-from engine.conversations.service.line_files import new_file, write_file
 from engine.jobs.runner import JobRunner
 from engine.project import settings
 from engine.project.project import Project
-from engine.simulate.forms.form import ALL_FORMS, TOPICS
-from engine.simulate.forms.run import VARIANTS, Variant
+from engine.simulate.forms.form import ALL_FORMS
+from engine.simulate.forms.run import Variant
 from engine.simulate.live import LivePlays
-from engine.simulate.records import (
-    LivePlay,
-    PlayedSet,
-    PlayEstimate,
-    PlaySetting,
-    SetResults,
-    TranscriptLine,
-)
-from engine.simulate.recsim.people import LANGUAGES, TASKS
+from engine.simulate.records import LivePlay, PlayEstimate, PlaySetting, SetResults, TranscriptLine
 from engine.simulate.request import (
     Kind,
     SimulationOffers,
@@ -35,7 +27,7 @@ from engine.simulate.request import (
 )
 from engine.simulate.service.forms import KIND as FORMS
 from engine.simulate.service.forms import forms_simulation, load_forms
-from engine.simulate.service.person import PersonSession, filling
+from engine.simulate.service.person import PersonSession
 from engine.simulate.service.recsim import recsim_simulation
 from engine.simulate.service.result_tables import form_model_table, item_of, tables_of
 from engine.simulate.service.sharded import (
@@ -46,12 +38,9 @@ from engine.simulate.service.sharded import (
     sharded_simulation,
 )
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
-from engine.simulate.sharded.scenario import CONDITIONS
 
 SETTING = "simulations"
 """Setting: what simulations were asked for: the last one, and one for each set that a screen started."""
-_SUMMARISED = {"seed": "seed", "temperature": "temperature", "language": "language"}
-"""Parameters that the summary of a set shows, with their labels."""
 
 _SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Simulation]] = {
     "sharded": sharded_simulation,
@@ -59,6 +48,7 @@ _SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Si
     "recsim": recsim_simulation,
     "shards": making_simulation,
 }
+"""Makes the simulation of a request, by kind."""
 
 
 class SimulationService:
@@ -82,15 +72,7 @@ class SimulationService:
             last = as_request(requests["last"]) if "last" in requests else None
         except UsageError:
             last = None
-        return SimulationOffers(
-            tuple(self._simulations.model_names()),
-            CONDITIONS,
-            tuple(TOPICS.items()),
-            VARIANTS,
-            TASKS,
-            LANGUAGES,
-            last,
-        )
+        return SimulationOffers(tuple(self._simulations.model_names()), last)
 
     def estimate(self, request: SimulationRequest) -> PlayEstimate:
         """Returns how many plays are left, and the time and replies they take by the latest run of the kind with
@@ -131,9 +113,11 @@ class SimulationService:
         return self._begin(request, simulation)
 
     def _simulation_of(self, request: SimulationRequest) -> Simulation:
+        """Returns the simulation that a request asks for."""
         return _SIMULATIONS[request.kind](self._simulations, request)
 
     def _begin(self, request: SimulationRequest, simulation: Simulation) -> int:
+        """Starts a simulation in the background and stores its request; returns the id of the job."""
         simulation.play.on_reply = partial(self._live.add, simulation)
         job = self._runner.start(simulation.stages)
         requests = self._stored_requests()
@@ -151,11 +135,9 @@ class SimulationService:
 
     # What was played
 
-    def sets(self) -> list[PlayedSet]:
-        """Returns all sets of plays, the newest first."""
-        requests = self._stored_requests().get("sets", {})
-        newest_first = reversed(self._simulations.settings())
-        return [_set(setting, setting.config_hash in requests) for setting in newest_first]
+    def sets(self) -> list[PlaySetting]:
+        """Returns the settings of all sets of plays, the newest first."""
+        return self._simulations.settings()[::-1]
 
     def results(self, config_hash: str) -> SetResults:
         """Returns the tables and the plays of a set."""
@@ -218,29 +200,12 @@ class SimulationService:
             UsageError: The form cannot be read, or the model cannot do this.
         """
         (blank,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
-        session = filling(self._simulations, blank, cast(Variant, variant), model)
-        on_reply = partial(self._live.add, session)
-        return PersonSession(session, self._runner, self._simulations, on_reply)
+        on_reply = partial(self._live.add, object())  # stands for this run
+        return PersonSession(
+            self._simulations, self._runner, blank, cast(Variant, variant), model, on_reply
+        )
 
 
 def _values(row: ReportRow) -> list[Cell]:
     """Returns the cells of a row, counts as floats as in earlier exports."""
     return [float(cell) if isinstance(cell, int) else cell for cell in row.cells]
-
-
-def _set(setting: PlaySetting, can_go_on: bool) -> PlayedSet:
-    parts = [
-        f"{name} {setting.params[key]}"
-        for key, name in _SUMMARISED.items()
-        if setting.params.get(key) is not None
-    ]
-    return PlayedSet(
-        setting.config_hash,
-        setting.kind,
-        f"{setting.kind}-{setting.config_hash[:6]}",
-        tuple(setting.models.items()),
-        setting.played,
-        setting.broken,
-        " · ".join(parts),
-        can_go_on,
-    )

@@ -17,10 +17,10 @@ from typing import Any
 from engine.base import folders
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.files import create_private_folder
-from engine.conversations.service.line_files import write_file
+from engine.base.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
-from engine.results.metrics.aptitude import Scored
+from engine.results.metrics.known_outcomes import Scored
 from engine.simulate.draft import Draft, State, as_draft, state_of
 from engine.simulate.records import PlayRow
 from engine.simulate.request import Kind, SimulationRequest
@@ -33,17 +33,22 @@ from engine.simulate.sharded.instruction import (
     records,
 )
 from engine.simulate.sharded.play import ShardedScenario, replay
-from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Case, Setting
+from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Setting
 from engine.simulate.sharded.shard_drafting import ShardDraftScenario, read_full_text
 from engine.simulate.sharded.tasks import task_for
 
 KIND: Kind = "sharded"
+"""The kind of simulations of sharded conversations."""
+
 MAKING: Kind = "shards"
+"""The kind of simulations that propose shards."""
+
 _ASKS: Mapping[Role, Sampling] = {
     "assistant": Sampling(),
     "user": BY_SCHEMA,
     "judge": BY_SCHEMA,
 }
+"""The roles of both kinds; user and judge reply by a schema."""
 
 
 def sharded_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
@@ -55,23 +60,27 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
     """
     instructions, dataset = load_instructions(request.instructions, unapproved=request.unapproved)
     texts = simulations.texts(KIND)
-    chosen = instructions[: request.limit]
+    played_instructions = instructions[: request.limit]
     databases = _databases(request)
-    bound = [
-        (instruction, task_for(instruction, texts, databases), False) for instruction in chosen
+    with_tasks = [
+        (instruction, task_for(instruction, texts, databases), False)
+        for instruction in played_instructions
     ]
-    joined = [
+    merged_with_tasks = [
         (instruction, task_for(instruction, texts, databases), True)
-        for instruction in _merged(chosen, request.merge_shards)
+        for instruction in _merged(played_instructions, request.merge_shards)
     ]
     setting = _setting(simulations, request, dataset, texts)
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
         with_models = _with_models(setting, labels)
         return [
-            ShardedScenario(Case(with_models, instruction, task, condition, run, merged))
+            ShardedScenario(with_models, instruction, task, condition, run, merged)
             for condition in request.conditions or CONDITIONS
-            for instruction, task, merged in (*bound, *(() if condition in ONE_TURN else joined))
+            for instruction, task, merged in (
+                *with_tasks,
+                *(() if condition in ONE_TURN else merged_with_tasks),
+            )
             for run in range(request.runs)
         ]
 
@@ -110,12 +119,12 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     of_plays = simulations.texts(KIND)
     texts = {**of_plays, **simulations.texts(MAKING)}
     setting = _setting(simulations, request, Path(request.instructions).name, texts)
-    bound = partial(task_for, texts=of_plays, databases=_databases(request))
+    bind_task = partial(task_for, texts=of_plays, databases=_databases(request))
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardDraftScenario]:
         with_models = _with_models(setting, labels)
         return [
-            ShardDraftScenario(with_models, source, text, bound, request.checks)
+            ShardDraftScenario(with_models, source, text, bind_task, request.checks)
             for source, text in sources[: request.limit]
         ]
 
@@ -124,7 +133,7 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     return simulations.simulation(MAKING, scenarios, _params(setting), asks, request, texts)
 
 
-def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
+def load_instructions(name: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
     """Returns the instructions of a file or with a bundled name, and their file name for the logs.
 
     Args:
@@ -133,32 +142,32 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
     Raises:
         UsageError: The file cannot be read, or no instruction of it may be played.
     """
-    if words in BUNDLED:
-        return bundled_instructions(words), f"instructions_{words}.json"
-    instructions = read_instructions(_read(Path(words)))
+    if name in BUNDLED:
+        return bundled_instructions(name), f"instructions_{name}.json"
+    instructions = read_instructions(_read(Path(name)))
     states = ("approved", "proposed") if unapproved else ("approved",)
     allowed = [instruction for instruction in instructions if state_of(instruction) in states]
     if not allowed:
         raise NotYet(
-            f"Nobody has approved a shard of {words} yet.",
+            f"Nobody has approved a shard of {name} yet.",
             "Approve them, or play them as they are with --unapproved.",
         )
-    return allowed, Path(words).name
+    return allowed, Path(name).name
 
 
-def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
+def load_sources(name: str) -> list[tuple[dict[str, Any], str]]:
     """Returns the records of a file, each with its full instruction as text.
 
     Raises:
         UsageError: The file cannot be read, or a record has no full instruction.
     """
     sources = []
-    for where, record in records(_read(Path(words))):
+    for where, record in records(_read(Path(name))):
         if not isinstance(record, dict):
-            raise UsageError(f"{where} of {words} is no object.")
+            raise UsageError(f"{where} of {name} is no object.")
         sources.append((record, read_full_text(record, where)))
     if not sources:
-        raise NotFound(f"There is no instruction in {words}.")
+        raise NotFound(f"There is no instruction in {name}.")
     return sources
 
 
@@ -223,6 +232,7 @@ def write_logs(
 
 
 def _log_name(record: Mapping[str, Any]) -> Path:
+    """Returns the path of the file that a log belongs to, as in the published logs."""
     task, kind = record["task"], record["conv_type"]
     model = re.sub(r"[^\w.()-]+", "_", record["assistant_model"])
     return Path(task, kind, f"{kind}_{task}_{model}.jsonl")
@@ -288,16 +298,19 @@ def _setting(
 
 
 def _with_models(setting: Setting, labels: Mapping[Role, str]) -> Setting:
+    """Returns the setting with the names of the models; those without a role have the name of the judge."""
     judge = labels["judge"]
     assistant, user = labels.get("assistant", judge), labels.get("user", judge)
     return replace(setting, assistant=assistant, user=user, system=judge)
 
 
 def _databases(request: SimulationRequest) -> Path | None:
+    """Returns the folder of databases that a request names."""
     return Path(os.path.expanduser(request.databases)) if request.databases else None
 
 
 def _params(setting: Setting) -> dict[str, Any]:
+    """Returns what determines a play of a given key, apart from prompts and models."""
     return {
         "seed": setting.seed,
         "temperature": setting.assistant_temperature,
@@ -307,6 +320,10 @@ def _params(setting: Setting) -> dict[str, Any]:
 
 
 def _read(path: Path) -> str:
+    """Returns the text of a file of instructions.
+
+    Raises:
+        UsageError: It cannot be read."""
     try:
         return Path(os.path.expanduser(path)).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -360,6 +377,7 @@ class DraftsFile:
         return self._change(nth, lambda draft: draft.without(shard_id))
 
     def _change(self, nth: int, act: Callable[[Draft], Draft]) -> Draft:
+        """Changes a draft, and writes the file."""
         with self._guard:
             changed = list(self._drafts)
             changed[nth] = act(changed[nth])

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.jobs.contract import Stage
-from engine.model.asking import Scenario
-from engine.model.chat import Role
+from engine.model.chat import Role, Scenario
 from engine.model.interface import Sampling
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.simulate import tables as plays
 from engine.simulate.live import Person
@@ -89,8 +88,8 @@ class ProjectSimulations:
             for name in names
         }
         for role, sampling in asks.items():
-            self._setup.endpoints.check_chat(models[options.model_of(role)].model, sampling)
-        before = [stage for model in models.values() for stage in self._setup.tuning.before(model)]
+            self._setup.endpoints.check_chat(models[options.model_of(role)], sampling)
+        before = [stage for model in models.values() for stage in self._setup.tuning_before(model)]
         play = PlayStage(
             self._project,
             self._setup.process,

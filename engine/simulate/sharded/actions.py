@@ -105,6 +105,8 @@ def _question(instruction: Instruction) -> str:
 
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
+"""Characters that are left out of texts before these are compared."""
+
 _PYTHON: dict[str, type] = {
     "string": str,
     "integer": int,
@@ -115,6 +117,8 @@ _PYTHON: dict[str, type] = {
     "dict": dict,
     "any": str,
 }
+"""The type in Python of each declared type."""
+
 _JAVA: dict[str, type] = {
     **dict.fromkeys(("byte", "short", "integer", "long"), int),
     **dict.fromkeys(("float", "double"), float),
@@ -123,6 +127,8 @@ _JAVA: dict[str, type] = {
     **dict.fromkeys(("Array", "ArrayList", "List", "Set", "Queue", "Stack"), list),
     **dict.fromkeys(("HashMap", "Hashtable", "Map"), dict),
 }
+"""The same for Java; values are read by `java_value`."""
+
 _JAVASCRIPT: dict[str, type] = {
     "String": str,
     "integer": int,
@@ -133,8 +139,14 @@ _JAVASCRIPT: dict[str, type] = {
     "array": list,
     "any": str,
 }
+"""The same for JavaScript; values are read by `javascript_value`."""
+
 _TYPES = {"python": _PYTHON, "java": _JAVA, "javascript": _JAVASCRIPT}
+"""The types of each language."""
+
 LANGUAGES = frozenset(_TYPES)
+"""The languages that calls may be in."""
+
 
 Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
 """A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
@@ -196,6 +208,7 @@ def _paired(fits: Sequence[Sequence[bool]]) -> bool:
 def _call_mismatch(
     call: ParsedCall, reference: Wanted, function: Mapping[str, Any], language: str
 ) -> str:
+    """Returns why a call does not match a reference; "" if it does."""
     accepted = next(iter(reference.values()))
     name = str(function.get("name", next(iter(reference))))
     if call.name != name:
@@ -217,6 +230,7 @@ def _call_mismatch(
 
 
 def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], language: str) -> bool:
+    """Whether a value equals one of the accepted ones, by the rules of the leaderboard."""
     kind, types = str(spec.get("type", "any")), _TYPES[language]
     item_kind = (spec.get("items") or {}).get("type")
     if language == "java":
@@ -227,9 +241,9 @@ def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], lang
         value = float(value)
     expected = types.get(kind, str)
     items = types.get(item_kind, str) if expected is list and item_kind else None
-    given = _type_of(accepted)
+    reference_type = _type_of(accepted)
     as_declared = type(value) is expected
-    if not as_declared and type(value) is not given:
+    if not as_declared and type(value) is not reference_type:
         return False
     if (
         as_declared
@@ -237,7 +251,7 @@ def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], lang
         and not any(_items_fit(value, reference, items) for reference in accepted)
     ):
         return False
-    if not as_declared or given not in (None, expected):
+    if not as_declared or reference_type not in (None, expected):
         return value in accepted
     if isinstance(value, dict):
         return any(
@@ -249,17 +263,20 @@ def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], lang
 
 
 def _type_of(accepted: Sequence[Any]) -> type | None:
+    """Returns the type of the accepted values; None where the only one is ""."""
     return next((type(item) for item in accepted if item != ""), None)
 
 
 def _items_fit(value: Sequence[Any], accepted: Any, items: type) -> bool:
+    """Whether the items of a list have the declared type, or that of the reference."""
     if not isinstance(accepted, list):
         return True
-    given = _type_of(accepted)
-    return all(type(item) is items or type(item) is given for item in value)
+    reference_type = _type_of(accepted)
+    return all(type(item) is items or type(item) is reference_type for item in value)
 
 
 def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether a dictionary has the keys of a reference, each with one of its accepted values."""
     return all(
         key in accepted and _standard(item) in [_standard(other) for other in accepted[key]]
         for key, item in value.items()
@@ -267,6 +284,7 @@ def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) 
 
 
 def _dicts_fit(value: Sequence[Any], accepted: Any) -> bool:
+    """Whether a list of dictionaries matches a list of references, in order."""
     return (
         isinstance(accepted, list)
         and len(value) == len(accepted)

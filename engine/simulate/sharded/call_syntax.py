@@ -26,6 +26,9 @@ _NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?![=>])")
 _OPENING, _CLOSING = "([{", ")]}"
 
 
+# Calls
+
+
 class NotCalls(ValueError):
     """The text is not a list of calls; the message gives the reason."""
 
@@ -57,6 +60,7 @@ def read_calls(text: str, language: str) -> list[ParsedCall]:
 
 
 def _python(text: str) -> list[ParsedCall]:
+    """Returns the calls of a text in Python."""
     try:
         module = ast.parse(text)
         return [
@@ -69,10 +73,15 @@ def _python(text: str) -> list[ParsedCall]:
 
 
 def _calls_of(node: ast.AST) -> list[ast.AST]:
+    """Returns the items of a list or tuple of calls; a single call as it is."""
     return [*node.elts] if isinstance(node, ast.List | ast.Tuple) else [node]
 
 
 def _python_call(node: ast.AST) -> ParsedCall:
+    """Returns a call with its arguments as values.
+
+    Raises:
+        NotCalls: The node is no call."""
     if not isinstance(node, ast.Call):
         raise NotCalls(f"`{ast.unparse(node)}` is no call.")
     arguments: dict[str, Any] = {"": ast.unparse(node)} if node.args else {}
@@ -82,6 +91,7 @@ def _python_call(node: ast.AST) -> ParsedCall:
 
 
 def _python_value(node: ast.expr) -> Any:
+    """Returns the value of an expression; its source text if it is not a literal."""
     match node:
         case ast.Constant(value=value) if value is not Ellipsis:
             return value
@@ -102,6 +112,10 @@ def _python_value(node: ast.expr) -> Any:
 
 
 def _key(node: ast.expr | None) -> Any:
+    """Returns the value of a key of a dictionary.
+
+    Raises:
+        NotCalls: It can be no key."""
     value = None if node is None else _python_value(node)
     if isinstance(value, list | dict) or node is None:
         raise NotCalls("A key of a dictionary is no plain value.")
@@ -147,6 +161,7 @@ def _foreign(text: str) -> Iterator[ParsedCall]:
 
 
 def _arguments(text: str) -> dict[str, str]:
+    """Returns the source texts of arguments by name."""
     arguments: dict[str, str] = {}
     for part in split(text):
         named = _NAMED.match(part)
@@ -190,6 +205,7 @@ def _end(text: str, index: int) -> int:
 
 
 def _past(text: str, index: int) -> int:
+    """Returns the position after the bracket, string or character at `index`."""
     return _end(text, index) if text[index] in _OPENING else _past_plain(text, index)
 
 
@@ -208,6 +224,8 @@ def _past_plain(text: str, index: int) -> int:
         return generics.end() if generics else index + 1
     return index + 1
 
+
+# Values in Java and JavaScript
 
 _DIGITS = r"-?\d{1,300}"  # Python reads no number of more than 4,300 digits
 _INTEGER = re.compile(_DIGITS)
@@ -291,11 +309,13 @@ def javascript_value(text: str, kind: str | None, items: str | None = None) -> A
 
 
 def _number(pattern: re.Pattern[str], text: str, make: type[int] | type[float]) -> Any:
+    """Returns the number that a text is in this notation; the text if it is none."""
     match = pattern.fullmatch(text)
     return make(match.group(match.lastindex or 0)) if match else text
 
 
 def _unquoted(text: str) -> str:
+    """Returns a quoted text without its quotes and escapes; another text as it is."""
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'`":
         return _ESCAPE.sub(
             lambda escape: _ESCAPED.get(escape.group(1), escape.group(1)), text[1:-1]
@@ -304,6 +324,7 @@ def _unquoted(text: str) -> str:
 
 
 def _java_literal(text: str) -> Any:
+    """Returns the value of a Java literal of any type; the text if it is none."""
     text = text.strip()
     for kind in ("long", "float", "integer", "double", "boolean"):
         if not isinstance(value := java_value(text, kind), str):
@@ -314,6 +335,7 @@ def _java_literal(text: str) -> Any:
 
 
 def _javascript_literal(text: str) -> Any:
+    """Returns the value of a JavaScript literal of any type; the text if it is none."""
     text = text.strip()
     for kind in ("integer", "float", "Bigint", "Boolean"):
         if not isinstance(value := javascript_value(text, kind), str):
@@ -344,6 +366,7 @@ def _original(text: str) -> str:
 
 
 def _java_map(text: str) -> Any:
+    """Returns the dictionary that a Java expression builds; the text if it builds none."""
     filled, of = _FILLED.fullmatch(text), _MAP.fullmatch(_original(text))
     if filled:
         puts = [_PUT.fullmatch(part) for part in split(filled["body"], ";")]
@@ -356,6 +379,7 @@ def _java_map(text: str) -> Any:
 
 
 def _pairs(parts: Sequence[str], text: str) -> Any:
+    """Returns the dictionary of alternating keys and values; the text if a value is missing."""
     if len(parts) % 2:
         return text
     values = [_java_literal(part) for part in parts]
@@ -363,13 +387,14 @@ def _pairs(parts: Sequence[str], text: str) -> Any:
 
 
 def _object(text: str) -> Any:
+    """Returns the dictionary of a JavaScript object literal; the text if it is none."""
     if not (text.startswith("{") and text.endswith("}")):
         return text
-    made: dict[str, Any] = {}
+    values_by_key: dict[str, Any] = {}
     try:
         for part in split(text[1:-1]):
             key, *value = split(part, ":")
-            made[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]))
+            values_by_key[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]))
     except NotCalls:
         return text
-    return made
+    return values_by_key

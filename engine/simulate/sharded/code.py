@@ -34,15 +34,20 @@ from engine.simulate.sharded.task import (
 )
 
 _SOURCES = ("humaneval", "lcb_easy", "lcb_medium")
+"""The data sets whose instructions are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Test:
+    """A test case: the arguments of a call, and the value that it must return."""
+
     arguments: Sequence[Any]
     expected: Any
 
 
 class _Metadata(msgspec.Struct):
+    """What is needed of the metadata of an instruction."""
+
     func_name: str
 
 
@@ -92,6 +97,7 @@ class CodeTask(Task):
         )
 
     def _with_starter(self, question: str) -> str:
+        """Returns the prompt with the code that the answer must begin with."""
         starter = self._starter or "# YOUR CODE HERE"
         return self.text("starter", QUESTION=question, STARTER_CODE=starter)
 
@@ -105,15 +111,20 @@ class CodeTask(Task):
         for number, test in enumerate(self._tests, 1):
             outcome = run_function(module, self._name, test.arguments, self._limits)
             if outcome.ended != "returned" or outcome.value != test.expected:
-                why = outcome.error or (
+                reason = outcome.error or (
                     "another value" if outcome.ended == "returned" else outcome.ended
                 )
-                failed = {"failed": f"test {number}: {why}", "tests": len(self._tests)}
+                failed = {"failed": f"test {number}: {reason}", "tests": len(self._tests)}
                 return without_judge(Evaluation(0.0, failed))
         return without_judge(Evaluation(1.0, {"tests": len(self._tests)}))
 
 
 def _tests(instruction: Instruction, key: str) -> list[_Test]:
+    """Returns the test cases under a key; none if the key is missing or empty.
+
+    Raises:
+        BadInstruction: They cannot be read.
+    """
     value = instruction.keys.get(key)
     if not value:
         return []
@@ -132,10 +143,14 @@ def _tests(instruction: Instruction, key: str) -> list[_Test]:
 
 
 def _expected(case: Mapping[str, Any]) -> Any:
+    """Returns the value that a test expects."""
     return json.loads(str(case["output"]))
 
 
+# Packed test cases
+
 _UNPACKED_BYTES = 256 * 2**20
+"""Largest size of unpacked test cases."""
 
 
 class BadTests(ValueError):
@@ -169,6 +184,10 @@ def unpacked(value: Any) -> list[Mapping[str, Any]]:
 
 
 def _from_text(text: str) -> Any:
+    """Returns test cases that are stored as text.
+
+    Raises:
+        BadTests: The text is neither JSON nor packed JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -186,8 +205,14 @@ def _from_text(text: str) -> Any:
         raise BadTests(f"they are neither JSON nor packed JSON: {error}") from error
 
 
+# The function of an answer
+
 _CLASS = "Solution"
+"""Name of the class that competitions ask for."""
+
 _BEGINNING = re.compile(r"^(?:from|import|def|async def|@)\b", re.MULTILINE)
+"""Where code begins in a reply without fences."""
+
 
 PRELUDE = """\
 import bisect, collections, copy, datetime, functools, heapq, itertools, json, math, operator, random, re, statistics
@@ -221,6 +246,7 @@ def function_in(reply: str) -> str:
 
 
 def _function(code: str) -> str:
+    """Returns the last top-level function of a piece of code with all its imports; "" if there is none."""
     module = _parsed(code)
     if module is None:
         return ""
@@ -240,11 +266,11 @@ def _function(code: str) -> str:
     return ""
 
 
-def callable_as(answer: str, name: str, before: str = "") -> str:
+def callable_as(answer: str, name: str, prompt: str = "") -> str:
     """Returns the source of a module in which `name` is the function of the answer; "" if the answer has none.
 
     Args:
-        before: The prompt that the answer completes; its imports are added to the module.
+        prompt: The prompt that the answer completes; its imports are added to the module.
     """
     module = _parsed(answer)
     if module is None:
@@ -254,10 +280,10 @@ def callable_as(answer: str, name: str, before: str = "") -> str:
     )
     if not call:
         return ""
-    given = _parsed(before)
+    prompt_module = _parsed(prompt)
     imports = [
         ast.unparse(node)
-        for node in (given.body if given else ())
+        for node in (prompt_module.body if prompt_module else ())
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
     return "\n".join([PRELUDE, *imports, answer, f"{name} = {call}", ""])
@@ -266,9 +292,9 @@ def callable_as(answer: str, name: str, before: str = "") -> str:
 def _callable(node: ast.stmt, name: str) -> str:
     """Returns the expression for the function that a statement defines; "" if it defines none."""
     match node:
-        case ast.FunctionDef(name=own):
-            return own
-        case ast.ClassDef(name=own, body=body) if own == _CLASS:
+        case ast.FunctionDef(name=defined_name):
+            return defined_name
+        case ast.ClassDef(name=defined_name, body=body) if defined_name == _CLASS:
             methods = [
                 statement.name for statement in body if isinstance(statement, ast.FunctionDef)
             ]
@@ -279,6 +305,7 @@ def _callable(node: ast.stmt, name: str) -> str:
 
 
 def _parsed(code: str) -> ast.Module | None:
+    """Returns the syntax tree of code; None if it is no Python."""
     try:
         return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

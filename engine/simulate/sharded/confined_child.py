@@ -22,6 +22,8 @@ from typing import Any
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+"""Flags of `open` with which a file would be changed."""
+
 _TERMINAL_QUERIES = (
     0x5401,
     0x5450,
@@ -31,6 +33,8 @@ _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 _READ_FILE, _READ_FOLDER = 0b101, 0b1101  # execute (map), read a file; and list a folder
 _EVERY_ACCESS = (1 << 13) - 1
+"""Every right that Landlock can take away."""
+
 
 # Numbers of the allowed system calls; `open` and `openat` only for reading. All others are refused:
 # sockets, new processes and threads, programs, signals, every change of a file system, of limits, of others' memory.
@@ -60,9 +64,11 @@ _MACHINES: dict[str, dict[str, Any]] = {
     "aarch64": _AARCH64,
     "arm64": _AARCH64,
 }
+"""The numbers of the system calls by the name of the machine type."""
 
 
 def _limit(request: dict[str, Any]) -> None:
+    """Limits memory, time, files and processes of this process."""
     seconds = math.ceil(request["seconds"])
     for kind, amount in (
         (resource.RLIMIT_AS, request["memory_bytes"]),
@@ -166,6 +172,7 @@ def _refuse_calls(libc: ctypes.CDLL) -> None:
 
 
 def _answer(result: int, answer: dict[str, Any]) -> None:
+    """Writes the answer; an error in its place if it is no JSON."""
     try:
         data = json.dumps(answer).encode()
     except (TypeError, ValueError, RecursionError, MemoryError) as error:
@@ -175,6 +182,7 @@ def _answer(result: int, answer: dict[str, Any]) -> None:
 
 
 def _called(request: dict[str, Any]) -> dict[str, Any]:
+    """Runs the code and calls its function; returns the value or the error."""
     space: dict[str, Any] = {"__name__": "answer"}
     try:
         exec(compile(request["source"], "answer.py", "exec"), space)

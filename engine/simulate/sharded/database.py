@@ -42,8 +42,14 @@ _TOKEN = re.compile(
       | (?P<sign>.)""",
     re.VERBOSE | re.DOTALL,
 )
+"""One token of SQL."""
+
 _SPLIT_SIGNS = (("> =", ">="), ("< =", "<="), ("! =", "!="))
+"""Operators that small models split, and how they are joined."""
+
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
+"""The current year in the SQL of another database."""
+
 
 Kind = Literal["space", "name", "value", "sign"]
 
@@ -129,6 +135,7 @@ def variants(query: str, gold: str, names: Set[str], limit: int) -> Iterator[str
 
 
 def _own_first(value: str, values: Sequence[str]) -> list[str]:
+    """Returns the values with a given one first."""
     return [
         *(other for other in values if other == value),
         *(other for other in values if other != value),
@@ -136,6 +143,7 @@ def _own_first(value: str, values: Sequence[str]) -> list[str]:
 
 
 def _is(token: Token, word: str) -> bool:
+    """Whether a token is this word, in any case."""
     return token.kind == "name" and token.text.lower() == word
 
 
@@ -190,9 +198,13 @@ def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
     return tuple(sorted((databases / db_id).glob("*.sqlite")))
 
 
+# Confined databases, and the comparison of queries by their rows
+
 Row = tuple[object, ...]
 
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+"""What queries may do."""
+
 _BUILDING = _READING | {
     sqlite3.SQLITE_CREATE_TABLE,
     sqlite3.SQLITE_CREATE_INDEX,
@@ -202,6 +214,8 @@ _BUILDING = _READING | {
     sqlite3.SQLITE_TRANSACTION,
     sqlite3.SQLITE_REINDEX,
 }
+"""What the script that builds a database may do besides."""
+
 _STEPS = 10_000
 """Instructions of SQLite's virtual machine between two checks of the time."""
 
@@ -289,12 +303,12 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
     if not answer.strip():
         return ""
     deadline = time.monotonic() + limits.seconds
-    expected, given = without_distinct(tidy(gold)), without_distinct(tidy(answer))
-    ordered = is_ordered(expected)
+    gold_query, answer_query = without_distinct(tidy(gold)), without_distinct(tidy(answer))
+    ordered = is_ordered(gold_query)
     with databases.opened(limits, deadline) as connections:
-        results = [_rows(connection, expected, limits.rows) for connection in connections]
+        results = [_rows(connection, gold_query, limits.rows) for connection in connections]
         names = frozenset[str]().union(*(_names(connection) for connection in connections))
-        for query in variants(given, expected, names, limits.variants):
+        for query in variants(answer_query, gold_query, names, limits.variants):
             if all(
                 _gives(connection, query, rows, ordered)
                 for connection, rows in zip(connections, results, strict=True)
@@ -305,52 +319,54 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
     return ""
 
 
-def same_rows(expected: Sequence[Row], given: Sequence[Row], *, ordered: bool) -> bool:
+def same_rows(expected: Sequence[Row], answer_rows: Sequence[Row], *, ordered: bool) -> bool:
     """Whether two results are equal for some order of the columns, as lists of rows (`ordered`) or as multisets."""
-    if len(expected) != len(given):
+    if len(expected) != len(answer_rows):
         return False
     if not expected:
         return True
     width = len(expected[0])
-    if len(given[0]) != width:
+    if len(answer_rows[0]) != width:
         return False
     fits = [
         [
             index
             for index in range(width)
-            if _column(given, index, ordered) == _column(expected, position, ordered)
+            if _column(answer_rows, index, ordered) == _column(expected, position, ordered)
         ]
         for position in range(width)
     ]
-    return _arranged(expected, given, ordered, fits, ())
+    return _arranged(expected, answer_rows, ordered, fits, ())
 
 
 def _arranged(
     expected: Sequence[Row],
-    given: Sequence[Row],
+    answer_rows: Sequence[Row],
     ordered: bool,
     fits: Sequence[Sequence[int]],
     columns: tuple[int, ...],
 ) -> bool:
-    """Assigns columns of `given` to the columns of `expected` by backtracking; each step compares the rows so far."""
+    """Whether the columns of `answer_rows` can be assigned to those of `expected`: by backtracking, where each step
+    compares the rows so far."""
     if len(columns) == len(fits):
         return True
-    seen: set[tuple[object, ...]] = set()
+    tried_columns: set[tuple[object, ...]] = set()
     for index in fits[len(columns)]:
-        column = tuple(row[index] for row in given)
-        if index in columns or column in seen:  # equal columns are interchangeable
+        column = tuple(row[index] for row in answer_rows)
+        if index in columns or column in tried_columns:  # equal columns are interchangeable
             continue
-        seen.add(column)
+        tried_columns.add(column)
         chosen = (*columns, index)
         beginnings = [row[: len(chosen)] for row in expected]
-        rearranged = [tuple(row[position] for position in chosen) for row in given]
+        rearranged = [tuple(row[position] for position in chosen) for row in answer_rows]
         equal = beginnings == rearranged if ordered else Counter(beginnings) == Counter(rearranged)
-        if equal and _arranged(expected, given, ordered, fits, chosen):
+        if equal and _arranged(expected, answer_rows, ordered, fits, chosen):
             return True
     return False
 
 
 def _column(rows: Sequence[Row], index: int, ordered: bool) -> object:
+    """Returns the values of a column in the form that is compared."""
     values = [row[index] for row in rows]
     return values if ordered else Counter(values)
 
@@ -358,20 +374,23 @@ def _column(rows: Sequence[Row], index: int, ordered: bool) -> object:
 def _gives(
     connection: sqlite3.Connection, query: str, expected: Sequence[Row], ordered: bool
 ) -> bool:
+    """Whether a query returns the expected rows; one that fails does not."""
     try:
         # One row more than wanted suffices to see that there are too many.
-        given = _rows(connection, query, len(expected) + 1)
+        answer_rows = _rows(connection, query, len(expected) + 1)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return False
-    return same_rows(expected, given, ordered=ordered)
+    return same_rows(expected, answer_rows, ordered=ordered)
 
 
 def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:
+    """Returns the first rows of a query, at most `limit`."""
     with closing(connection.execute(query)) as cursor:
         return [tuple(row) for row in cursor.fetchmany(limit)]
 
 
 def _built(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
+    """Returns a database in memory that a script has built."""
     connection = sqlite3.connect(":memory:")
     _confine(connection, _BUILDING, limits, deadline)
     try:
@@ -385,6 +404,8 @@ def _built(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
 def _confine(
     connection: sqlite3.Connection, allowed: frozenset[int], limits: Limits, deadline: float
 ) -> None:
+    """Confines a connection to some actions, a time and a length of values."""
+
     def authorise(
         action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
     ) -> int:
@@ -415,6 +436,7 @@ def _names(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _has_rows(connection: sqlite3.Connection) -> bool:
+    """Whether a table of the database has a row."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return any(
         connection.execute(f"SELECT 1 FROM {_quoted(str(name))} LIMIT 1").fetchone()
@@ -423,4 +445,5 @@ def _has_rows(connection: sqlite3.Connection) -> bool:
 
 
 def _quoted(name: str) -> str:
+    """Returns the name of a table as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'

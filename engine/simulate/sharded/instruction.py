@@ -17,12 +17,13 @@ from itertools import pairwise
 from typing import Any
 
 from engine.base.errors import BadInstruction
-from engine.model.asking import parsed_object
+from engine.model.chat import parsed_object
 
 BUNDLED = ("math", "samples")
 """Names of the instructions that come with the program."""
 
 TASKS = ("math", "database", "actions", "code", "data2text", "summary", "translation")
+"""The tasks that instructions can be of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Instruction:
 
 
 def _joined(shard_id: int, shards: Sequence[Shard]) -> Shard:
+    """Returns several shards as one."""
     extra = dict(shards[0].extra)
     for other in shards[1:]:
         for key, value in other.extra.items():
@@ -111,11 +113,11 @@ def read_instructions(text: str) -> list[Instruction]:
     instructions = [_instruction(record, where) for where, record in records(text)]
     if not instructions:
         raise BadInstruction("There is no instruction in the file.")
-    seen: set[str] = set()
+    task_ids: set[str] = set()
     for instruction in instructions:
-        if instruction.task_id in seen:
+        if instruction.task_id in task_ids:
             raise BadInstruction(f"Two instructions have the task_id {instruction.task_id}.")
-        seen.add(instruction.task_id)
+        task_ids.add(instruction.task_id)
     return instructions
 
 
@@ -153,6 +155,10 @@ def as_instruction(record: Any) -> Instruction:
 
 
 def _json(text: str, where: str) -> Any:
+    """Returns parsed JSON.
+
+    Raises:
+        BadInstruction: It is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -160,6 +166,11 @@ def _json(text: str, where: str) -> Any:
 
 
 def _instruction(record: Any, where: str) -> Instruction:
+    """Reads an instruction from its record; `where` is its place, for messages.
+
+    Raises:
+        BadInstruction: It is none.
+    """
     if not isinstance(record, dict):
         raise BadInstruction(f"{where} is {_kind(record)}, not an object.")
     task_id = record.get("task_id")
@@ -179,6 +190,10 @@ def _instruction(record: Any, where: str) -> Instruction:
 
 
 def _shards(records: Sequence[Any], where: str) -> tuple[Shard, ...]:
+    """Reads the shards of an instruction.
+
+    Raises:
+        BadInstruction: One is not a shard, or two have the same id."""
     shards: list[Shard] = []
     for number, record in enumerate(records, 1):
         place = f"{where}, shard {number}"
@@ -202,6 +217,7 @@ def _shards(records: Sequence[Any], where: str) -> tuple[Shard, ...]:
 
 
 def _kind(value: Any) -> str:
+    """Returns the kind of a value in words, for messages."""
     if value is None:
         return "missing"
     names = {bool: "a truth value", int: "a number", float: "a number", str: "text"}

@@ -14,8 +14,17 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.model.asking import TRIES, Ending, Play, Scenario, ask_json, object_schema
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import (
+    TRIES,
+    Call,
+    ChatMessage,
+    Completion,
+    Ending,
+    Play,
+    Scenario,
+    ask_json,
+    object_schema,
+)
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.simulate.sharded.instruction import Shard
@@ -23,7 +32,11 @@ from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case,
 from engine.simulate.sharded.task import Evaluation, Task
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
+"""The signs between the start and the end of an answer."""
+
 _ANSWER_SCHEMA = object_schema(answer={"type": "string"})
+"""Schema of a reply that copies an answer out."""
+
 _EXTRACT_TOKENS = {"gen": 60, "prefix_suffix": 160}
 """Tokens of a reply that copies an answer of less than ten words, and of one that gives start and end of it."""
 
@@ -38,6 +51,8 @@ _USER_TOKENS = 250
 """Longest reply of the simulated user, in tokens, JSON included."""
 
 _CATEGORY_SCHEMA = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
+"""Schema of a reply that names a category."""
+
 _CATEGORY_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
 """Maps each category to itself, for the type checker."""
 
@@ -82,7 +97,8 @@ def find_quoted_part(answer: str, reply: str, *, allow_ellipsis: bool) -> str | 
     """Returns the part of the reply that an extracted answer quotes; None if the reply does not contain it.
 
     Args:
-        spans: Whether `start [...] end` quotes everything from the start to the last occurrence of the end after it.
+        allow_ellipsis: Whether `start [...] end` quotes everything from the start to the last occurrence of the end
+            after it.
     """
     answer = answer.strip()
     if not answer:
@@ -199,42 +215,33 @@ Step = Generator[Call, Completion, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class ShardedScenario:
-    """The scenario of a case, which is one instruction under one condition."""
-
-    case: Case
-
-    @property
-    def key(self) -> str:
-        """The name of the case, unique in its simulation."""
-        return self.case.key
+class ShardedScenario(Case):
+    """A case that can be played."""
 
     @property
     def expected(self) -> float:
         """Rough number of replies. In one turn: the answer and its extraction. Otherwise: user, assistant and judge for
         each shard, and some turns that reveal none."""
-        case = self.case
-        return 2.0 if case.condition in ONE_TURN else 4.0 * len(case.instruction.shards)
+        return 2.0 if self.condition in ONE_TURN else 4.0 * len(self.instruction.shards)
 
     def play(self) -> Play:
         """Starts a play; the record of its ending is a log in the published format."""
-        case = self.case
-        one_turn = case.condition in ONE_TURN
-        trace = Trace(case.setting.moment, timed=not one_turn, cost=case.setting.cost)
-        trace.say("system", case.task.system_prompt())
+        one_turn = self.condition in ONE_TURN
+        trace = Trace(self.setting.moment, timed=not one_turn, cost=self.setting.cost)
+        trace.say("system", self.task.system_prompt())
         stand_ins = 0
         source: dict[str, Any] = {}
         if one_turn:
-            yield from _play_one_turn(case, trace)
+            yield from _play_one_turn(self, trace)
         else:
-            stand_ins = yield from _play_turns(case, trace)
-        if case.condition in ("recap", "recap-full"):
-            source = {"source_conv_id": case.conv_id("sharded"), "source_is_correct": trace.correct}
+            stand_ins = yield from _play_turns(self, trace)
+        if self.condition in ("recap", "recap-full"):
+            source = {"source_conv_id": self.conv_id("sharded"), "source_is_correct": trace.correct}
             # The recap is scored anew.
             trace.score = trace.correct = None
-            yield from _play_recap(case, trace)
-        record = {**case.record(trace.items, trace.score, trace.correct), **source}
-        return Ending(record, FORMAT, _result_of(case, trace, stand_ins))
+            yield from _play_recap(self, trace)
+        record = {**self.record(trace.items, trace.score, trace.correct), **source}
+        return Ending(record, FORMAT, _result_of(self, trace, stand_ins))
 
 
 def replay(scenario: Scenario, replies: Sequence[Completion]) -> Ending:
@@ -359,6 +366,7 @@ def _classify(case: Case, reply: str, index: int) -> Generator[Call, Completion,
 
 
 def _accept_category(reply: Mapping[str, Any]) -> str | None:
+    """Returns the category in a reply; None if it is none."""
     name = reply.get("response_type")
     return name if name in CATEGORIES else None
 
@@ -376,6 +384,7 @@ def _score(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
 
 
 def _result_of(case: Case, trace: Trace, stand_ins: int) -> dict[str, Any]:
+    """Returns scores, counts and labels of a play."""
     turns = [message for message in trace.messages() if message.speaker == "user"]
     return {
         "task": case.instruction.task,

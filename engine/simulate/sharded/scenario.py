@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal, get_args
 
-from engine.model.asking import seed_from
-from engine.model.chat import ChatMessage
+from engine.model.chat import ChatMessage, seed_from
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Task
 
@@ -106,9 +105,11 @@ class Trace:
         return [note["shard_id"] for note in self._notes() if note["type"] == "shard_revealed"]
 
     def _notes(self) -> Iterator[dict[str, Any]]:
+        """Yields the contents of the notes, in order."""
         return (item["content"] for item in self.items if item["role"] == "log")
 
     def _note(self, content: dict[str, Any]) -> None:
+        """Adds a note after the last message."""
         self.items.append({"role": "log", "content": content, "timestamp": self.moment})
 
 
@@ -116,6 +117,8 @@ Condition = Literal[
     "full", "concat", "shuffle-concat", "sharded", "recap", "snowball", "recap-full"
 ]
 ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
+"""All conditions."""
+
 
 CONDITIONS = ALL_CONDITIONS[:-1]
 """The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;

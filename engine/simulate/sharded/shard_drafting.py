@@ -13,21 +13,35 @@ from typing import Any
 
 from engine.base.errors import BadInstruction
 from engine.base.text import as_json
-from engine.model.asking import Ending, Play, ask_json, object_schema, seed_from
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import (
+    Call,
+    ChatMessage,
+    Completion,
+    Ending,
+    Play,
+    ask_json,
+    object_schema,
+    seed_from,
+)
 from engine.model.prompt_files import filled
 from engine.simulate.draft import Candidate, Draft, Piece, by_sentences, placed, says_no_other
 from engine.simulate.sharded.instruction import TASKS, Instruction
 from engine.simulate.sharded.play import ShardedScenario
-from engine.simulate.sharded.scenario import Case, Condition, Setting
+from engine.simulate.sharded.scenario import Condition, Setting
 from engine.simulate.sharded.task import Task
 
 _TEMPERATURES = (0.0, 0.7)
 """Temperatures of the attempts at each step."""
 
 _SEGMENTS_SCHEMA = object_schema(segments={"type": "array", "items": {"type": "string"}})
+"""Schema of a reply that cuts the instruction into pieces."""
+
 _SHARD_SCHEMA = object_schema(shard={"type": "string"})
+"""Schema of a reply that rephrases a piece."""
+
 _COVERAGE_SCHEMA = object_schema(coverage={"type": "string"})
+"""Schema of a reply that says what the shards leave out."""
+
 
 _TEXT_KEYS = ("fully_specified_question", "question", "prompt", "question_content")
 """Keys of a record that may hold its full instruction, in the order in which they are tried."""
@@ -195,8 +209,8 @@ class ShardDraftScenario:
         for condition in conditions:
             scores: list[float] = []
             for run in range(self.checks):
-                case = Case(self.setting, instruction, task, condition, run)
-                ending = yield from ShardedScenario(case).play()
+                scenario = ShardedScenario(self.setting, instruction, task, condition, run)
+                ending = yield from scenario.play()
                 scores.append(ending.result["score"] or 0.0)
             means[condition] = sum(scores) / len(scores)
         return means

@@ -139,9 +139,12 @@ def list_of(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
 
 
 _FENCE = "```"
+"""Opens and closes a block of code in a reply."""
+
 _TAG = re.compile(
     r"\A[ \t]*(?:python3?|py|java|javascript|js|sql|json|text)?[ \t]*(?:\r?\n|\b)", re.IGNORECASE
 )
+"""The name of the language at the beginning of a block."""
 
 
 def fenced(reply: str) -> list[str]:

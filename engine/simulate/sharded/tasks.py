@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from engine.base.errors import BadInstruction, PackageMissing
-from engine.model.asking import TRIES, ask_json, object_schema
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import TRIES, Call, ChatMessage, Completion, ask_json, object_schema
 from engine.simulate.sharded.actions import ActionsTask
 from engine.simulate.sharded.code import CodeTask
 from engine.simulate.sharded.database import DatabaseTask
@@ -38,7 +37,10 @@ from engine.simulate.sharded.task import (
 )
 
 _NUMBER = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
+"""A number as the published evaluation finds it."""
+
 _MARK = "####"
+"""Stands before the number in a known answer."""
 
 
 def last_number(text: str) -> str | None:
@@ -52,6 +54,7 @@ def last_number(text: str) -> str | None:
 
 
 def _plain(number: str) -> str:
+    """Returns a number in the form that is compared."""
     if "$" in number:
         number = number.removesuffix(".00")
     return number.replace(",", "").replace("$", "").removesuffix(".")
@@ -176,17 +179,25 @@ class TranslationTask(Task):
         return without_judge(Evaluation(bleu(answer, [self._english])))
 
 
-WORDS = 300
+# Summaries
+
+MAX_WORDS = 300
 """Most words of a summary that are judged."""
 
 _CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
+"""The credit for each degree of coverage."""
+
 _CITED = re.compile(r"\[([\d, ]+)\]")
-_LONGEST = 64
+"""Numbers of documents that a line cites."""
+
+_MAX_JUDGE_TOKENS = 64
 """Longest reply of the judge, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Insight:
+    """An insight, and the documents that have it."""
+
     text: str
     documents: frozenset[int]
 
@@ -204,7 +215,7 @@ class Verdict:
     line: int
 
 
-def cut(summary: str, words: int = WORDS) -> list[str]:
+def cut(summary: str, words: int = MAX_WORDS) -> list[str]:
     """Returns the lines of a summary. If it is too long, each line is cut by the same share, but keeps a word."""
     lines = summary.split("\n")
     total = sum(len(line.split()) for line in lines)
@@ -267,7 +278,7 @@ class SummaryTask(Task):
             return Evaluation(0.0, {"insights": len(self._insights)})
         coverage, joint, unjudged = [], [], 0
         for insight in self._insights:
-            verdict = yield from self._judged(insight, lines)
+            verdict = yield from self._judge_insight(insight, lines)
             if verdict is None:
                 unjudged += 1
                 verdict = Verdict("NO_COVERAGE", 0)
@@ -283,28 +294,29 @@ class SummaryTask(Task):
         }
         return Evaluation(sum(joint) / count, details)
 
-    def _judged(
+    def _judge_insight(
         self, insight: _Insight, lines: Sequence[str]
     ) -> Generator[Call, Completion, Verdict | None]:
         """Asks the judge about one insight; returns None if no reply could be used."""
         numbered = [number for number, line in enumerate(lines, 1) if line.strip()]
-        shown = json.dumps(
+        bullets_json = json.dumps(
             {"bullets": [{"bullet_id": number, "text": lines[number - 1]} for number in numbered]},
             ensure_ascii=False,
             indent=1,
         )
-        prompt = self.text("judge", BULLETS=shown, INSIGHT=insight.text)
+        prompt = self.text("judge", BULLETS=bullets_json, INSIGHT=insight.text)
         schema = object_schema(coverage={"enum": [*_CREDIT]}, bullet_id={"enum": [0, *numbered]})
         call = Call(
             module="summary judge",
             role="judge",
             messages=(ChatMessage("user", prompt),),
-            max_tokens=_LONGEST,
+            max_tokens=_MAX_JUDGE_TOKENS,
         )
         accept = partial(_verdict, numbered=numbered)
         return (yield from ask_json(call, schema, accept, TRIES[:2]))
 
     def _opening(self, documents: str) -> str:
+        """Returns the prompt with some documents."""
         return self.text(
             "news" if self._news else "conv",
             TOPIC=self._topic,
@@ -315,10 +327,12 @@ class SummaryTask(Task):
         )
 
     def _laid_out(self, numbers: Sequence[int]) -> str:
+        """Returns documents as the prompt shows them."""
         return "".join(f"Document {number}:\n{self._documents[number]}\n\n" for number in numbers)
 
 
 def _verdict(reply: Mapping[str, Any], numbered: Sequence[int]) -> Verdict | None:
+    """Returns the judge's verdict in a reply; None if it cannot be used."""
     coverage, line = reply.get("coverage"), reply.get("bullet_id")
     if coverage not in _CREDIT or type(line) is not int:
         return None
@@ -326,21 +340,31 @@ def _verdict(reply: Mapping[str, Any], numbered: Sequence[int]) -> Verdict | Non
 
 
 class _Document(msgspec.Struct):
+    """A document as the instruction has it."""
+
     document_index: int
     document_text: str
 
 
 class _InsightRecord(msgspec.Struct):
+    """An insight as the instruction has it."""
+
     insight: str
     insight_id: Any = None
 
 
 def _documents(instruction: Instruction) -> dict[int, str]:
+    """Returns the documents by number."""
     documents = list_of(instruction, "documents", _Document)
     return {document.document_index: document.document_text for document in documents}
 
 
 def _insights(instruction: Instruction) -> list[_Insight]:
+    """Returns the insights with the documents that have them.
+
+    Raises:
+        BadInstruction: The documents of one are not listed.
+    """
     citations = value_of(instruction, "insightid2ref_citations", dict[str, list[int]])
     insights: list[_Insight] = []
     for record in list_of(instruction, "insights", _InsightRecord):

@@ -67,7 +67,7 @@ def bench_completeness(
     """
     end = time.monotonic() + seconds
     tuned_entry(catalog, process, progress)
-    model = catalog.runnable(catalog.entry(None))
+    model = catalog.loadable(catalog.entry(None))
     once = min(SECONDS, seconds / PASSES)
     blocks = scoring_blocks(chars or _chars(model.tokens_per_s, once))
     items = long_items(long, turns)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base.conversation import Conversation, Message, render_log
-from engine.completeness.block import LogItem, log_item
 from engine.completeness.boundaries import boundaries
+from engine.completeness.scoring import LogItem, log_item
 from engine.jobs.contract import blocks
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 

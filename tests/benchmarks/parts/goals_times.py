@@ -59,7 +59,7 @@ def make(folder: Path, rows: int) -> dict[str, Any]:
 def time_propose_k(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
     """Proposes how many clusters to begin with."""
     found, cost = _timed(lambda: propose_k(vectors, SEED))
-    return {**cost, "proposed": found.k}
+    return {**cost, "proposed": found}
 
 
 def time_cluster(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def time_sklearn(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
 
 def time_index(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
     """Indexes all rows, then looks for neighbours of some, one after the other as a person does."""
-    index, cost = _timed(lambda: Neighbours.build(vectors, "bench"))
+    index, cost = _timed(lambda: Neighbours(vectors))
     picked = _picked(len(vectors))
     began = time.perf_counter()
     near = [index.of_rows(picked[at : at + 1], WANTED).rows[0] for at in range(len(picked))]

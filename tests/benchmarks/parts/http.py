@@ -20,11 +20,10 @@ from engine.base import network_guard
 from engine.base.conversation import render_log
 from engine.base.errors import EndpointAway, EndpointError, PackageMissing
 from engine.model.catalog import Catalog
-from engine.model.endpoints.client import EndpointModel
-from engine.model.http.address import Address, parse_address
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import EndpointClient
-from engine.model.http.fleet import Fleet
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.client import Address, EndpointClient, parse_address
+from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.model import EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient, WrittenReply
@@ -62,7 +61,7 @@ def bench_http(
             "The part http needs a server.", "Install it: `pip install llama-cpp-python[server]`."
         )
     tuned_entry(catalog, process, progress)
-    model = catalog.runnable(catalog.entry(None))
+    model = catalog.loadable(catalog.entry(None))
     made = sorted(sample_conversations(4 * replies), key=lambda one: len(str(one.messages)))
     logs = [([piece.text for piece in render_log(one.messages)], 0) for one in made[:replies]]
     progress("replies in the model process")

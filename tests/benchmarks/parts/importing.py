@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.project.project import Project
 from tests.benchmarks.parts.bare_import import bare_import

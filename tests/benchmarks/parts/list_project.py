@@ -10,10 +10,10 @@ from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 
-from engine.base.conversation import Conversation, Message, Role
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Conversation, Message, Role, Verdict
+from engine.completeness.records import CurvePoint
 from engine.completeness.tables import score_sets, scores
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -71,9 +71,9 @@ def _begin(project: Project) -> int:
 
 def _add(project: Project, label: str, batch: list[Parsed]) -> None:
     source = project.write(
-        lambda conn: sources.put(conn, f"/{label}", label, "uniform", "generated")
+        lambda conn: imports.put_source(conn, f"/{label}", label, "uniform", "generated")
     )
-    project.write(lambda conn: imports.add(conn, source, batch))
+    project.write(lambda conn: imports.add_records(conn, source, batch))
 
 
 def _conversations(rng: random.Random) -> Iterator[Parsed]:
@@ -118,8 +118,8 @@ def _scores(rng: random.Random, first: int, count: int) -> list[scores.ScoreEntr
         elif kind < 0.96:
             p_first, p_last = 0.3 * rng.random(), rng.betavariate(0.6, 0.6)
             points = (
-                scores.BoundaryEntry(1, 2, 1, p_first, 1 - p_first),
-                scores.BoundaryEntry(3, 4, 2, p_last, 1 - p_last),
+                CurvePoint(1, 2, 1, p_first, 1 - p_first),
+                CurvePoint(3, 4, 2, p_last, 1 - p_last),
             )
             found.append(scores.ScoreEntry(key, points, None, 400))
     return found

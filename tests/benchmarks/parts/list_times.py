@@ -18,7 +18,7 @@ from typing import Any, get_args
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
-from engine.opener.filter_fields import declare_fields
+from engine.opener.open_project import hand_in_field_queries
 from engine.project.project import Project
 from tests.benchmarks.parts.list_project import COMMON_WORD, RARE_WORD, SOURCES, TAG
 
@@ -45,7 +45,7 @@ def measure(path: Path) -> dict[str, Any]:
         dictionaries `sort`, `filter`, `search` and `counts` with a time for each kind, and `rss_mb`, the most memory
         that the process ever had, in 10^6 bytes.
     """
-    declare_fields()
+    hand_in_field_queries()
     began = time.perf_counter()
     with Project.open(path) as project:
         store = ConversationService(project)

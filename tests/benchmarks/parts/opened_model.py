@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.llamacpp import LlamaModel, gpu_offload
 from engine.model.memory_plan import with_layers_that_fit
 
 
 @contextmanager
-def opened(model: RunnableModel) -> Iterator[LlamaModel]:
+def opened(model: LoadableModel) -> Iterator[LlamaModel]:
     """Yields the model with the options that the model process would load it with; closes it afterwards.
 
     Raises:

@@ -14,9 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.base.errors import ContextTooSmall
-from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.kept_logs import KeptLogs
-from engine.completeness.scoring import BoundaryScorer
+from engine.completeness.scoring import (
+    BoundaryScorer,
+    ItemScore,
+    LogItem,
+    Question,
+    question_tokens,
+    score_block,
+)
 from engine.model.interface import Span, TokenModel, log_probs
 from tests.benchmarks.rounds import rounds
 

@@ -12,7 +12,7 @@ import pytest
 from engine.base.errors import UsageError, WorkbenchError
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Parsed
 from engine.jobs.runner import JobRunner

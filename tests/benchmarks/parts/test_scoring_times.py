@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from engine.base.errors import ModelError
-from engine.completeness.block import LogItem, Question
-from engine.completeness.scoring import BoundaryScorer
+from engine.completeness.scoring import BoundaryScorer, LogItem, Question
 from engine.model.interface import Capacity, Logits, Span
 from engine.model.prompt_files import Prompt
 from tests.benchmarks.parts.scoring_times import bench_growing, bench_prompts, bench_scoring

@@ -17,7 +17,7 @@ from typing import Any
 from engine.base.conversation import render_log
 from engine.base.errors import WorkbenchError
 from engine.base.network_guard import child_environment
-from engine.completeness.block import log_item
+from engine.completeness.scoring import log_item
 from engine.model.catalog import embedded_model
 from engine.simulate.demo.samples import sample_conversations
 from engine.training.config import TrainConfig

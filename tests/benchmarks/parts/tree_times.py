@@ -10,9 +10,9 @@ from typing import Any
 
 from engine.model.interface import Span
 from engine.model.llamacpp import LlamaModel
-from engine.trees.growth import Grower
-from engine.trees.roster import Job
-from engine.trees.tree import ROOT, Tree, TreeOptions
+from engine.trees.growth import Grower, Job
+from engine.trees.options import TreeOptions
+from engine.trees.tree import ROOT, Tree
 from tests.benchmarks.parts.highlevel import HighLevel
 from tests.benchmarks.rounds import rounds
 

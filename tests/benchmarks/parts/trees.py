@@ -11,8 +11,8 @@ from engine.base.errors import UsageError
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.simulate.demo.samples import sample_conversations
-from engine.trees.places import places
-from engine.trees.tree import TreeOptions
+from engine.trees.model_requests import places
+from engine.trees.options import TreeOptions
 from tests.benchmarks.parts.opened_model import opened
 from tests.benchmarks.parts.tree_times import time_trees
 from tests.benchmarks.parts.tuning import tuned_entry
@@ -44,7 +44,7 @@ def bench_trees(
         `overhead_over_raw`.
     """
     tuned_entry(catalog, process, progress)
-    model = catalog.runnable(catalog.entry(None))
+    model = catalog.loadable(catalog.entry(None))
     with opened(model) as weights:
         figures = time_trees(weights, tree_prompts(prompts), OPTIONS, AT_ONCE, seconds, progress)
     return {

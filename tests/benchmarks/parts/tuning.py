@@ -12,7 +12,7 @@ from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Measure, Tune
-from engine.model.service.run_setup import sample_text
+from engine.model.service.run_setup import bundled_logs
 from tests.benchmarks.rounds import rounds
 
 
@@ -24,7 +24,7 @@ def tuned_entry(
     if entry.tuning is None:
         start = time.monotonic()
         result = process.ask(
-            Tune(entry.path, catalog.cache, sample_text()), lambda _, note: progress(note)
+            Tune(entry.path, catalog.cache, bundled_logs()), lambda _, note: progress(note)
         )
         catalog.record_tuning(entry, {**result, "seconds": time.monotonic() - start})
         entry = catalog.entry(None)
@@ -55,8 +55,8 @@ def bench_tune(
     entry = tuned_entry(catalog, process, progress)
     tuning = entry.tuning or {}
     options = LoadOptions(threads=tuning["threads"])
-    tuned = catalog.runnable(entry)
-    text = sample_text()[:chars]
+    tuned = catalog.loadable(entry)
+    text = bundled_logs()[:chars]
     shipped_speeds, tuned_speeds = [], []
     for number in rounds(most, seconds - (time.monotonic() - began)):
         progress(f"measuring the shipped and the tuned file, round {number + 1} of at most {most}")

@@ -39,7 +39,7 @@ def bench_watch(
         watch does besides, such as imports, is not in them.
     """
     tuned_entry(catalog, process, progress)
-    model = catalog.runnable(catalog.entry(None))
+    model = catalog.loadable(catalog.entry(None))
     with opened(model) as weights:
         figures = bench_growing(
             BoundaryScorer(weights), long_items(logs, turns), QUESTION, most, seconds, progress

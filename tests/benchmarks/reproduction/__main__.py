@@ -14,13 +14,13 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from engine.base.errors import Cancelled, NameTaken, NotFound, NotYet, UsageError, WorkbenchError
+from engine.base.line_files import written_beside
 from engine.base.report_table import ReportTable
 from engine.base.text import as_json as json_text
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.line_files import written_beside
 from engine.opener.open_project import OpenProject
 from engine.project import settings
-from engine.project.file.backups import restore
+from engine.project.backups import restore
 from engine.project.project import Project
 from engine.results.document_files import write_document
 from engine.training.service import TrainingRuns

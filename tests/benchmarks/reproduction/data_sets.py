@@ -9,13 +9,13 @@ from statistics import median
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.interval import Interval, wilson
 from engine.base.statistics.agreement import Correlation, correlate
+from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, SeparationRow
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
 from engine.training.run_files import all_runs
 from engine.trees.records import TreeItem
 
@@ -153,11 +153,8 @@ def _evaluated(
             table = completeness_table(
                 workspace.project,
                 workspace.catalog,
-                run,
+                TruncationTest(run, mode, adapter, paper=mode != "judge"),
                 query=ListQuery(wanted),
-                mode=mode,
-                adapter=adapter,
-                as_generated=mode != "judge",
             )
         except UsageError as nothing:
             missing.append(f"Table 2, {name}: {nothing.message}")

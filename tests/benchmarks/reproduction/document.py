@@ -9,10 +9,9 @@ import numpy as np
 
 from engine.base import folders
 from engine.base.number_format import counted
-from engine.base.report_table import ReportTable
-from engine.results.document import Block, Document, Paragraph, Plot, Section, Table
+from engine.base.report_table import ReportTable, row_as_json, table_block, text_table
+from engine.results.document import Block, Document, Paragraph, Plot, Section
 from engine.results.paper_figures import against_length, largest_goals, scatter, side_by_side
-from engine.results.table_rendering import row_as_json, table_block
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.tables import tables
@@ -132,20 +131,20 @@ def _trees(sets: Sequence[DataSet]) -> Iterator[Block]:
         yield from against_length(one.trees, one.lengths, one.name)
 
 
-def _quartiles(sets: Sequence[DataSet]) -> Table:
+def _quartiles(sets: Sequence[DataSet]) -> ReportTable:
     def text(trees: Sequence[TreeItem], at: int) -> str:
         _, form, value = FIGURES_OF_TREES[at]
         low, middle, high = np.percentile([value(item) for item in trees], (25, 50, 75))
         return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
 
-    return Table(
+    return text_table(
         "Response trees: median and quartiles (Figure 6 of Soroka et al.)",
         ("data set", "trees", *(what for what, _, _ in FIGURES_OF_TREES)),
         tuple(
             (one.name, f"{len(one.trees):,}", text(one.trees, 0), text(one.trees, 1))
             for one in sets
         ),
-        frozenset((1, 2, 3)),
+        (1, 2, 3),
     )
 
 
@@ -160,7 +159,7 @@ def _method(sets: Sequence[DataSet], commands: Sequence[str]) -> Iterator[Block]
         f"{counted(len(sets), 'data set')}, each a project of its own. Rows that begin with “paper:” are what Soroka et"
         " al. print, of their data, with LLaMA 8B models; what else differs is in docs/lab/fidelity.md."
     )
-    yield Table("The commands", ("",), tuple((f"workbench {one}",) for one in commands))
+    yield text_table("The commands", ("",), tuple((f"workbench {one}",) for one in commands))
     missing = [(one.name, what) for one in sets for what in one.missing]
     if missing:
-        yield Table("What could not be computed", ("data set", ""), tuple(missing))
+        yield text_table("What could not be computed", ("data set", ""), tuple(missing))

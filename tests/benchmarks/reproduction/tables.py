@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.base.interval import Z95, Interval
 from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.agreement import Correlation
+from engine.base.statistics.intervals import Z95, Interval
 from engine.base.text import one_line
 from tests.benchmarks.reproduction import paper
 from tests.benchmarks.reproduction.data_sets import DataSet
@@ -17,7 +17,10 @@ from tests.benchmarks.reproduction.data_sets import DataSet
 LONGEST_TOPIC = 70
 _NAME = ReportColumn("data set", "text", "data_set")
 _COVERAGE = ReportColumn(
-    "coverage", "percent", "coverage", means="Share of what was to be measured that is in the row."
+    "coverage",
+    "percent",
+    "coverage",
+    description="Share of what was to be measured that is in the row.",
 )
 Rows = Sequence[tuple[Cell, ...]]
 
@@ -42,9 +45,9 @@ def _table_1(sets: Sequence[DataSet]) -> ReportTable:
         _NAME,
         ReportColumn("size", "count", "size"),
         _COVERAGE,
-        ReportColumn("topic", "text", "topic", means="Descriptions of the largest groups."),
-        ReportColumn("turns", "number", "turns", means="Median."),
-        ReportColumn("tool use", "interval", "tools", means="Share of the conversations."),
+        ReportColumn("topic", "text", "topic", description="Descriptions of the largest groups."),
+        ReportColumn("turns", "number", "turns", description="Median."),
+        ReportColumn("tool use", "interval", "tools", description="Share of the conversations."),
     )
     return _table("Table 1: data sets", columns, sets, ours, of_paper)
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from engine.completeness.tables import generated_ends
+from engine.completeness.tables import scores
 from engine.project import settings
 from engine.project.project import Project
 from engine.training import service
@@ -166,7 +166,7 @@ def test_ablation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         def ends(conn: sqlite3.Connection) -> None:
             for name, last in ((RUN, 2), (RUN_WITHOUT_TAG, 3)):
                 rows = [(key, 2 * turn + 1, turn == last) for key, turn in places]
-                generated_ends.add(conn, config("tuned", name).config_hash, rows)
+                scores.add_generated_ends(conn, config("tuned", name).config_hash, rows)
 
         project.write(ends)
     words = [str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]

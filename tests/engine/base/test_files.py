@@ -18,11 +18,11 @@ from engine.base.files import (
     write_atomically,
 )
 from engine.base.folders import log_to_file
-from engine.conversations.service.line_files import write_file
+from engine.base.line_files import write_file
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
 from engine.model.tables import ReplyCache
-from engine.project.file.backups import back_up
+from engine.project.backups import back_up
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import EventLog
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base import number_format
-from engine.base.interval import wilson
+from engine.base.statistics.intervals import wilson
 
 
 class TestProbability:

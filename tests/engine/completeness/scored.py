@@ -14,13 +14,12 @@ from engine.base.conversation import Conversation, Message
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import ALL, Selection
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs import contract
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
@@ -61,11 +60,11 @@ def small_blocks() -> None:
     contract.BLOCK_CHARS = 1
 
 
-def model() -> RunnableModel:
+def model() -> LoadableModel:
     """The shipped model in a quick format, with a small context and figures as if measured."""
     path = Path(os.environ[WEIGHTS])
     options = LoadOptions(context=1024)
-    return RunnableModel("shipped", path, options, None, {"model": path.name}, 0.01, 500.0)
+    return LoadableModel("shipped", path, options, None, {"model": path.name}, 0.01, 500.0)
 
 
 def prompt() -> Prompt:
@@ -103,7 +102,7 @@ def stages(
     """Scoring in mode `tuned`, and the remaining tasks of the incomplete conversations."""
     scoring_kind = _PrintingScoring if telling else ScoringStage
     remaining_kind = _PrintingRemaining if telling else RemainingStage
-    run_model, question = RunModel(model()), question_for("tuned", {}, None)
+    run_model, question = model(), question_for("tuned", {}, None)
     scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
     scoring.write_remaining(remaining)

@@ -12,10 +12,16 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import Message, render_log
-from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.boundaries import boundaries
 from engine.completeness.kept_logs import KeptLogs
-from engine.completeness.scoring import BoundaryScorer
+from engine.completeness.scoring import (
+    BoundaryScorer,
+    ItemScore,
+    LogItem,
+    Question,
+    question_tokens,
+    score_block,
+)
 from engine.model.interface import Span, log_probs
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompt_files import parse_prompt, prompt_text
@@ -159,8 +165,8 @@ def test_states_are_those_of_a_context_that_gives_embeddings(model: LlamaModel) 
     for log, scored in zip(items, found, strict=True):
         pieces = [model.tokenize(text) for text in log.texts]
         assert scored.states is not None
-        for point, state in zip(scored.curve, scored.states, strict=True):
-            prefix = [token for piece in pieces[: point.boundary + 1] for token in piece]
+        for boundary, state in zip(log.boundaries, scored.states, strict=True):
+            prefix = [token for piece in pieces[: boundary + 1] for token in piece]
             llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(context), True)
             tokens = (llama_cpp.llama_token * len(prefix))(*prefix)
             llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(tokens, len(prefix)))

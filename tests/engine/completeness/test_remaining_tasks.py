@@ -10,17 +10,24 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import Message, render_log
 from engine.base.errors import Cancelled, ModelError
-from engine.completeness.block import ItemScore, LogItem, Question, WrittenOn, score_block
+from engine.completeness.packing import PREFIX_SEQUENCE
 from engine.completeness.remaining_tasks import (
     MAX_TASKS_PER_CONVERSATION,
     RemainingRequest,
     remaining_tasks,
 )
-from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
+from engine.completeness.scoring import (
+    BoundaryScorer,
+    ItemScore,
+    LogItem,
+    Question,
+    WrittenOn,
+    score_block,
+)
 from engine.model.batched_replies import generate
-from engine.model.generation import alike
+from engine.model.generation import uniform_tasks
 from engine.model.interface import Capacity, Sampling
-from engine.model.log_windows import SMALLEST_ROOM, log_tokens
+from engine.model.log_windows import MIN_LOG_TOKENS, log_tokens
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from tests.engine.model.toy import ROOMY, START, ToyModel
 
@@ -46,7 +53,9 @@ def alone(one: LogItem, prompt: Prompt = GO_ON) -> WrittenOn:
     model = ToyModel()
     tokens = [START, *model.tokenize("".join(one.texts) + prompt.question + prompt.reply)]
     limit, stop = prompt.max_tokens, prompt.stop
-    (reply,) = generate(model, alike([tokens], sampling=Sampling(), max_tokens=limit, stop=stop))
+    (reply,) = generate(
+        model, uniform_tasks([tokens], sampling=Sampling(), max_tokens=limit, stop=stop)
+    )
     return WrittenOn(reply.text, reply.stopped)
 
 
@@ -225,7 +234,7 @@ class TestLogs:
 
     @given(
         st.lists(st.text("ab", min_size=1, max_size=200), min_size=1, max_size=12),
-        st.integers(SMALLEST_ROOM, 400),
+        st.integers(MIN_LOG_TOKENS, 400),
     )
     def test_never_over_the_limit(self, texts: list[str], limit: int) -> None:
         """Whatever the lengths of the steps, the prompt keeps the limit and contains the last step."""
@@ -234,7 +243,7 @@ class TestLogs:
         assert bytes(tokens).decode()[-1] == texts[-1][-1]
         assert (note is None) == (bytes(tokens).decode() == "".join(texts))
 
-    @pytest.mark.parametrize("limit", [-50, 0, 3, SMALLEST_ROOM - 1])
+    @pytest.mark.parametrize("limit", [-50, 0, 3, MIN_LOG_TOKENS - 1])
     def test_no_room(self, limit: int) -> None:
         """Where prompt and reply leave no room for a log, an error is raised at once."""
         with pytest.raises(ModelError, match="no room for a log"):

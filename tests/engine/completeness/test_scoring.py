@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
-from engine.completeness.boundaries import BoundaryLogProbs
+from engine.completeness.boundaries import BoundaryReading, QuestionTokens
 from engine.completeness.kept_logs import KeptLogs
-from engine.completeness.packing import Segment
-from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer, QuestionTokens
+from engine.completeness.packing import PREFIX_SEQUENCE, Segment
+from engine.completeness.scoring import BoundaryScorer
 from engine.model.interface import Capacity, Span
 from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob, next_logits
 
@@ -37,7 +37,7 @@ def known(segment: Segment, asked: QuestionTokens) -> list[tuple[float, float]]:
     return readings
 
 
-def values(scored: list[list[BoundaryLogProbs]]) -> list[list[tuple[float, float]]]:
+def values(scored: list[list[BoundaryReading]]) -> list[list[tuple[float, float]]]:
     """The two probabilities of each reading."""
     return [[(r.log_end, r.log_continue) for r in readings] for readings in scored]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.completeness.training_data import (
     MOST_FOR_SELECTION,
     Usable,

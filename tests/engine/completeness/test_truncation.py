@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.interval import Interval
+from engine.base.statistics.intervals import Interval
 from engine.completeness.truncation import (
     Pair,
     cut_at,

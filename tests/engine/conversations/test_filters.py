@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import FilterError, WorkbenchError
+from engine.conversations.filter_completion import completions, term_at_cursor
 from engine.conversations.filter_fields import FIELDS, WORD_FIELD
-from engine.conversations.filters import Filter, Term, completions, parse_filter, term_at_cursor
+from engine.conversations.filters import Filter, Term, parse_filter
 
 PIECES = (
     *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),

@@ -23,7 +23,7 @@ import pytest
 from pyarrow import parquet
 
 from engine.base.errors import Cancelled, FormatError
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module

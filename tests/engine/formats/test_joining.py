@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import UnknownFormat
-from engine.conversations.stages.importing import digest_of
+from engine.conversations.stages import digest_of
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Input, Parsed, Rejected
 

@@ -16,10 +16,9 @@ from engine.formats.mappings.arranging import arranged
 from engine.formats.mappings.mapping import BadMapping, load_mapping, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
-from engine.formats.parse_record import parse_record
 from engine.formats.paths import BadPath
 from engine.formats.records import Parsed, Rejected
-from engine.formats.registry import built_in, mapping_folder
+from engine.formats.registry import built_in, mapping_folder, parse_record
 
 DESK = """
 name = "desk"

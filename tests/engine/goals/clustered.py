@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from engine.goals.tables import vectors
-from engine.goals.tables.clusterings import Member, NewCluster
+from engine.goals.tables.clusterings import Cluster, Member
 from engine.goals.tables.vectors import VectorConfig
 from engine.project import runs
 from engine.project.project import Project
@@ -61,7 +61,7 @@ def clustering(
         "k": len(numbers),
         "seed": 7,
         "clusters": [
-            NewCluster(n, labels.count(n), 0.1, 0.3, (f"word{n}", "thing"), row(0.6, 0.6))
+            Cluster(n, labels.count(n), 0.1, 0.3, (f"word{n}", "thing"), row(0.6, 0.6))
             for n in numbers
         ],
         "members": [Member(key, label, 0.1, 0, 0.5) for key, label in enumerate(labels, 1)],

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.selection import Selection
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.goals.stages import clustering
 from engine.goals.stages.clustering import ClusterStage, LabelStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
@@ -26,7 +26,6 @@ from engine.jobs.contract import Progress, Stage
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.embedders.embedder import embedder_for
 from engine.model.embedders.vectors import Vectors
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
@@ -94,10 +93,10 @@ def prompt(name: str, max_tokens: int) -> Prompt:
 def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     """The stages from summaries to answers on pairs, with the real model, short replies and small numbers."""
     decision_log = DecisionLog(project)
-    summarise = SummariseStage(project, process, RunModel(scored.model()), prompt("summary", 8))
+    summarise = SummariseStage(project, process, scored.model(), prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
     cluster = ClusterStage(project, decision_log, embed, k=3)
-    label = LabelStage(project, process, RunModel(scored.model()), prompt("label", 12))
+    label = LabelStage(project, process, scored.model(), prompt("label", 12))
     return [summarise, embed, cluster, label, propose(project, process, decision_log)]
 
 
@@ -111,7 +110,7 @@ def propose(
     return kind(
         project,
         process,
-        RunModel(scored.model()),
+        scored.model(),
         MergeQueueCache(project, decision_log),
         prompt("merge", 0),
         prompt("merge-reason", 12),
@@ -157,7 +156,7 @@ class _PrintingStage:
 def small_blocks() -> None:
     """Two clusters and four conversations a block, so that small projects have several blocks."""
     scored.small_blocks()
-    clustering.BLOCK = 2
+    clustering.CLUSTERS_PER_BLOCK = 2
 
 
 def same_vectors(first: Vectors, second: Vectors) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.model.asking import ANSWER_CHARS, dialogue
+from engine.model.chat import ANSWER_CHARS, dialogue
 
 TURNS = (
     ("system", "be nice"),

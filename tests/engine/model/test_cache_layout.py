@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.batched_replies import (
-    ENOUGH,
-    FEWEST,
-    SHORTEST,
-    STEP,
+    CELL_MULTIPLE,
+    ENOUGH_SEQUENCES,
+    MIN_SEPARATE_SEQUENCES,
+    MIN_SEQUENCE_CELLS,
     apart,
     generate,
     layouts,
@@ -40,7 +40,7 @@ def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
     assert sorted(number for layout in found for number in layout.members) == [*range(len(needs))]
     for layout in found:
         if layout.separate:
-            assert len(layout.members) >= FEWEST <= layout.separate <= PARALLEL
+            assert len(layout.members) >= MIN_SEPARATE_SEQUENCES <= layout.separate <= PARALLEL
             own = apart(replace(ROOMY, context=9000), CELLS, layout.separate)
             assert max(needs[number] for number in layout.members) <= own.context
     assert sum(not layout.separate for layout in found) <= 1
@@ -50,38 +50,38 @@ class TestLayouts:
     def test_alike(self) -> None:
         """Many replies of one length get as many sequences as fit, at most those that make it faster."""
         (layout,) = layouts([700] * 30, room)
-        assert layout.separate == widest(CELLS, SHORTEST) == 21
+        assert layout.separate == widest(CELLS, MIN_SEQUENCE_CELLS) == 21
         (layout,) = layouts([700] * 30, lambda length: 1000)
         assert layout.separate == PARALLEL
 
     def test_few(self) -> None:
         """Too few replies for a layout of their own share the cache."""
-        (layout,) = layouts([700] * (FEWEST - 1), room)
+        (layout,) = layouts([700] * (MIN_SEPARATE_SEQUENCES - 1), room)
         assert layout.separate == 0
         assert layouts([], room) == []
 
     def test_short_ones_join_long_ones(self) -> None:
         """Where long replies leave room for many sequences, short ones are generated beside them."""
         (layout,) = layouts([700] * 20 + [1800] * 4, room)
-        assert layout.separate == widest(CELLS, 2 * SHORTEST) >= ENOUGH
+        assert layout.separate == widest(CELLS, 2 * MIN_SEQUENCE_CELLS) >= ENOUGH_SEQUENCES
 
     def test_short_ones_leave_long_ones_alone(self) -> None:
         """Where long replies leave room for few sequences, the many short ones get a layout of their own."""
         long, short = layouts([700] * 20 + [3000] * 5, room)
         assert (long.members, long.separate) == ([20, 21, 22, 23, 24], widest(CELLS, 4096))
-        assert (short.members, short.separate) == ([*range(20)], widest(CELLS, SHORTEST))
+        assert (short.members, short.separate) == ([*range(20)], widest(CELLS, MIN_SEQUENCE_CELLS))
 
     def test_too_long_for_several(self) -> None:
         """Replies of which only two fit at a time share the cache with those left over."""
         short, shared = layouts([700] * 20 + [8000] * 5, room)
-        assert (short.separate, shared.separate) == (widest(CELLS, SHORTEST), 0)
+        assert (short.separate, shared.separate) == (widest(CELLS, MIN_SEQUENCE_CELLS), 0)
         assert shared.members == [20, 21, 22, 23, 24]
 
 
 class TestToy:
     def test_ranks_are_closed(self) -> None:
         """Ended replies leave no gap, so each decode holds sequences with consecutive numbers."""
-        model = ToyModel(replace(ROOMY, cells=PARALLEL * SHORTEST))
+        model = ToyModel(replace(ROOMY, cells=PARALLEL * MIN_SEQUENCE_CELLS))
         stop = tuple(chr(code) for code in range(60, 127))
         tasks = [Task([9, n], WARM, 200, stop, seed=n) for n in range(40)]
         replies = generate(model, tasks)
@@ -92,7 +92,7 @@ class TestToy:
         """Replies with common prefixes are the same with cells of their own as in a shared cache."""
         head = list(b"What a library lends, and to whom, is written on its door. ")
         tasks = [Task([*head, n % 5, n], WARM, 20, seed=n) for n in range(30)]
-        model = ToyModel(replace(ROOMY, cells=9 * SHORTEST))
+        model = ToyModel(replace(ROOMY, cells=9 * MIN_SEQUENCE_CELLS))
         shared = write(ToyModel(), tasks, range(8))
         assert generate(model, tasks) == shared
         assert model.capacity.separate
@@ -122,7 +122,7 @@ class TestRealModel:
         model.arrange(5)
         capacity = model.capacity
         assert capacity.cells == 5 * capacity.context
-        assert capacity.context % STEP == 0
+        assert capacity.context % CELL_MULTIPLE == 0
         for at in range(0, capacity.context, capacity.batch):
             model.decode([Span([7] * capacity.batch, at, (4,))])
         model.arrange(0)

@@ -12,7 +12,7 @@ import pytest
 from engine.base.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
-from engine.model.manifest import PULLED, Manifest, PartFile, manifest_path
+from engine.model.catalog_files import PULLED, Manifest, PartFile, manifest_path
 from tests.engine.model.small_adapters import adapter_file
 
 TUNED: dict[str, Any] = {
@@ -90,7 +90,7 @@ class TestNames:
 class TestRunnable:
     def test_as_shipped(self, catalog: Catalog) -> None:
         """Without tuning the shipped file is loaded, known by its SHA-256."""
-        model = catalog.runnable(catalog.entry(None))
+        model = catalog.loadable(catalog.entry(None))
         digest = hashlib.sha256(embedded_model().read_bytes()).hexdigest()
 
         assert (model.path, model.fingerprints["model_sha256"]) == (embedded_model(), digest)
@@ -103,12 +103,12 @@ class TestRunnable:
         copy.parent.mkdir(parents=True)
         weights(copy, b"GGUF tuned")
         catalog.record_tuning(catalog.entry(str(path)), TUNED)
-        tuned = catalog.runnable(catalog.entry(str(path)))
+        tuned = catalog.loadable(catalog.entry(str(path)))
         assert (tuned.path, tuned.label, tuned.options.threads) == (copy, "m (bf16)", 3)
         assert (tuned.noise, tuned.tokens_per_s) == (0.004, 900.0)
 
         copy.unlink()
-        plain = catalog.runnable(catalog.entry(str(path)))
+        plain = catalog.loadable(catalog.entry(str(path)))
         assert (plain.path, plain.label) == (path, "m")
         assert plain.fingerprints["model_sha256"] != tuned.fingerprints["model_sha256"]
 
@@ -126,7 +126,7 @@ class TestRunnable:
         weights(catalog.cache / "tuned.gguf", b"GGUF tuned")
         assert catalog.drift(catalog.entry(path)) is None
         catalog.record_tuning(catalog.entry(path), TUNED)
-        catalog.record_speed(catalog.runnable(catalog.entry(path)), now, 0.004)
+        catalog.record_speed(catalog.loadable(catalog.entry(path)), now, 0.004)
         assert catalog.drift(catalog.entry(path)) == drift
         catalog.record_tuning(catalog.entry(path), {**TUNED, "tokens_per_s": now})
         assert catalog.drift(catalog.entry(path)) is None
@@ -135,19 +135,19 @@ class TestRunnable:
         """The fingerprint differs with and without an adapter, and with a changed one."""
         entry = catalog.entry(None)
         adapter = weights(tmp_path / "a.gguf")
-        with_adapter = catalog.runnable(entry, adapter).fingerprints
+        with_adapter = catalog.loadable(entry, adapter).fingerprints
         weights(adapter, b"GGUF changed")
-        changed = catalog.runnable(entry, adapter).fingerprints
+        changed = catalog.loadable(entry, adapter).fingerprints
 
-        assert with_adapter != catalog.runnable(entry).fingerprints
+        assert with_adapter != catalog.loadable(entry).fingerprints
         assert with_adapter["adapter_sha256"] != changed["adapter_sha256"]
 
     def test_measured_speed_is_kept(self, catalog: Catalog, tmp_path: Path) -> None:
         """Measured speed and noise of an untuned model are stored for the next session."""
-        model = catalog.runnable(catalog.entry(None))
+        model = catalog.loadable(catalog.entry(None))
         catalog.record_speed(model, 300.0, 0.01)
         again = Catalog(tmp_path / "data", tmp_path / "cache")
-        found = again.runnable(again.entry(None))
+        found = again.loadable(again.entry(None))
 
         assert (found.tokens_per_s, found.noise) == (300.0, 0.01)
         assert json.loads(again.file.read_text("utf-8"))["speed"]
@@ -195,14 +195,14 @@ class TestAdapters:
         file = adapter_file(run / "adapter.gguf")
         assert catalog.adapter_path(str(run)) == file
         assert catalog.add_adapter(run).name == "first"
-        model = catalog.runnable(catalog.entry(None), "first")
+        model = catalog.loadable(catalog.entry(None), "first")
         assert (model.adapter, model.adapter_name) == (file, "first")
         assert model.fingerprints["adapter"] == "first"
 
     def test_unknown(self, catalog: Catalog, bundled: Path) -> None:
         """A name that is neither known nor a file is a usage error that lists the names."""
         with pytest.raises(UsageError, match="Known are none"):
-            catalog.runnable(catalog.entry(None), "gpt")
+            catalog.loadable(catalog.entry(None), "gpt")
         adapter_file(bundled / "completion.gguf")
         with pytest.raises(UsageError, match="Known are completion"):
             catalog.adapter_path("gpt")
@@ -225,7 +225,7 @@ class TestAdapters:
     def test_found_again_by_content(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
         """An adapter that was used once is found by its content in the next session, until it changes or is gone."""
         file = adapter_file(tmp_path / "a.gguf")
-        digest = catalog.runnable(catalog.entry(None), file).fingerprints["adapter_sha256"]
+        digest = catalog.loadable(catalog.entry(None), file).fingerprints["adapter_sha256"]
         again = Catalog(tmp_path / "data", tmp_path / "cache")
         assert again.adapter_with(digest) == file
         assert again.adapter_with("0" * 64) is None

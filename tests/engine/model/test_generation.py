@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
-from engine.model.batched_replies import SHORTEST, generate
-from engine.model.generation import PARALLEL, Reply, alike
+from engine.model.batched_replies import MIN_SEQUENCE_CELLS, generate
+from engine.model.generation import PARALLEL, Reply, uniform_tasks
 from engine.model.interface import Capacity, Sampling
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 
 GREEDY = Sampling()
 WARM = Sampling(temperature=1.0)
-WIDE = replace(ROOMY, cells=PARALLEL * SHORTEST)
+WIDE = replace(ROOMY, cells=PARALLEL * MIN_SEQUENCE_CELLS)
 """Cells enough for all replies that are written side by side."""
 
 
@@ -84,7 +84,7 @@ def test_replies(
     told: list[int] = []
     replies = generate(
         model,
-        alike(prompts, sampling=sampling, max_tokens=limit, stop=stops, seed=seed),
+        uniform_tasks(prompts, sampling=sampling, max_tokens=limit, stop=stops, seed=seed),
         told.append,
     )
     assert replies == [
@@ -108,7 +108,7 @@ class TestStopTexts:
         )
         stop = data[at : at + 3].decode()
         (reply,) = generate(
-            model, alike([b"abc"], sampling=WARM, max_tokens=40, stop=[stop], seed=3)
+            model, uniform_tasks([b"abc"], sampling=WARM, max_tokens=40, stop=[stop], seed=3)
         )
         assert reply.stopped == "stop"
         assert reply.text == data[:at].decode("utf-8", "replace")
@@ -121,14 +121,14 @@ class TestStopTexts:
         at = next(n for n in range(3, 55) if max(data[n : n + 3]) < 128)
         texts = [data[at + 1 : at + 3].decode(), data[at : at + 3].decode()]
         (reply,) = generate(
-            model, alike([b"abd"], sampling=WARM, max_tokens=60, stop=texts, seed=5)
+            model, uniform_tasks([b"abd"], sampling=WARM, max_tokens=60, stop=texts, seed=5)
         )
         assert reply.text == data[:at].decode("utf-8", "replace")
 
     def test_an_empty_stop_text_stops_nothing(self) -> None:
         """An empty stop text in a prompt file does not end every reply at once."""
         (reply,) = generate(
-            ToyModel(), alike([b"x"], sampling=WARM, max_tokens=9, stop=[""], seed=1)
+            ToyModel(), uniform_tasks([b"x"], sampling=WARM, max_tokens=9, stop=[""], seed=1)
         )
         assert reply.stopped != "stop"
 
@@ -137,7 +137,7 @@ class TestLimits:
     def test_a_prompt_that_fits_exactly(self) -> None:
         """Prompt and reply may fill the context to the last token."""
         model = ToyModel(replace(ROOMY, context=20, cells=20))
-        (reply,) = generate(model, alike([[7] * 12], sampling=GREEDY, max_tokens=8))
+        (reply,) = generate(model, uniform_tasks([[7] * 12], sampling=GREEDY, max_tokens=8))
         assert reply == expected([7] * 12, GREEDY, 8, 0, [])
 
     @pytest.mark.parametrize("prompt", [[], [7] * 13])
@@ -145,14 +145,15 @@ class TestLimits:
         """An empty prompt, or one without room for the reply, is refused before anything is decoded."""
         model = ToyModel(replace(ROOMY, context=20, cells=20))
         with pytest.raises(ModelError, match="leaves no room"):
-            generate(model, alike([[7], prompt], sampling=GREEDY, max_tokens=8))
+            generate(model, uniform_tasks([[7], prompt], sampling=GREEDY, max_tokens=8))
         assert model.decoded == 0
 
     def test_side_by_side(self) -> None:
         """The number of decodes is that of the longest reply in each round, not the sum over replies."""
         model = ToyModel(WIDE)
         generate(
-            model, alike([[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4)
+            model,
+            uniform_tasks([[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4),
         )
         assert model.decodes <= 6
 
@@ -161,7 +162,9 @@ class TestLimits:
         model = ToyModel(WIDE)
         prompts = [[9, n] for n in range(PARALLEL)]
         stop = [chr(code) for code in range(32, 127)]
-        replies = generate(model, alike(prompts, sampling=WARM, max_tokens=300, stop=stop, seed=4))
+        replies = generate(
+            model, uniform_tasks(prompts, sampling=WARM, max_tokens=300, stop=stop, seed=4)
+        )
         assert model.decodes == max(len(reply.tokens) for reply in replies) < 300
 
     @pytest.mark.parametrize("number", [1, 2, 5])
@@ -170,6 +173,6 @@ class TestLimits:
         model = ToyModel()
         model.cancel_after = number
         with pytest.raises(Cancelled):
-            generate(model, alike([[n] for n in range(1, 60)], sampling=WARM, max_tokens=6))
+            generate(model, uniform_tasks([[n] for n in range(1, 60)], sampling=WARM, max_tokens=6))
         model.check_empty()
         assert model.open_choosers == 0

@@ -12,9 +12,9 @@ import pytest
 from engine.base.errors import ModelError
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel
-from engine.trees.growth import Grower
-from engine.trees.roster import Job
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.growth import Grower, Job
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Tree
 from tests.engine.model.tiny import WINDOW, write_recurrent, write_sliding
 from tests.engine.model.weights import probabilities
 from tests.engine.trees.prompted import grow_by_prompts

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from engine.model.batched_replies import generate
-from engine.model.generation import PARALLEL, alike
+from engine.model.generation import PARALLEL, uniform_tasks
 from engine.model.interface import Logits, Sampling, Span
 from engine.model.llamacpp import LlamaModel
 from tests.engine.model.weights import probabilities
@@ -78,13 +78,13 @@ class TestGreedy:
     def test_one_sequence(self, model: LlamaModel, yardstick: llama_cpp.Llama, number: int) -> None:
         """One prompt alone gives the same tokens."""
         prompt = wanted(model, number)
-        (reply,) = generate(model, alike([prompt], sampling=Sampling(), max_tokens=16))
+        (reply,) = generate(model, uniform_tasks([prompt], sampling=Sampling(), max_tokens=16))
         assert list(reply.tokens) == by_yardstick(yardstick, prompt, 16)
 
     def test_many_sequences(self, model: LlamaModel, yardstick: llama_cpp.Llama) -> None:
         """More prompts than are generated at a time, of different lengths, give the same tokens each."""
         prompts = [wanted(model, number) for number in range(PARALLEL + 3)]
-        replies = generate(model, alike(prompts, sampling=Sampling(), max_tokens=5))
+        replies = generate(model, uniform_tasks(prompts, sampling=Sampling(), max_tokens=5))
         for prompt, reply in zip(prompts, replies, strict=True):
             assert list(reply.tokens) == by_yardstick(yardstick, prompt, 5)
 

@@ -1,11 +1,13 @@
-"""The cache of replies, in a real file."""
+"""Stored replies: the cache, in a real file, and those of a project."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
 
+from engine.model import tables
 from engine.model.tables import ReplyCache
+from engine.project.project import Project
 
 
 def test_kept(tmp_path: Path) -> None:
@@ -58,3 +60,24 @@ def test_threads(tmp_path: Path) -> None:
         thread.join()
     assert all(made.get(f"{name}49") == name for name in "abcd")
     made.close()
+
+
+class TestRepliesOfAProject:
+    def test_by_what_was_asked(self, project: Project) -> None:
+        """Replies are found by key, also more of them than one query takes; unknown keys are absent."""
+        keys = [f"{number:064x}" for number in range(1200)]
+        said: list[tuple[str, tables.Reply]] = [
+            (key, (f"reply {key[-3:]}", "end", None)) for key in keys
+        ]
+        project.write(lambda conn: tables.add_replies(conn, said))
+        with project.reading() as conn:
+            found = tables.replies(conn, [*keys, "f" * 64])
+        assert found == dict(said)
+
+    def test_the_first_reply_stays(self, project: Project) -> None:
+        """A second reply to the same call does not replace the first, from which plays were made."""
+        key = "ab" * 32
+        project.write(lambda conn: tables.add_replies(conn, [(key, ("first", "end", None))]))
+        project.write(lambda conn: tables.add_replies(conn, [(key, ("second", "stop", "x"))]))
+        with project.reading() as conn:
+            assert tables.replies(conn, [key])[key] == ("first", "end", None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.batched_replies import SHORTEST_PREFIX, generate, share_prefixes
+from engine.model.batched_replies import MIN_PREFIX_TOKENS, generate, share_prefixes
 from engine.model.generation import Task, write
 from engine.model.interface import Sampling
 from tests.engine.model.toy import ROOMY, ToyModel
@@ -28,8 +28,8 @@ def shared(model: ToyModel, wanted: list[Task]) -> tuple[list[Task], int]:
 
 def texts(model: ToyModel, wanted: list[Task]) -> list[tuple[int, ...]]:
     """Replies to prompts with common prefixes."""
-    some, held = shared(model, wanted)
-    return [reply.tokens for reply in write(model, some, range(8), held=held)]
+    some, source_tokens = shared(model, wanted)
+    return [reply.tokens for reply in write(model, some, range(8), source_tokens=source_tokens)]
 
 
 class TestWhatIsShared:
@@ -37,8 +37,8 @@ class TestWhatIsShared:
         """The prefix of all prompts is decoded once, each prompt decodes its own rest, and replies are unchanged."""
         wanted = tasks(*(RULES + bytes([65 + at]) * 9 for at in range(6)))
         model = ToyModel()
-        some, held = shared(model, wanted)
-        assert held == model.decoded == len(RULES)
+        some, source_tokens = shared(model, wanted)
+        assert source_tokens == model.decoded == len(RULES)
         assert {task.decoded for task in some} == {len(RULES)}
         plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
         assert texts(ToyModel(), wanted) == plain
@@ -47,10 +47,10 @@ class TestWhatIsShared:
         """Prompts with a longer prefix in common fork it off the prefix of all."""
         wanted = tasks(RULES + CASE + b"1", RULES + b"x", RULES + CASE + b"2", RULES + b"yy")
         model = ToyModel()
-        some, held = shared(model, wanted)
+        some, source_tokens = shared(model, wanted)
         whole, part = len(RULES), len(RULES + CASE)
         assert [task.decoded for task in some] == [part, whole, part, whole]
-        assert held == model.decoded == part
+        assert source_tokens == model.decoded == part
 
     def test_equal_prompts(self) -> None:
         """Equal prompts share all but the last token, whose decode gives the first distribution."""
@@ -72,7 +72,7 @@ class TestWhatIsNot:
         """Short prefixes, single prompts and prompts without a common prefix are decoded as usual."""
         for wanted in (
             tasks(RULES),
-            tasks(b"a" * (SHORTEST_PREFIX - 1) + b"x", b"a" * (SHORTEST_PREFIX - 1) + b"y"),
+            tasks(b"a" * (MIN_PREFIX_TOKENS - 1) + b"x", b"a" * (MIN_PREFIX_TOKENS - 1) + b"y"),
             tasks(RULES, CASE),
             [],
         ):

@@ -10,19 +10,19 @@ import pytest
 
 from engine.completeness import conversation_logs as logs
 from engine.completeness.conversation_logs import LONGER_RUN, measured_noise
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_work import ModelWork
 from engine.model.process.requests import Measure
+from engine.model.stages import ModelWork
 from engine.project.project import Project
 
-MODEL = RunnableModel("m", Path("m.gguf"), LoadOptions(), None, {}, noise=0.01, tokens_per_s=900.0)
+MODEL = LoadableModel("m", Path("m.gguf"), LoadOptions(), None, {}, noise=0.01, tokens_per_s=900.0)
 
 
 class Work:
     """The work of a stage whose model reads 500 tokens a second."""
 
-    def __init__(self, model: RunnableModel) -> None:
+    def __init__(self, model: LoadableModel) -> None:
         self.model, self.process = model, self
 
     def ask(self, request: Measure) -> tuple[float, float]:
@@ -42,7 +42,7 @@ class Work:
     ],
 )
 def test_what_is_measured(
-    model: RunnableModel,
+    model: LoadableModel,
     count: int,
     busy: bool,
     measured: list[tuple[float, float]],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.tuning import CLEAR_GAIN, MOST_ROUNDS, by_turns, choose_format, choose_threads
+from engine.model.tuning import CLEAR_GAIN, MAX_ROUNDS, by_turns, choose_format, choose_threads
 
 
 def measured(speeds: dict[int, float], slowdowns: list[float]) -> Callable[[int], float]:
@@ -103,7 +103,7 @@ class TestByTurns:
         assert (chosen["format"], settled, gain) == ("bf16", True, 1.4)
         assert slowed.order == ["as is", "bf16", "f16", "f16", "bf16", "as is"]
 
-    @given(st.lists(st.floats(1.0, 12.0), min_size=MOST_ROUNDS, max_size=MOST_ROUNDS))
+    @given(st.lists(st.floats(1.0, 12.0), min_size=MAX_ROUNDS, max_size=MAX_ROUNDS))
     def test_load_of_a_round_changes_nothing(self, loads: list[float]) -> None:
         """A load that slows all formats of a round alike, whatever it is in the next, leaves the choice as it is."""
         slowed = Slowed(load for load in loads for _ in FORMATS)
@@ -125,7 +125,7 @@ class TestByTurns:
         )
         chosen, settled, _ = by_turns(FORMATS, slowed.measure)
         assert (chosen["format"], settled) == ("f16", False)
-        assert len(slowed.order) == MOST_ROUNDS * len(FORMATS)
+        assert len(slowed.order) == MAX_ROUNDS * len(FORMATS)
 
     def test_a_format_far_behind_is_left_out(self) -> None:
         """After two rounds a format that was far behind in both is measured no more."""

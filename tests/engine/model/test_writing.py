@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.errors import ModelError
 from engine.model.batched_replies import generate
-from engine.model.generation import Reply, alike
+from engine.model.generation import Reply, uniform_tasks
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
 from tests.engine.model.weights import SMALL
@@ -30,7 +30,7 @@ def write(
     """Replies to some texts."""
     tokens = [model.tokenize(prompt) for prompt in prompts]
     return generate(
-        model, alike(tokens, sampling=sampling, max_tokens=max_tokens, stop=stop, seed=seed)
+        model, uniform_tasks(tokens, sampling=sampling, max_tokens=max_tokens, stop=stop, seed=seed)
     )
 
 
@@ -75,7 +75,7 @@ class TestStopping:
         model = LlamaModel(quick_weights, SMALL, lambda: False)
         chat = model.render_chat([{"role": "user", "content": "Say only: yes"}])
         tokens = model.tokenize(chat, special=True)
-        (reply,) = generate(model, alike([tokens], sampling=Sampling(), max_tokens=60))
+        (reply,) = generate(model, uniform_tasks([tokens], sampling=Sampling(), max_tokens=60))
         assert reply.stopped == "end"
         assert not model.stop_tokens & set(reply.tokens)
         assert "<|im_end|>" not in reply.text

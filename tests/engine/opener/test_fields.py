@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message, ToolCall
+from engine.base.conversation import Conversation, Message, ToolCall, Verdict
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import Verdict
-from engine.completeness.tables import remaining
-from engine.completeness.tables.remaining import RemainingEntry
+from engine.completeness.records import RemainingTasks
+from engine.completeness.tables import scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.tables import facets
@@ -22,7 +21,7 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import repeat, undo
-from engine.results.comparison.field_values import conversations_by_value
+from engine.results.comparison.measured import conversations_by_value
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 from engine.trees.tables import TreeEntry
@@ -66,8 +65,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         fill(made, [Parsed(None, b"%d" % n, conversation(n)) for n in range(1, COUNT + 1)])
         give_scores(made, {n: (n * 7 % COUNT) / COUNT for n in range(1, COUNT)}, "other")
         give_scores(made, {n: n / COUNT for n in range(1, COUNT)})
-        tasks = [RemainingEntry(n, f"Refund {n}" if n % 2 else "") for n in range(1, 9)]
-        made.write(lambda conn: remaining.add(conn, "r", "config-a", 1, tasks))
+        tasks = [RemainingTasks(n, f"Refund {n}" if n % 2 else "") for n in range(1, 9)]
+        made.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
         made.write(_grow)
         triage = TriageService(made)
         for n in range(1, COUNT, 3):
@@ -276,7 +275,7 @@ class TestGoals:
         """After a merge, a split, a move, a new label and their undoing, `goal:` finds the members that the goals
         screen lists."""
         project = clustered()
-        goals = project.goals
+        goals, review = project.goals, project.merge_review
 
         def check() -> None:
             for group in goals.groups():
@@ -293,17 +292,17 @@ class TestGoals:
         lamp, back = (
             group_id(project, name) for name in ("Exchange a damaged lamp", "Return a damaged lamp")
         )
-        goals.merge(goals.pair(lamp, back), "Damaged lamps")
+        review.merge(review.pair(lamp, back), "Damaged lamps")
         check()
         merged = group_id(project, "Damaged lamps")
         some = [row.conversation_id for row in goals.members(merged)[:3]]
-        goals.split(merged, [some])
+        review.split(merged, [some])
         check()
-        goals.move([30], group_id(project, "Count files"))
-        goals.move(some[:1], None)
-        goals.rename(group_id(project, "Book a flight"), "Buy a ticket")
+        review.move([30], group_id(project, "Count files"))
+        review.move(some[:1], None)
+        review.rename(group_id(project, "Book a flight"), "Buy a ticket")
         check()
-        while goals.undo() is not None:
+        while review.undo() is not None:
             check()
 
     def test_parts_of_labels_and_labels_that_are_not_there(self) -> None:
@@ -333,7 +332,9 @@ class TestGoals:
         label = names[f"c{rows[0][1]}"]
         having = sorted(row[0] for row in rows if row[1] == rows[0][1])
         assert matching(project.file, f'also:"{label}"') == having
-        project.goals.merge(project.goals.pair(*_pair_of(project.file, rows[0][0])), "Both")
+        project.merge_review.merge(
+            project.merge_review.pair(*_pair_of(project.file, rows[0][0])), "Both"
+        )
         assert rows[0][0] not in matching(project.file, "also:any")
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engine.base.conversation import Verdict
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.outcomes import Verdict
 from engine.conversations.filter_fields import FIELDS, FIELDS_WITH_KEYS
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService

@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError
-from engine.base.outcomes import Verdict
+from engine.completeness.records import CurvePoint
 from engine.completeness.tables import requests, score_sets, scores
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.goals.tables import clusterings
 from engine.opener.conversations import ConversationService
 from engine.opener.merging import merge
 from engine.project.project import Project
-from engine.project.project_id import PROJECT_ID
+from engine.project.settings import PROJECT_ID
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import verdicts
 from tests.engine.goals.clustered import clustering, conversations_with_vectors
@@ -226,7 +227,7 @@ def test_an_unfinished_set_is_left_out(tmp_path: Path, order: str) -> None:
     """Scores that a cancelled fit of a probe left are no set, in whichever file they are; the same set, finished in the
     other file, comes along."""
     config = score_sets.ScoreConfig("begun", "probe", "m")
-    entries = [ScoreEntry(key, (BoundaryEntry(0, 0, 1, 0.5, 0.5),), None, 9) for key in (1, 2)]
+    entries = [ScoreEntry(key, (CurvePoint(0, 0, 1, 0.5, 0.5),), None, 9) for key in (1, 2)]
     for name, known in (("a", entries[:1]), ("b", entries)):
         with new(tmp_path / f"{name}.wb", "12") as project:
             give_scores(project, {1: 0.4, 2: 0.6})

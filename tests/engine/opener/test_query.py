@@ -17,17 +17,15 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.conversation import count_turns
-from engine.base.outcomes import State, Verdict
-from engine.completeness.records import DecisionRule, Histogram
+from engine.base.conversation import State, Verdict, count_turns
+from engine.completeness.records import DecisionRule, Histogram, normalised
 from engine.completeness.tables import score_sets
-from engine.completeness.tables.scores import normalised
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.questions.records.example_probes import SUCCESS, ExampleProbe
+from engine.questions.records import SUCCESS, ExampleProbe
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, mark, talk
@@ -227,7 +225,7 @@ def make(
     odd = [(key, it.proposed, key) for key, it in enumerate(made, start=1)]
     for subject, values in ((SUCCESS, success), ("odd", odd)):
         found = ExampleProbe(subject, 0.5, 2, None)
-        project.write(partial(example_probes.put, found=found, values=values, in_force=True))
+        project.write(partial(example_probes.put, probe=found, values=values, in_force=True))
     return made
 
 

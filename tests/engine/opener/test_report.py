@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError, UsageError
+from engine.base.report_table import text_table
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.opener.report import Compared, write_report
 from engine.project.project import Project
 from engine.results.comparison.formatting import difference_cells
-from engine.results.document import Document, Paragraph, Points, Quote, Section, Table
+from engine.results.document import Document, Paragraph, Points, Quote, Section
 from engine.results.document_files import to_html, to_markdown
 from engine.results.validation import service as all_metrics
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
@@ -136,7 +137,7 @@ def test_many_are_validated_by_a_sample(
     measured: OpenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more conversations than are validated a random part is compared, always the same, and the report says so."""
-    monkeypatch.setattr(all_metrics, "MOST_VALIDATED", 20)
+    monkeypatch.setattr(all_metrics, "MAX_VALIDATED", 20)
     write_report(measured, tmp_path / "m.md", parse_filter(""))
     text = (tmp_path / "m.md").read_text("utf-8")
     assert "Over about 20 of the 33 conversations, drawn at random (draw\\<0.6061)" in text
@@ -253,7 +254,7 @@ def test_hostile_document() -> None:
     """Hostile text in every place of a document stays text, in both forms."""
     blocks = (
         Paragraph(HOSTILE),
-        Table(HOSTILE, (HOSTILE, HOSTILE), ((HOSTILE, HOSTILE),)),
+        text_table(HOSTILE, (HOSTILE, HOSTILE), ((HOSTILE, HOSTILE),)),
         Quote(HOSTILE, ((HOSTILE, HOSTILE),)),
         Points(HOSTILE, ((0.0, 0.0, 0), (1.0, 1.0, -1)), (HOSTILE,)),
     )

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import DiskFull
-from engine.base.outcomes import Verdict
+from engine.base.line_files import write_file
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.line_files import write_file
 from engine.conversations.tables import facets
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import MOST_COLUMNS, TableColumns, table_lines, write_table
@@ -132,11 +132,11 @@ def test_the_views_have_the_goals() -> None:
     """`conversation_goal` has the members that the goals screen lists, before and after decisions, and the table the
     same goals with the second ones."""
     made = clustered()
-    goals = made.goals
+    goals, review = made.goals, made.merge_review
     pair = group_id(made, "Count files"), group_id(made, "Book a table")
-    goals.merge(goals.pair(*pair), "Both")
+    review.merge(review.pair(*pair), "Both")
     merged = next(group for group in goals.groups() if group.label == "Both")
-    goals.split(merged.id, [[row.conversation_id for row in goals.members(merged.id)[:2]]])
+    review.split(merged.id, [[row.conversation_id for row in goals.members(merged.id)[:2]]])
     with made.file.reading() as conn:
         listed = dict(
             conn.execute("SELECT conversation_id, goal FROM conversation_goal WHERE main")

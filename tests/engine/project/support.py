@@ -14,15 +14,16 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from engine.base.conversation import Conversation, Message, Role, ToolCall
+from engine.completeness.records import CurvePoint
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations.tables import imports, sources
+from engine.completeness.tables.scores import ScoreEntry
+from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
 from engine.project.project import Project
-from engine.project.project_id import PROJECT_ID
+from engine.project.settings import PROJECT_ID
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -70,12 +71,14 @@ def with_tools(external_id: str) -> Parsed:
     )
 
 
-def fill(project: Project, records: Sequence[Parsed], label: str = "a.jsonl") -> imports.Added:
+def fill(
+    project: Project, records: Sequence[Parsed], label: str = "a.jsonl"
+) -> imports.BatchCounts:
     """Imports records as one source."""
 
-    def work(conn: sqlite3.Connection) -> imports.Added:
-        source = sources.put(conn, "/data/" + label, label, "uniform", "it looked like it")
-        return imports.add(conn, source, records)
+    def work(conn: sqlite3.Connection) -> imports.BatchCounts:
+        source = imports.put_source(conn, "/data/" + label, label, "uniform", "it looked like it")
+        return imports.add_records(conn, source, records)
 
     return project.write(work)
 
@@ -102,7 +105,7 @@ def give_scores(
             [
                 ScoreEntry(key, (), "too long", 10)
                 if p is None
-                else ScoreEntry(key, (BoundaryEntry(1, 2, 1, p, 1 - p),), None, 10)
+                else ScoreEntry(key, (CurvePoint(1, 2, 1, p, 1 - p),), None, 10)
                 for key, p in by_id.items()
             ],
         )

@@ -18,7 +18,7 @@ from engine.base.errors import ProjectError, ProjectReadOnly
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project import settings
-from engine.project.file.backups import back_up
+from engine.project.backups import back_up
 from engine.project.project import Project
 from tests.engine.project.support import check_whole, content, fill, in_child, talk
 

@@ -11,9 +11,9 @@ import pytest
 
 from engine.base.errors import ProjectError
 from engine.opener.merging import merge
-from engine.project.file.backups import backups_of
-from engine.project.file.repair import repair
+from engine.project.backups import backups_of
 from engine.project.project import Project
+from engine.project.repair import repair
 from tests.engine.project.support import fill, talk
 
 

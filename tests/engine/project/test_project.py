@@ -195,7 +195,7 @@ class TestWriting:
     def test_references_are_enforced(self, project: Project) -> None:
         """A row that refers to a missing row is refused."""
         with pytest.raises(ProjectError, match="FOREIGN KEY"):
-            project.write(lambda conn: imports.add(conn, 99, [talk("a", "x")]))
+            project.write(lambda conn: imports.add_records(conn, 99, [talk("a", "x")]))
 
     def test_each_thread_has_its_own_reader(self, project: Project) -> None:
         """Each thread has a read connection of its own and keeps it."""

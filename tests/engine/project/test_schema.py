@@ -13,15 +13,15 @@ from engine.base.errors import ProjectError, ProjectTooOld
 from engine.opener.conversations import ConversationService
 from engine.project import project as project_module
 from engine.project import schema
-from engine.project.file.lock import WriteLock
 from engine.project.project import Project
 from engine.project.schema import (
     APPLICATION_ID,
-    FIRST,
-    LAST_TO_OPEN_EARLIER,
+    FIRST_SCHEMA,
+    LAST_COMMIT_FOR_EARLIER_SCHEMAS,
     SCHEMA,
     foreign_object,
 )
+from engine.project.write_lock import WriteLock
 from tests.engine.project.support import check_whole, content, fill, talk
 
 
@@ -42,11 +42,11 @@ def test_a_file_before_the_first_schema_is_refused(tmp_path: Path, read_only: bo
     with closing(sqlite3.connect(path)) as conn:
         conn.execute("CREATE TABLE run (id INTEGER PRIMARY KEY)")
         conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        conn.execute(f"PRAGMA user_version = {FIRST - 1}")
+        conn.execute(f"PRAGMA user_version = {FIRST_SCHEMA - 1}")
     before = path.read_bytes()
-    with pytest.raises(ProjectTooOld, match=f"schema {FIRST - 1}") as caught:
+    with pytest.raises(ProjectTooOld, match=f"schema {FIRST_SCHEMA - 1}") as caught:
         Project.open(path, read_only=read_only)
-    assert LAST_TO_OPEN_EARLIER in caught.value.hint
+    assert LAST_COMMIT_FOR_EARLIER_SCHEMAS in caught.value.hint
     assert path.read_bytes() == before
 
 
@@ -76,6 +76,7 @@ def with_next(
 
     def add(migration: Callable[[sqlite3.Connection], None]) -> None:
         monkeypatch.setitem(schema.MIGRATIONS, SCHEMA + 1, migration)
+        monkeypatch.setattr(schema, "SCHEMA", SCHEMA + 1)
         monkeypatch.setattr(project_module, "SCHEMA", SCHEMA + 1)
 
     return add

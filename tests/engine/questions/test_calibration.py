@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.interval import Interval, wilson
+from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import StateCounts
 from engine.questions.calibration import (
     Calibration,

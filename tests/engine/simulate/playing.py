@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from engine.model.asking import Scenario
-from engine.model.chat import Call, Completion
+from engine.model.chat import Call, Completion, Scenario
 from engine.simulate.play import EndedPlay, FailedCall, ParallelPlays
 
 

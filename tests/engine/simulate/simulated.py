@@ -11,11 +11,9 @@ from pathlib import Path
 
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
-from engine.model.asking import Ending, Play, Scenario
-from engine.model.catalog import RunnableModel
-from engine.model.chat import Call, ChatMessage, Completion, Role, Speaker
+from engine.model.catalog import LoadableModel
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play, Role, Scenario, Speaker
 from engine.model.interface import Sampling
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.stages import PlayStage
@@ -97,12 +95,12 @@ def stage(
     process: ModelProcess,
     *,
     made: Callable[[object], Sequence[Scenario]] = scenarios,
-    user: RunnableModel | None = None,
+    user: LoadableModel | None = None,
     kind: type[PlayStage] = PlayStage,
 ) -> PlayStage:
     """The stage that plays the scenarios, four at a time."""
     model = scored.model()
-    models: dict[Role, RunModel] = {"user": RunModel(user or model), "assistant": RunModel(model)}
+    models: dict[Role, LoadableModel] = {"user": user or model, "assistant": model}
     texts = {"task": "You ask one short question."}
     return kind(project, process, "chat", made, {"turns": 3}, texts, models, parallel=4)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.model.asking import Ending, Play
-from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play, Role
 from engine.simulate.play import EndedPlay, FailedCall, ParallelPlays
 from tests.engine.simulate.playing import play_all
 

@@ -21,10 +21,8 @@ from engine.base.events import Event, JobProgress
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
-from engine.model.asking import Ending, Play
-from engine.model.catalog import RunnableModel
-from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
+from engine.model.chat import Call, Completion, Ending, Play, Role
 from engine.model.process import requests
 from engine.model.process.process import ModelProcess, RoutedProcess
 from engine.model.process.protocol import Request
@@ -35,7 +33,7 @@ from engine.simulate import tables as plays
 from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import says
+from tests.engine.model.endpoints.toy_peer import says
 from tests.engine.project.support import REPOSITORY, check_whole, content
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat
@@ -211,7 +209,7 @@ class TestModels:
 
 
 class TestEndpoints:
-    def served(self, name: str) -> RunnableModel:
+    def served(self, name: str) -> LoadableModel:
         """An endpoint model of this name."""
         return replace(
             scored.model(), label=name, endpoints=(name,), fingerprints={"endpoint": name}
@@ -224,8 +222,8 @@ class TestEndpoints:
             by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
             routed = RoutedProcess(tmp_path / "log", lambda names: by_name[names[0]])
             chosen: dict[Role, Any] = {
-                "user": RunModel(self.served("a")),
-                "assistant": RunModel(self.served("b")),
+                "user": self.served("a"),
+                "assistant": self.served("b"),
             }
 
             def stage() -> PlayStage:
@@ -248,9 +246,7 @@ class TestEndpoints:
         with endpoint("vllm") as (model, (peer,)):
             routed = RoutedProcess(tmp_path / "log", lambda names: model)
             peer.faults = [says(401, "no key")] * 50
-            chosen: dict[Role, Any] = dict.fromkeys(
-                ("user", "assistant"), RunModel(self.served("a"))
-            )
+            chosen: dict[Role, Any] = dict.fromkeys(("user", "assistant"), self.served("a"))
             stage = PlayStage(project, routed, "chat", simulated.scenarios, {}, {}, chosen)
             failed = JobRunner(project, lambda event: None).run(stage)
         assert isinstance(failed, JobFailed)

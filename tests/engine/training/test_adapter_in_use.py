@@ -9,9 +9,10 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
+from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
-from engine.training import adapter_in_use
+from engine.training.service import find_adapter
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk
 from tests.engine.training.training_project import bare_run
@@ -40,29 +41,31 @@ class TestNames:
         """The name of a run, its folder and its file stand for the same adapter, for the model it was made for."""
         folder = tmp_path / "p.training" / "mine"
         for name in ("mine", str(folder), str(folder / "adapter.gguf")):
-            found = adapter_in_use.find(workspace.project, workspace.catalog, name)
-            assert (found.path, found.model) == (folder / "adapter.gguf", "smollm2-135m")
+            found = find_adapter(workspace.project, workspace.catalog, name)
+            assert found.path == folder / "adapter.gguf"
+            assert workspace.catalog.base_of(found) == "smollm2-135m"
 
     def test_a_name_of_the_catalogue(self, workspace: OpenProject, tmp_path: Path) -> None:
         """An adapter that was added is found by its name and keeps it."""
         path = write_adapter(tmp_path / "other.gguf", base="elsewhere-7b")
         workspace.catalog.add_adapter(path, "other")
-        found = adapter_in_use.find(workspace.project, workspace.catalog, "other")
+        found = find_adapter(workspace.project, workspace.catalog, "other")
 
-        assert (found.name, found.path, found.model) == ("other", path, None)
+        assert (found.name, found.path) == ("other", path)
+        assert workspace.catalog.base_of(found) is None
 
     @pytest.mark.parametrize("name", ["nobody", "unfinished"])
     def test_what_is_not_there(self, workspace: OpenProject, name: str) -> None:
         """An unknown name, or a run without an adapter, is refused."""
         with pytest.raises(UsageError, match=name):
-            adapter_in_use.find(workspace.project, workspace.catalog, name)
+            find_adapter(workspace.project, workspace.catalog, name)
 
 
 class TestInUse:
     def test_the_chosen_one_is_taken(self, workspace: OpenProject) -> None:
         """After `use`, mode tuned loads the adapter with its model, other modes load none, and the run records it."""
         workspace.training.use("mine")
-        model = workspace.models_in_use.resolve(TUNED).model
+        model = workspace.models_in_use.resolve(TUNED)
 
         assert model.adapter is not None
         assert model.adapter.parent.name == "mine"
@@ -99,7 +102,7 @@ class TestInUse:
     def test_it_is_gone(self, workspace: OpenProject, tmp_path: Path) -> None:
         """When the adapter file in use is gone, scoring fails with its name instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")
-        adapter_in_use.put(workspace.project, str(path))
+        use_adapter(workspace.project, str(path))
         assert workspace.models_in_use.resolve(TUNED).adapter is not None
         path.unlink()
 
@@ -116,8 +119,7 @@ class TestInUse:
         assert workspace.models_in_use.resolve(TUNED).adapter is None
 
         write_adapter(brought / "demo.gguf")
-        found = workspace.models_in_use.resolve(TUNED).adapter
-        assert found == "demo"
+        assert workspace.models_in_use.resolve(TUNED).adapter_reference == "demo"
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
         assert (
             workspace.models_in_use.resolve(ModelRequest("scoring", "copy", tuned=True)).adapter

@@ -17,7 +17,7 @@ from engine.base.errors import NameTaken, NotFound, UsageError
 from engine.completeness.training_data import split, usable
 from engine.formats.records import Parsed
 from engine.opener.merging import merge
-from engine.project import project_id, settings
+from engine.project import settings
 from engine.project.project import Project
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory, locked
@@ -317,19 +317,19 @@ def test_a_project_without_an_id_is_read_once(
     """Looking for the runs of a project without an id opens it once, and again when it was written."""
     path = tmp_path / "q.wb"
     looks = []
-    get = project_id.get
+    get = settings.project_id
 
     def counted(conn: sqlite3.Connection) -> str | None:
         looks.append(get(conn))
         return looks[-1]
 
-    monkeypatch.setattr(project_id, "get", counted)
+    monkeypatch.setattr(settings, "project_id", counted)
     with Project.open(path, create=True) as project:
-        project.write(lambda conn: settings.put(conn, project_id.PROJECT_ID, None))
+        project.write(lambda conn: settings.put(conn, settings.PROJECT_ID, None))
         looks.clear()
         for _ in range(3):
             assert all_runs(path) == []
-        project.write(lambda conn: settings.put(conn, project_id.PROJECT_ID, "abc"))
+        project.write(lambda conn: settings.put(conn, settings.PROJECT_ID, "abc"))
         for _ in range(3):
             assert all_runs(path) == []
     assert looks == [None, "abc"]

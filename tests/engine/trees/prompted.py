@@ -12,7 +12,8 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.trees.tree import Kind, TreeOptions
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Kind
 
 Path = tuple[int, ...]
 

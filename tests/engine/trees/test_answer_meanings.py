@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.trees.meaning import AnswerMeanings, TextComparison, Vectors, letter_vectors
-from engine.trees.tree import TreeOptions
+from engine.trees.options import TreeOptions
 from tests.screens.trees.tree_project import grown
 
 TREE = grown(b"Is it?", TreeOptions(0.004, max_tokens=4)).tree
@@ -32,13 +32,14 @@ def test_groups_are_those_of_the_comparison() -> None:
     """Texts that are the same by the comparison are one group; the result names the comparison."""
     counting = CountingComparison()
     meant = AnswerMeanings(lambda: TextComparison("by length", counting.vectors))
-    told, found = meant.of(TREE, 0.9)
-    lengths = [{len(told[at].text) for at in group.answers} for group in found.groups]
+    grouped = meant.of(TREE, 0.9)
+    answers, groups = grouped.answers, grouped.meanings.groups
+    lengths = [{len(answers[index].text) for index in group.answers} for group in groups]
 
-    assert meant.by == "by length"
-    assert len(told) > len(found.groups) > 1
-    assert all(len(one) == 1 for one in lengths)
-    assert len({one for length in lengths for one in length}) == len(lengths)
+    assert grouped.by == "by length"
+    assert len(answers) > len(groups) > 1
+    assert all(len(each) == 1 for each in lengths)
+    assert len(set[int]().union(*lengths)) == len(lengths)
 
 
 def test_another_threshold_asks_for_no_vectors() -> None:
@@ -50,7 +51,7 @@ def test_another_threshold_asks_for_no_vectors() -> None:
         return letter_vectors(texts)
 
     meant = AnswerMeanings(lambda: TextComparison("letters", vectors))
-    groups = [len(meant.of(TREE, threshold)[1].groups) for threshold in (0.05, 0.5, 0.99)]
+    groups = [len(meant.of(TREE, threshold).meanings.groups) for threshold in (0.05, 0.5, 0.99)]
 
     assert counting.asked == 1
     assert groups == sorted(groups)

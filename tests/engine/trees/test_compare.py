@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from engine.model.interface import LogProbs
 from engine.trees.compare import compare
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Tree
 
 STOP = 0
 DEEPEST = 3

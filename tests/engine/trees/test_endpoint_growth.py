@@ -11,16 +11,14 @@ from dataclasses import replace
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.endpoints.client import EndpointModel
-from engine.trees.growth import Budget, Grower
+from engine.model.endpoints.model import EndpointModel
+from engine.trees.growth import Budget, Grower, Job
 from engine.trees.measures import measure
-from engine.trees.model_requests import Grow, GrownTree, GrowOn
-from engine.trees.places import Place
-from engine.trees.record import record
-from engine.trees.roster import Job
-from engine.trees.tree import Account, Kind, Transform, Tree, TreeOptions
+from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
+from engine.trees.options import Transform, TreeOptions
+from engine.trees.tree import Account, Kind, Tree, record
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import Manner
+from tests.engine.model.endpoints.toy_peer import Manner
 from tests.engine.model.toy import END, START, ToyModel
 
 PLACE = Place(("Where is ", "my parcel?"), 0, 3, "Here")

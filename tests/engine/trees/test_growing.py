@@ -10,15 +10,13 @@ import pytest
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.places import At
-from engine.trees.record import TreeRecord, restore
-from engine.trees.records import TreeRow
+from engine.trees.options import TreeOptions
+from engine.trees.records import At, TreeRow
 from engine.trees.stages import Below, GrowOnStage, TreeStage
-from engine.trees.tree import TreeOptions
+from engine.trees.tree import TreeRecord, restore
 from tests.engine.completeness import scored
 
 OPTIONS = TreeOptions(alpha=0.05, max_tokens=4)
@@ -50,7 +48,7 @@ def grow(
     project: Project, process: ModelProcess, query: str = "", at: At = "last-answer"
 ) -> RunOutcome:
     selection = Selection(parse_filter(query))
-    stage = TreeStage(project, process, RunModel(scored.model()), OPTIONS, at, selection=selection)
+    stage = TreeStage(project, process, scored.model(), OPTIONS, at, selection=selection)
     return JobRunner(project, lambda event: None).run(stage)
 
 
@@ -119,12 +117,12 @@ def test_grown_on_below_a_node(tmp_path: Path) -> None:
         selection = Selection(parse_filter("name:talk-02"))
         options = TreeOptions(alpha=0.02, max_tokens=3)
         stage = TreeStage(
-            project, process, RunModel(scored.model()), options, "last-answer", selection=selection
+            project, process, scored.model(), options, "last-answer", selection=selection
         )
         runner.run(stage)
         with project.reading() as conn:
             (before,) = trees.measures(conn)
-        grow = GrowOnStage(project, process, RunModel(scored.model()), before, Below(1, 0.0005))
+        grow = GrowOnStage(project, process, scored.model(), before, Below(1, 0.0005))
         outcome = runner.run(grow)
         with project.reading() as conn:
             (after,) = trees.measures(conn)

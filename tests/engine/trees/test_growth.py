@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError, UsageError
-from engine.trees.growth import Budget, Grower
+from engine.trees.growth import Budget, Grower, Job
 from engine.trees.measures import measure
-from engine.trees.record import TreeRecord, record, restore
-from engine.trees.roster import Job
-from engine.trees.tree import Account, Kind, Tree, TreeOptions
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Account, Kind, Tree, TreeRecord, record, restore
 from tests.engine.model.toy import ROOMY, ToyModel, log_prob
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.trees.growth import Budget, Grower
+from engine.trees.growth import Budget, Grower, Job
 from engine.trees.meaning import Meanings, Vectors, letter_vectors, meanings
 from engine.trees.measures import Answer, answers, measure
-from engine.trees.roster import Job
-from engine.trees.tree import Kind, Tree, TreeOptions
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Kind, Tree
 from tests.engine.model.toy import ToyModel
 from tests.engine.trees.enumerated import STOPS
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from engine.base.errors import UsageError
 from engine.model.interface import LogProbs
-from engine.trees.growth import Budget, Grower
+from engine.trees.growth import Budget, Grower, Job
 from engine.trees.guarantee import contains, equals, guarantee, json_has, matches, parse_predicate
 from engine.trees.measures import answers, measure, subtree_mass
-from engine.trees.roster import Job
-from engine.trees.tree import ROOT, Tree, TreeOptions
+from engine.trees.options import TreeOptions
+from engine.trees.tree import ROOT, Tree
 from tests.engine.model.toy import ToyModel
 from tests.engine.trees.enumerated import STOPS
 

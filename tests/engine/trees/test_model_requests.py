@@ -8,10 +8,9 @@ import pytest
 
 from engine.base.errors import Cancelled
 from engine.trees.growth import Budget, Work
-from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
-from engine.trees.places import Place
-from engine.trees.record import record
-from engine.trees.tree import Kind, Tree, TreeOptions
+from engine.trees.model_requests import Grow, GrowOn, Place, grow_on, grow_trees
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Kind, Tree, record
 from tests.engine.model.toy import ToyModel
 
 OPTIONS = TreeOptions(alpha=0.02, max_tokens=5)

@@ -6,7 +6,7 @@ import pytest
 
 from engine.base.conversation import Message, render_log
 from engine.base.errors import UsageError
-from engine.trees.places import places
+from engine.trees.model_requests import places
 
 TALK = render_log(
     [

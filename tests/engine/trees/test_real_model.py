@@ -16,9 +16,9 @@ import pytest
 
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel
-from engine.trees.growth import Grower
-from engine.trees.roster import Job
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.growth import Grower, Job
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Tree
 from tests.engine.trees.prompted import grow_by_prompts
 
 RULES = "TURN 1, STEP 1, system chat:\nYou are the clerk of a shop. Be brief.\n\n"

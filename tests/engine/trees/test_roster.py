@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.trees.growth import Grower, Work
-from engine.trees.roster import Job
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.growth import Grower, Job, Work
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Tree
 from tests.engine.model.toy import ROOMY, ToyModel
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
 

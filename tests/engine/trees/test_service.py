@@ -13,7 +13,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.model.catalog import embedded_model
 from engine.model.llamacpp import LlamaModel
 from engine.opener.open_project import OpenProject

@@ -10,7 +10,7 @@ import pytest
 
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.tree import TreeOptions
+from engine.trees.options import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, imported, run_of, store
 
 OTHER = replace(CONFIG, config_hash="beef", alpha=0.1, model="toy-two")

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.trees.growth import Grower
-from engine.trees.record import options_frame, options_from, record, restore
-from engine.trees.roster import Job
-from engine.trees.tree import Growth, Transform, Tree, TreeOptions
+from engine.trees.growth import Grower, Job
+from engine.trees.options import Growth, Transform, TreeOptions, options_frame, options_from
+from engine.trees.tree import Tree, record, restore
 from tests.engine.model.toy import ToyModel
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, TextArea
 
+from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged
-from engine.base.outcomes import State
 from engine.formats.mappings.mapping import load_mapping
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen

@@ -14,7 +14,7 @@ import numpy as np
 from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements
-from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
+from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.project import runs
@@ -102,7 +102,7 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
             members.append(Member(key, number, float(row[number]), second, float(row[second])))
         spread, reach = float(distances[:, number].mean()), float(distances[:, number].max())
         centre = centres[number].astype("<f4").tobytes()
-        clusters.append(NewCluster(number, len(own), spread, reach, (f"word{number}",), centre))
+        clusters.append(Cluster(number, len(own), spread, reach, (f"word{number}",), centre))
     run_id = project.write(
         lambda conn: runs.create(
             conn,
@@ -153,4 +153,4 @@ def group_id(project: ScreenProject, label: str) -> str:
 
 def kinds(project: ScreenProject) -> list[str]:
     """The kinds of the decisions that were not undone, oldest first."""
-    return [given.kind for given in reversed(project.goals.history()) if given.active]
+    return [given.kind for given in reversed(project.merge_review.history()) if given.active]

@@ -1,4 +1,4 @@
-"""The goals: groups with their figures, their members, the tree of merges, the drift of their shares."""
+"""The goals: groups with their figures, their members, the drift of their shares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.goals.drift_screen import GoalDriftScreen
@@ -101,7 +100,7 @@ class TestList:
         """Without a clustering the screen says what to do, and so does each key that needs one."""
         async with opened(project(), mode="5") as pilot:
             assert "No goals yet" in text(pilot)
-            for key in ("m", "e", "p", "D", "P", "t", "d", "J", "O", "a", "b", "c", "X"):
+            for key in ("m", "e", "p", "D", "P", "d", "J", "O", "a", "b", "c", "X"):
                 pilot.app.clear_notifications()
                 await press(pilot, key)
                 assert "No clustering was made yet; r makes one." in text(pilot), key
@@ -149,16 +148,16 @@ class TestDecisions:
         or made by a split, is not listed."""
         support = clustered()
         both = [group_id(support, label) for label in ("Book a flight", "Count files")]
-        support.goals.merge(support.goals.pair(*both))
-        (found,) = support.goals.split_proposals()
+        support.merge_review.merge(support.merge_review.pair(*both))
+        (found,) = support.merge_review.split_proposals()
         assert {frozenset(part) for part in found.parts} == {
             frozenset(MEMBERS["Book a flight"]),
             frozenset(MEMBERS["Count files"]),
         }
         assert found.apart > 0.75
-        support.goals.pin(found.group_id, on=True)
-        assert support.goals.split_proposals() == []
-        support.goals.undo()
+        support.merge_review.pin(found.group_id, on=True)
+        assert support.merge_review.split_proposals() == []
+        support.merge_review.undo()
         async with opened(support, mode="5") as pilot:
             await press(pilot, "P")
             await until(pilot, lambda: "May hold several goals" in text(pilot))
@@ -179,7 +178,9 @@ class TestDecisions:
     async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An error of a decision is shown, and the list is as it was."""
         support = clustered()
-        monkeypatch.setattr(support.goals, "pin", raising(WorkbenchError("The disk is full.")))
+        monkeypatch.setattr(
+            support.merge_review, "pin", raising(WorkbenchError("The disk is full."))
+        )
         async with opened(support, mode="5") as pilot:
             await press(pilot, "p")
             assert "The disk is full." in text(pilot)
@@ -270,23 +271,6 @@ class TestViews:
             await press(pilot, "escape")
             assert screen.table.has_focus
 
-    async def test_tree_of_merges(self) -> None:
-        """t lists each group with what it was made of and who made it; enter opens what was merged away."""
-        support = clustered()
-        goals = support.goals
-        lamps = goals.merge(goals.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
-        goals.merge(goals.pair(lamps.made[0], group_id(support, "Count files")), "Lamps and files")
-        async with opened(support, mode="5") as pilot:
-            await press(pilot, "t")
-            shown = lines(pilot)
-            at = next(i for i, line in enumerate(shown) if "Lamps and files" in line)
-            assert f"you, {lamps.given_at[:10]}" in shown[at]
-            assert "├ Lamps" in shown[at + 1]
-            assert "│ ├ Exchange a damaged lamp" in shown[at + 2]
-            assert "└ Count files" in shown[at + 4]
-            await press(pilot, "down", "down", "enter")
-            assert sorted(members_screen(pilot).table.ids) == MEMBERS[LABELS[0]]
-
     async def test_drift(self) -> None:
         """d lists the groups by how their shares changed; i compares imports."""
         async with opened(clustered(), mode="5") as pilot:
@@ -373,24 +357,10 @@ class TestViews:
             await until(pilot, lambda: pilot.app.screen is goals)
 
 
-class RecordedGoals(GoalService):
-    """Keeps the requests of runs instead of planning them, since not every embedder is installed."""
-
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self.requests: list[ClusteringRequest] = []
-
-    def start(self, request: ClusteringRequest) -> int:
-        self.requests.append(request)
-        return len(self.requests)
-
-
 class TestRuns:
     async def test_run(self) -> None:
         """r shows what a run takes before it starts; what is chosen is what runs."""
         support = clustered()
-        goals = support.goals = support.goal_service(RecordedGoals)
-        assert isinstance(goals, RecordedGoals)
         async with opened(support, mode="5") as pilot:
             await press(pilot, "r")
             form = pilot.app.screen
@@ -401,11 +371,14 @@ class TestRuns:
             await press(pilot, "right", "down", "down", *"40", "down", *"3", "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
             await press(pilot, "right")
-            assert goals.requests == []
+            assert form.request() == ClusteringRequest(
+                "all-user", "tfidf", 40, seed=3, decide="auto"
+            )
+            assert support.jobs.started == []
             await press(pilot, "enter")
-            assert goals.requests == [
-                ClusteringRequest("all-user", "tfidf", 40, seed=3, decide="auto")
-            ]
+            await until(pilot, lambda: support.jobs.started != [])
+            (stages,) = support.jobs.started
+            assert stages == ["tune", "embed", "cluster", "decide", "name"]
 
     def test_time(self) -> None:
         """The time of a run is shown where it is known."""
@@ -419,7 +392,7 @@ class TestRuns:
         support = clustered()
         async with opened(support, mode="5") as pilot:
             await press(pilot, "r", "down", "down", *"many", "enter")
-            await until(pilot, lambda: "clusters: a whole number from 2 on" in text(pilot))
+            await until(pilot, lambda: "it must be a whole number from 1 on" in text(pilot))
             await press(pilot, *["backspace"] * 4, "up", *"nowhere")
             await until(pilot, lambda: "There is no embedder 'nowhere'." in text(pilot))
             await press(pilot, "enter", "escape")
@@ -461,16 +434,16 @@ class TestElsewhere:
         async with opened(support, (120, 36), mode="1") as pilot:
             assert "7 goals" in text(pilot)
             assert LABELS[3] in text(pilot)
-            likely = support.goals.progress().likely
+            likely = support.merge_review.progress().likely
             await until(pilot, lambda: f"Decide {likely} merge proposals" in text(pilot))
 
     async def test_overview_while_a_job_runs(self) -> None:
         """A merge that a person decides while a job runs is seen on the overview at once."""
         support = clustered()
-        goals = support.goals
+        review = support.merge_review
         async with opened(support, (120, 36), mode="1") as pilot:
             support.emit(JobProgress(7, "trees", "Growing", 1, 9, "conversations", None, None, ""))
             assert "7 goals" in text(pilot)
-            goals.merge(goals.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
+            review.merge(review.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
             await until(pilot, lambda: "6 goals" in text(pilot))
             assert "11  Lamps" in text(pilot)

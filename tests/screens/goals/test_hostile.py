@@ -24,11 +24,11 @@ def hostile(payload: str, path: Path) -> ScreenProject:
     payload = without_surrogates(payload)
     build(path, payload)
     support = open_copy(path)
-    first = support.goals.proposal()
+    first = support.merge_review.proposal()
     assert first is not None
     answer(support, first.pair, 0.9, 0.1, said=payload)
     groups = [group for group in support.goals.groups() if group.id not in first.pair]
-    support.goals.merge(support.goals.pair(groups[0].id, groups[1].id), payload)
+    support.merge_review.merge(support.merge_review.pair(groups[0].id, groups[1].id), payload)
     return support
 
 
@@ -53,7 +53,7 @@ async def test_every_goal_screen_survives(
         for keys in (["v"], ["v"], ["M"], ["M"]):
             await press(pilot, *keys)
             check(pilot, f"goals {keys}")
-        for keys in (["t"], ["d"], ["r"], ["m"], ["D"], ["enter"], ["c"]):
+        for keys in (["d"], ["r"], ["m"], ["D"], ["enter"], ["c"]):
             await press(pilot, *keys)
             check(pilot, f"goals {keys}")
             await press(pilot, "escape")

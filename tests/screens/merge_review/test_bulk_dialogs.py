@@ -44,9 +44,9 @@ class TestPairs:
         line of the history says so, and one undo takes all of it back."""
         support = clustered()
         async with opened(support, (120, 34), mode="6") as pilot:
-            left = support.goals.progress().left
+            left = support.merge_review.progress().left
             await press(pilot, "R", *["backspace"] * 3, *".05")
-            listed = [p.evidence.probability for p in support.goals.below(0.05)]
+            listed = [p.evidence.probability for p in support.merge_review.below(0.05)]
             assert listed == sorted(listed, reverse=True)
             assert f"{len(listed)} pairs will be kept apart" in text(pilot)
             assert kinds(support) == []
@@ -61,14 +61,14 @@ class TestPairs:
             assert kinds(support) == []
             undone = f"Undone: kept {left} pairs apart at once"
             await until(pilot, lambda: undone in text(pilot))
-            assert support.goals.progress().left == left
+            assert support.merge_review.progress().left == left
 
     async def test_what_is_left_to_the_end(self) -> None:
         """The desk says how many pairs are left, how many of them are to be merged, and how many R refuses; only likely
         ones cost model calls."""
         support = clustered()
         async with opened(support, (160, 34), mode="6") as pilot:
-            left, likely = support.goals.progress().left, support.goals.above(0.05)
+            left, likely = support.merge_review.progress().left, support.merge_review.above(0.05)
             assert len(likely) == 4
             assert f"{left} left, 0 to 4 to merge" in text(pilot)
             assert f"R refuses {left - 4} unlikely" in text(pilot)
@@ -80,7 +80,7 @@ class TestPairs:
             for pair in likely[1:]:
                 answer(support, pair.pair, 0.01, 0.01, -3.0)
             await until(pilot, lambda: "not asked about" not in text(pilot))
-            progress = support.goals.progress()
+            progress = support.merge_review.progress()
             assert f"R refuses {left - progress.likely} unlikely" in text(pilot)
 
     async def test_nothing_is_certain(self) -> None:
@@ -89,9 +89,9 @@ class TestPairs:
             ">.99", ">.99", ".99", ".01", "<.01", "–",
         ]  # fmt: skip
         support = clustered()
-        for proposal in support.goals.above(0.0001)[:2]:
+        for proposal in support.merge_review.above(0.0001)[:2]:
             evidence = replace(proposal.evidence, probability=0.9999)
-            support.goals.merge(replace(proposal, evidence=evidence))
+            support.merge_review.merge(replace(proposal, evidence=evidence))
         async with opened(support, (160, 34), mode="6") as pilot:
             await press(pilot, "H")
             assert ">.99" in text(pilot)

@@ -10,11 +10,11 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
+from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, JobProgress
-from engine.base.outcomes import State
 from engine.goals.records import MemberRow, Pair, PairAnswer, Proposal
-from engine.goals.service.service import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.tables import decisions
 from engine.goals.tables.decisions import AnswerEntry
 from screens.goals.members_screen import GoalMembersScreen
@@ -46,7 +46,7 @@ def front(pilot: Pilot[None]) -> tuple[str, str]:
 
 def pair_of(support: ScreenProject, a: str, b: str) -> Proposal:
     """The proposal of two labels."""
-    return support.goals.pair(group_id(support, a), group_id(support, b))
+    return support.merge_review.pair(group_id(support, a), group_id(support, b))
 
 
 def answer(
@@ -145,14 +145,14 @@ def test_equal_texts_stand_once() -> None:
     assert [(row.text, copies) for row, copies in found] == [("Hello  there", 2), ("Bye", 1)]
 
 
-class HeldGoals(GoalService):
+class HeldReview(MergeReviewService):
     """Gives no proposal while `hold` is cleared."""
 
     hold = threading.Event()
 
-    def proposal(self, passed: Sequence[Pair] = ()) -> Proposal | None:
+    def proposal(self, skipped: Sequence[Pair] = ()) -> Proposal | None:
         self.hold.wait()
-        return super().proposal(passed)
+        return super().proposal(skipped)
 
 
 class TestDeciding:
@@ -162,7 +162,7 @@ class TestDeciding:
         async with opened(support, mode="6") as pilot:
             pair = desk(pilot).cursor.pair
             await press(pilot, "y")
-            (given,) = support.goals.history()
+            (given,) = support.merge_review.history()
             assert (given.kind, given.sides) == ("merge", pair)
             assert given.names[0][0] == FIRST[0]
             assert front(pilot) != FIRST
@@ -183,8 +183,8 @@ class TestDeciding:
     async def test_quick_fingers(self) -> None:
         """Keys pressed faster than the desk is read decide on what was read ahead, in the order shown."""
         support = clustered()
-        held = support.goals = support.goal_service(HeldGoals)
-        assert isinstance(held, HeldGoals)
+        held = support.merge_review = support.review_service(HeldReview)
+        assert isinstance(held, HeldReview)
         held.hold.set()
         async with opened(support, mode="6") as pilot:
             cursor = desk(pilot).cursor
@@ -193,13 +193,13 @@ class TestDeciding:
             await pilot.press("n", "n", "n")
             held.hold.set()
             await settle(pilot)
-            assert [given.sides for given in support.goals.history()[::-1]] == shown[:3]
+            assert [given.sides for given in support.merge_review.history()[::-1]] == shown[:3]
 
     async def test_nothing_is_decided_unseen(self) -> None:
         """A decision key while no pair is shown says so and decides nothing."""
         support = clustered()
-        held = support.goals = support.goal_service(HeldGoals)
-        assert isinstance(held, HeldGoals)
+        held = support.merge_review = support.review_service(HeldReview)
+        assert isinstance(held, HeldReview)
         held.hold.set()
         async with opened(support, mode="6") as pilot:
             cursor = desk(pilot).cursor
@@ -226,7 +226,7 @@ class TestDeciding:
                 if front(pilot) == seen[0]:
                     break
                 seen.append(front(pilot))
-            assert len(seen) == support.goals.progress().left
+            assert len(seen) == support.merge_review.progress().left
             assert "Only skipped pairs are left" in text(pilot)
             assert kinds(support) == []
 
@@ -239,14 +239,14 @@ class TestDeciding:
             await press(pilot, "e", *["backspace"] * len(FIRST[0]), *"Lamps", "enter")
             assert "label: yours" in text(pilot)
             await press(pilot, "y")
-            assert support.goals.history()[0].names[0][0] == "Lamps"
+            assert support.merge_review.history()[0].names[0][0] == "Lamps"
             assert "label: yours" not in text(pilot)
 
     async def test_end(self) -> None:
         """When every pair was refused the desk says so and what can be done."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
-            for _ in range(support.goals.progress().left):
+            for _ in range(support.merge_review.progress().left):
                 await press(pilot, "n")
             assert "every current pair was refused" in text(pilot)
             await press(pilot, "u")
@@ -256,7 +256,9 @@ class TestDeciding:
     async def test_failed_write(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A decision that cannot be stored comes back in front, with the error."""
         support = clustered()
-        monkeypatch.setattr(support.goals, "merge", raising(WorkbenchError("The disk is full.")))
+        monkeypatch.setattr(
+            support.merge_review, "merge", raising(WorkbenchError("The disk is full."))
+        )
         async with opened(support, mode="6") as pilot:
             await press(pilot, "y")
             assert "The disk is full." in text(pilot)
@@ -300,14 +302,14 @@ class TestByHand:
             assert set(front(pilot)) == {"Count files", "Book a flight"}
             assert kinds(support) == []
             await press(pilot, "y")
-            assert set(support.goals.history()[0].labels) == {"Count files", "Book a flight"}
+            assert set(support.merge_review.history()[0].labels) == {"Count files", "Book a flight"}
 
     async def test_split(self) -> None:
         """S shows how k-means would split a group; the number of parts can be changed before enter."""
         support = clustered()
         group = group_id(support, FIRST[0])
         two, three = (
-            " + ".join(str(part.size) for part in support.goals.split_preview(group, parts))
+            " + ".join(str(part.size) for part in support.merge_review.split_preview(group, parts))
             for parts in (2, 3)
         )
         async with opened(support, mode="6") as pilot:
@@ -316,7 +318,7 @@ class TestByHand:
             await press(pilot, "right")
             assert f"into 3: {three}" in text(pilot)
             await press(pilot, "enter")
-            (given,) = support.goals.history()
+            (given,) = support.merge_review.history()
             assert (given.kind, given.sides, len(given.made)) == ("split", (group,), 3)
 
     async def test_move(self) -> None:
@@ -324,7 +326,7 @@ class TestByHand:
         support = clustered()
         async with opened(support, mode="6") as pilot:
             await press(pilot, "v", "enter", *"files", "enter")
-            (given,) = support.goals.history()
+            (given,) = support.merge_review.history()
             assert given.labels == ("Count files",)
             assert given.parts[0][0] in MEMBERS[FIRST[0]]
 
@@ -343,10 +345,10 @@ class TestByHand:
         support = clustered()
         async with opened(support, mode="6") as pilot:
             await press(pilot, "o", "home", "down", "enter")
-            assert support.goals.progress().order == "probability"
+            assert support.merge_review.progress().order == "probability"
             assert "most probable first" in text(pilot)
             await press(pilot, "F", *".9", "enter")
-            assert support.goals.progress().least_similarity == 0.9
+            assert support.merge_review.progress().least_similarity == 0.9
             assert "lies below the least similarity .90" in text(pilot)
 
     async def test_asking(self) -> None:
@@ -412,33 +414,14 @@ class TestHistory:
             assert "groups after it" in text(pilot)
 
 
-async def test_an_hour_on_the_desk() -> None:
-    """A session: merges, refusals, a skip, a label, a split, a never, undo and redo; all of it is stored."""
-    support = clustered()
-    async with opened(support, (120, 34), mode="6") as pilot:
-        await press(pilot, "y", "s", "n", "N", "u", "N")
-        await press(pilot, "S", "a", "enter")
-        await press(pilot, "e", "end", *" now", "enter", "y")
-        await press(pilot, "H", "left", "left", "escape")
-        await press(pilot, "u", "U")
-    made = kinds(support)
-    assert made[:4] == ["merge", "apart", "never", "split"]
-    assert made[-1] == "merge"
-    assert support.goals.history()[0].names[0][0].endswith(" now")
-    members = [
-        m.conversation_id for g in support.goals.groups() for m in support.goals.members(g.id)
-    ]
-    assert sorted(members) == sorted(member for own in MEMBERS.values() for member in own)
-
-
 async def test_a_vanished_pair_gives_way() -> None:
     """When something else merges a group away, the next pair takes the place of one that no longer exists."""
     support = clustered()
     async with opened(support, mode="6") as pilot:
         screen = desk(pilot)
         assert screen.cursor.pair == pair_of(support, *FIRST).pair
-        merged = support.goals.merge(pair_of(support, LABELS[0], LABELS[1]))
-        following = support.goals.proposal()
+        merged = support.merge_review.merge(pair_of(support, LABELS[0], LABELS[1]))
+        following = support.merge_review.proposal()
         assert following is not None
         await until(pilot, lambda: screen.cursor.pair == following.pair)
         assert not {*following.pair} & {*merged.sides}

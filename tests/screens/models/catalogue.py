@@ -24,13 +24,13 @@ import pytest
 from engine.base import folders
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
+from engine.model.catalog_files import PULLED as PULLED_FOLDER
+from engine.model.catalog_files import Manifest, PartFile
 from engine.model.hub import download
 from engine.model.hub.pulls import PullPlan
-from engine.model.manifest import PULLED as PULLED_FOLDER
-from engine.model.manifest import Manifest, PartFile
+from engine.model.memory_plan import MachineMemory
+from engine.model.records import Fact, HubPage, ModelRow, PullRow
 from engine.model.service import service
-from engine.model.service.facts import MachineMemory
-from engine.model.service.records import Fact, HubPage, ModelRow, PullRow
 from engine.model.service.service import ModelService
 from tests.engine.model.small_adapters import adapter_file
 from tests.hub_server import COMMIT, FaultyAnswer, HubServer, Repository

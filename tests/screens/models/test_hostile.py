@@ -12,9 +12,10 @@ from engine.base import folders
 from engine.base.conversation import without_surrogates
 from engine.base.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointEntry
-from engine.model.service.records import HubFileRow, HubPage, HubRow, PullRow
+from engine.model.catalog_files import PartFile
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
+from engine.model.records import HubFile, HubModel, HubPage, HubRepository, PullRow
 from engine.model.service.service import ModelService
 from screens.models import screen as models_screen
 from screens.shell.base_app import ControlGuard
@@ -41,14 +42,15 @@ class HostileHub(ModelService):
     def hub(self) -> str:
         return self.payload
 
-    def search(self, text: str) -> list[HubRow]:
-        return [HubRow(self.payload, self.payload, True, 3, self.payload)]
+    def search(self, text: str) -> list[HubModel]:
+        return [HubModel(self.payload, True, self.payload, 3, 0, self.payload)]
 
     def look_at(self, repository: str) -> HubPage:
         if self.refuses:
             raise ModelError(self.payload, self.payload)
         said = self.payload
-        return HubPage(said, said, said, True, (HubFileRow(said, 1, 2, False),), 1, said, FREE)
+        file = HubFile((PartFile(said, 1, ""), PartFile(said, 0, "")))
+        return HubPage(HubRepository(said, said, said, True, (file,), 1), said, FREE, 0)
 
     def pulls(self) -> list[PullRow]:
         first, second = super().pulls()

@@ -13,10 +13,10 @@ from textual.widgets import Input
 from engine.base import folders, number_format
 from engine.base.errors import ModelFileError
 from engine.base.events import JobProgress
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointEntry
-from engine.model.manifest import read_manifest
-from engine.model.service.records import ModelRow
+from engine.model.catalog_files import read_manifest
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
+from engine.model.records import ModelRow
 from engine.model.service.service import ModelService
 from screens.models import screen as models_screen
 from screens.models.hub_dialog import HubDialog

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from engine.base.interval import Interval
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.goals.records import LowestGoal
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
-from engine.questions.records.calibration import Proposal
+from engine.questions.records import Proposal
 from screens.overview.next_steps import (
     PATH,
     ProjectProgress,

@@ -11,17 +11,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from engine.base.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message, Verdict
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, JobEnded, JobProgress
-from engine.base.interval import Interval
-from engine.base.outcomes import Verdict
-from engine.completeness.records import EndingTest
+from engine.base.statistics.intervals import Interval
+from engine.completeness.records import CurvePoint, EndingTest
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables import shared_text, sources
+from engine.conversations.tables import imports, shared_text
 from engine.formats.records import Parsed, Rejected
 from engine.project import runs
 from engine.project.records import Estimate, RunRow
@@ -246,10 +245,12 @@ class TestNext:
         support = project()
 
         def reject(conn: sqlite3.Connection) -> None:
-            source = sources.put(conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it")
+            source = imports.put_source(
+                conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it"
+            )
             raw = b'{"id": "x2", "messages": "\x1b[2Jno list"}'
             found = [Rejected(7, raw, "messages: not a list")]
-            sources.quarantine(conn, source, found)
+            imports.put_rejected(conn, source, found)
 
         support.file.write(reject)
         async with opened(support, size=(80, 24), mode="1") as pilot:
@@ -455,7 +456,7 @@ def with_probe(support: ScreenProject, auroc: Interval, position: float = 0.6) -
         test = EndingTest(36, auroc, 0.9, 0.84, position, None, 0)
         score_sets.register(conn, ScoreConfig("f1", "probe", "smollm2-135m (bf16)", test=test))
         entries = [
-            ScoreEntry(key, (BoundaryEntry(1, 2, 1, 0.9, 0.1),), None, 10) for key in range(1, 37)
+            ScoreEntry(key, (CurvePoint(1, 2, 1, 0.9, 0.1),), None, 10) for key in range(1, 37)
         ]
         scores.add(conn, "f1", run, entries)
         score_sets.put_in_force_unless_another_is(conn, "f1", finished=True)

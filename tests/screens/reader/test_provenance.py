@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.base.conversation import Conversation
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Conversation, Verdict
 from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
@@ -83,7 +82,7 @@ class TestProvenance:
         made.triage.give(1, Verdict.COMPLETE, "she knows")
         messages = tuple(conversation(1, 0.07, turns=4).messages)
         record = Parsed(None, b'{"the": "new"}', Conversation("support/0001", messages))
-        made.file.write(lambda conn: imports.add(conn, 1, [record]))
+        made.file.write(lambda conn: imports.add_records(conn, 1, [record]))
         async with opened(made) as pilot:
             await press(pilot, "enter")
 

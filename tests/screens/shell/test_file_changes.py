@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from textual.pilot import Pilot
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl

@@ -26,7 +26,7 @@ from screens.shell.dialogs import ErrorDialog
 from screens.shell.keymap import key_table
 from screens.shell.palette import HelpScreen, JumpScreen
 from screens.shell.themes import DARK, HIGH_CONTRAST, LIGHT
-from screens.shell.title_line import MODES, SHORT_TITLES, TABS, TIGHT_TITLES, TitleLine
+from screens.shell.title_line import MODES, TABS, TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
 from screens.watch.screen import WatchScreen
@@ -271,7 +271,7 @@ class TestHelp:
         named = {
             place_of(cls): cls.FIRST_KEYS for cls in screens_of(WorkbenchScreen) if cls.FIRST_KEYS
         }
-        assert named.keys() >= {name for name, _, _ in TABS}
+        assert named.keys() >= {name for name, *_ in TABS}
         for keys in named.values():
             assert len(keys) == 3
             assert known >= set(keys)
@@ -317,19 +317,18 @@ class TestTitleAndJobs:
         the project is named."""
         support = clustered()
         async with opened(support, size=(width, 24), mode="1") as pilot:
-            for name, mode, title in MODES:
+            for name, mode, *titles in MODES:
                 await press(pilot, mode)
                 line = lines(pilot)[0]
                 # the whole, a short or a tight title, or where a text stands beside them the key
-                names = {title, SHORT_TITLES.get(name, title), TIGHT_TITLES.get(name, title)}
-                assert any(f"{mode} {one} " in line or f"{mode}{one} " in line for one in names)
+                assert any(f"{mode} {one} " in line or f"{mode}{one} " in line for one in titles)
                 if width == 80:
-                    tight = all(f"{key}{TIGHT_TITLES.get(n, t)} " in line for n, key, t in TABS)
-                    spaced = all(f"{key} {TIGHT_TITLES.get(n, t)} " in line for n, key, t in TABS)
+                    tight = all(f"{tab.key}{tab.tight} " in line for tab in TABS)
+                    spaced = all(f"{tab.key} {tab.tight} " in line for tab in TABS)
                     assert tight if name in ("triage", "desk") else spaced  # which show their place
                     named = line.rstrip()[-6:].rstrip("…") in support.name
                     assert named or name == "desk"  # which shows its long place instead
-                assert all(f" {key}" in f" {line}" for _, key, _ in TABS)
+                assert all(f" {key}" in f" {line}" for _, key, *_ in TABS)
                 assert len(line) == width
 
     async def test_click_cancels_the_job(self) -> None:
@@ -423,7 +422,7 @@ class TestFooter:
     async def test_no_key_is_cut(self, width: int) -> None:
         """On every screen each key of the footer stands there whole, and help is the last of them."""
         async with opened(project(), size=(width, 24), mode="1") as pilot:
-            for _, key, _ in MODES:
+            for _, key, *_ in MODES:
                 await press(pilot, key)
                 line = lines(pilot)[-2].rstrip()
                 assert line.endswith("? Help")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.training import adapter_in_use
+from engine.model.service.adapter_in_use import use_adapter
 from engine.training import plan as planning
 from engine.training.events import RunDirectory
 from screens.training import screen
@@ -44,7 +44,7 @@ def trained(*, used: str | None = FINISHED, read_only: str | None = None) -> Scr
         "Lower rows (now 8), or set recompute=true.",
     )
     if used is not None and read_only is None:
-        adapter_in_use.put(support.file, used)
+        use_adapter(support.file, used)
     return support
 
 

@@ -8,7 +8,8 @@ import os
 import pytest
 
 from engine.base.errors import WorkbenchError
-from engine.training import adapter_in_use, process
+from engine.model.service.adapter_in_use import adapter_in_use
+from engine.training import process
 from engine.training.records import TrainingRun
 from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
@@ -266,15 +267,15 @@ class TestActions:
         support = trained(used=None)
         async with opened(support, mode="7") as pilot:
             await press(pilot, "A")
-            assert adapter_in_use.get(support.file) is None
+            assert adapter_in_use(support.file) is None
             await press(pilot, "down", "A")
-            assert adapter_in_use.get(support.file) == FINISHED
+            assert adapter_in_use(support.file) == FINISHED
             assert isinstance(pilot.app.screen, RunDialog)
             await press(pilot, "enter")
             assert support.jobs.started == ["tuned"]
             assert "◉ support-v3 is used for scoring" in lines(pilot)[1]
             await press(pilot, "A")
-            assert adapter_in_use.get(support.file) is None
+            assert adapter_in_use(support.file) is None
 
     async def test_what_fails_is_a_dialog(self) -> None:
         """An error of an action is a dialog with its hint: here that another run is running."""

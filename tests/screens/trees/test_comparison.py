@@ -13,7 +13,7 @@ from textual.widgets import Input
 from engine.base import number_format
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.tree import Transform, TreeOptions
+from engine.trees.options import Transform, TreeOptions
 from screens.trees.growing import ComparisonDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, panes, view

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base import number_format
-from engine.trees.records import LEAF_KINDS, NodeColumns, NodeKind
+from engine.trees.records import NodeColumns
+from engine.trees.tree import LEAVES, Kind
 from screens.trees.dialogs import token_rows
 from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
 from screens.trees.scatter import CURSOR, Point, nearest, plot
@@ -30,11 +31,12 @@ def trees(draw: st.DrawFn) -> NodeColumns:
         path.append(path[above] + draw(st.floats(-2, -0.01)))
         spelling.append(draw(SPELLINGS))
     inner = set(parent)
-    kinds: list[NodeKind] = ["ended", "cut", "long", "frontier"]
-    kind: list[NodeKind] = [
-        "inner" if node in inner else kinds[draw(st.integers(0, 3))] for node in range(len(parent))
+    kinds: list[Kind] = [Kind.ENDED, Kind.CUT, Kind.LONG, Kind.FRONTIER]
+    kind: list[Kind] = [
+        Kind.INNER if node in inner else kinds[draw(st.integers(0, 3))]
+        for node in range(len(parent))
     ]
-    below = [math.exp(p) if k in LEAF_KINDS else 0.0 for p, k in zip(path, kind, strict=True)]
+    below = [math.exp(p) if k in LEAVES else 0.0 for p, k in zip(path, kind, strict=True)]
     for node in range(len(parent) - 1, 0, -1):
         below[parent[node]] += below[node]
     recorded: list[int] = []
@@ -67,7 +69,7 @@ class TestSegments:
         assert sorted(nodes) == list(range(1, len(columns.parent)))
         assert {s.last for s in layout.segments if not s.forks} == childless
         assert sum(layout.segments[at].leaves for at in layout.branches(-1)) == sum(
-            kind in LEAF_KINDS for kind in columns.kind
+            kind in LEAVES for kind in columns.kind
         )
 
     @settings(deadline=None)
@@ -110,7 +112,7 @@ class TestSegments:
         for number, segment in enumerate(segments):
             assert all(layout.of_node(node) == number for node in segment.nodes)
             assert segments[layout.sibling(number)].parent == segment.parent
-        leaves = [segment for segment in segments if segment.kind in LEAF_KINDS]
+        leaves = [segment for segment in segments if segment.kind in LEAVES]
         best = layout.best_leaf()
         assert (best is None) == (not leaves)
         if best is not None:
@@ -132,7 +134,9 @@ class TestSegments:
             at = len(parent) - 2
         path = [0.0] * len(parent)
         inside = set(parent)
-        kind: list[NodeKind] = ["inner" if node in inside else "cut" for node in range(len(parent))]
+        kind: list[Kind] = [
+            Kind.INNER if node in inside else Kind.CUT for node in range(len(parent))
+        ]
         layout = TreeLayout(
             NodeColumns(parent, parent, spelling, path, path, path, kind, [None] * len(parent))
         )

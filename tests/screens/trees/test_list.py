@@ -16,12 +16,12 @@ from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.trees import tables as stored
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeItem, TreeRequest, TreeRow
 from engine.trees.reports import FEWEST, Deciles, unusual
 from engine.trees.reports import lines as lines_of
 from engine.trees.stages import tree_row
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import TreeOptions
 from screens.reader.screen import ReaderScreen
 from screens.trees.columns import ORDERS, ordered
 from screens.trees.list_screen import TreeSetScreen

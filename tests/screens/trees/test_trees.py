@@ -13,8 +13,8 @@ from engine.project.project import Project
 from engine.trees import tables as stored
 from engine.trees.growth import Budget
 from engine.trees.meaning import AnswerMeanings, TextComparison, letter_vectors
+from engine.trees.options import TreeOptions
 from engine.trees.records import PropertyBounds, TreeRow
-from engine.trees.tree import TreeOptions
 from screens.trees.screen import TreeScreen
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text, until
@@ -119,7 +119,7 @@ class TestLists:
             await press(pilot, "down", "enter")
             segment = view(pilot).segment
             assert segment is not None
-            assert answers[1].node in segment.nodes
+            assert answers[1].leaves[0] in segment.nodes
 
     async def test_by_meaning(self, growing: GrowableProject) -> None:
         """m puts answers of like meaning together, most probable meaning first; the threshold is said, + and - change
@@ -128,7 +128,7 @@ class TestLists:
 
         def summary(threshold: float) -> str:
             found = growing.trees.meanings(LAST, 2, CONFIG.config_hash, threshold)
-            groups = 1 + max(answer.group or 0 for answer in found.answers)
+            groups = len(found.meanings.groups)
             return f"{groups} meanings of {len(found.answers)} texts · alike from .{threshold * 100:.0f}"
 
         async with explored(growing) as pilot:

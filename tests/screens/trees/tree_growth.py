@@ -14,9 +14,8 @@ from engine.completeness.service.runs import ScoringRuns
 from engine.goals.tables.groups import first_goals
 from engine.jobs.contract import OnProgress, Stage
 from engine.jobs.runner import JobRunner
-from engine.model.catalog import Catalog, ModelEntry, RunnableModel
+from engine.model.catalog import Catalog, LoadableModel, ModelEntry
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.protocol import Request
 from engine.model.process.requests import ModelClient
@@ -34,7 +33,7 @@ from tests.screens.trees.tree_project import WordModel
 T = TypeVar("T")
 
 MODELS = {
-    name: RunnableModel(
+    name: LoadableModel(
         name, Path(f"{name}.gguf"), LoadOptions(), None, {"model": name, "model_sha256": sha256}
     )
     for name, sha256 in (("toy", "00"), ("toy-two", "01"))
@@ -59,7 +58,7 @@ class ToyProcess(ModelClient):
         self.reading = threading.Event()
         self._model = WordModel()
 
-    def client_for(self, model: RunnableModel) -> ToyProcess:
+    def client_for(self, model: LoadableModel) -> ToyProcess:
         return self
 
     def spent(self) -> str:
@@ -105,7 +104,7 @@ class TwoModels:
     def entries(self) -> list[ModelEntry]:
         return [ModelEntry(name, model.path, "added") for name, model in MODELS.items()]
 
-    def runnable(self, entry: ModelEntry, adapter: Path | None = None) -> RunnableModel:
+    def loadable(self, entry: ModelEntry, adapter: Path | None = None) -> LoadableModel:
         return MODELS[entry.name]
 
 
@@ -113,7 +112,7 @@ class ToyRuns(TreeRuns):
     """Grows the trees of a tree that is to be compared with another, with a toy."""
 
     def stages(self, request: TreeRequest) -> list[Stage]:
-        model, setup = RunModel(MODELS[request.model or "toy"]), self._setup
+        model, setup = MODELS[request.model or "toy"], self._setup
         return [
             TreeStage(
                 setup.project, setup.process, model, request.tree, request.at, only=request.only

@@ -8,19 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base.conversation import Conversation, Message
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.growth import Budget, Grower
+from engine.trees.growth import Budget, Grower, Job
 from engine.trees.model_requests import GrownTree
-from engine.trees.record import record
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeConfig
-from engine.trees.roster import Job
 from engine.trees.stages import answer_frame, tree_row
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Tree, record
 from tests.engine.model.toy import ToyModel, next_logits
 
 STOPS = frozenset({0, 257})
@@ -80,8 +79,10 @@ def imported(path: Path, count: int) -> Project:
         )
         for number in range(1, count + 1)
     ]
-    source = project.write(lambda conn: sources.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
-    project.write(lambda conn: imports.add(conn, source, records))
+    source = project.write(
+        lambda conn: imports.put_source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    )
+    project.write(lambda conn: imports.add_records(conn, source, records))
     return project
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.base.interval import Interval, wilson
-from engine.base.outcomes import Verdict
-from engine.questions.records.calibration import ReliabilityBin
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval, wilson
+from engine.questions.records import ReliabilityBin
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.triage.calibration_formatting import (
     axis_line,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError
 from engine.base.events import DataChanged
-from engine.base.outcomes import Verdict
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.questions.records.triage import TriageItem, TriagePage
+from engine.questions.records import TriageItem, TriagePage
 from engine.questions.tables import verdicts
 from engine.questions.tables.verdicts import Act
 from screens.reader.screen import ReaderScreen

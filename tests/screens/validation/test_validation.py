@@ -9,11 +9,10 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.base.events import DataChanged
-from engine.base.interval import Interval
-from engine.base.report_table import ReportTable
+from engine.base.report_table import ReportTable, tab_separated
+from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import ListQuery
 from engine.results.records import Missing, ValidationProgress, ValidationReport
-from engine.results.table_rendering import tab_separated
 from screens.conversations.screen import ConversationsScreen
 from screens.shell.base_app import ControlGuard
 from screens.validation import ValidationScreen, compared_row, empty_state, figures_of
@@ -231,10 +230,10 @@ async def test_hostile_names(
 
     def hostile(text: str) -> ReportTable:
         rows = tuple(
-            replace(row, cells=(text, *row.cells[1:]), means=text, conclusions=(text,))
+            replace(row, cells=(text, *row.cells[1:]), description=text, conclusions=(text,))
             for row in (*trees.rows[:2], *trees.rows[-2:])
         )
-        plots = tuple(replace(plot, title=text, across=text) for plot in trees.plots)
+        plots = tuple(replace(plot, title=text, x_title=text) for plot in trees.plots)
         return replace(
             trees, title=text, notes=(text,), conclusions=(text,), rows=rows, plots=plots
         )

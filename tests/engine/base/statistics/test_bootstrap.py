@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import auc as trapezoid
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from engine.base.interval import Interval
 from engine.base.statistics import bootstrap
 from engine.base.statistics.bootstrap import (
     NAMES,
@@ -23,8 +22,8 @@ from engine.base.statistics.bootstrap import (
     draw,
     figures,
 )
+from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import auroc, rejection, reliability, roc
-from engine.base.statistics.records import Classification
 from engine.questions.calibration import reliability as reliability_bins
 from tests.benchmarks.reproduction.paper import TABLE_2
 
@@ -148,7 +147,7 @@ class TestIntervals:
         drawn = draw(values, labels, groups)
         assert len(drawn.draws) == bootstrap.DRAWS
         before = estimates(drawn.classification())
-        monkeypatch.setattr(bootstrap, "_ALL_CELLS", 500_000)
+        monkeypatch.setattr(bootstrap, "_MAX_WEIGHTS", 500_000)
         drawn = draw(values, labels, groups)
         assert len(drawn.draws) == 333
         for name, one in estimates(drawn.classification()).items():

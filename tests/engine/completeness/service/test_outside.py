@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import State
 from engine.base.errors import FormatError, UsageError
-from engine.base.outcomes import State
 from engine.completeness.service.outside import import_scores
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.tables import scores

@@ -11,10 +11,9 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.completeness.service.runs import ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
-from engine.model.catalog import RunnableModel
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.project.records import Estimate
@@ -40,7 +39,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
 
 
 def estimate(
-    folder: Path, process: ModelProcess, repeated: int, model: RunnableModel
+    folder: Path, process: ModelProcess, repeated: int, model: LoadableModel
 ) -> tuple[Estimate, list[int]]:
     """The estimate for two conversations of `repeated` sentences, and lengths at which the speed was measured."""
     folder.mkdir()
@@ -54,7 +53,7 @@ def estimate(
         JobRunner(project, lambda event: None).run(
             ImportStage(project, [str(folder / "talks.jsonl")])
         )
-        question, run_model = question_for("tuned", {}, None), RunModel(model)
+        question, run_model = question_for("tuned", {}, None), model
         stage = ScoringStage(project, process, run_model, "tuned", question)
         run = ScoringRun(run_model, question, stage, stage, [stage])
         found = estimate_scoring(

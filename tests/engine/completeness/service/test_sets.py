@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.base.interval import Interval
+from engine.base.statistics.intervals import Interval
 from engine.completeness.records import EndingTest, ScoreSet
 from engine.completeness.service.sets import reliability
 

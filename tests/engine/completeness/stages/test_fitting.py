@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from engine.base.conversation import render_log
 from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
-from engine.completeness.bundled_probe import BundledProbe
+from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.service.sets import ScoreSets, name_of
@@ -26,9 +26,8 @@ from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -49,7 +48,7 @@ def fitting(
 ) -> FittingStage:
     """The stage on the states under `KEY`, read by the built-in model or by other weights."""
     model = scored.model()
-    work = RunModel(replace(model, path=weights or model.path))
+    work = replace(model, path=weights or model.path)
     return FittingStage(project, work, lambda: KEY, provisional=provisional)
 
 
@@ -306,7 +305,7 @@ class TestFitting:
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
-        bundled = BundledProbe.load()
+        bundled = load_bundled_probe()[0]
         give_states(project, list(range(1, number + 1)), dimensions=len(bundled.weights))
         outcome = run(project, fitting(project))
         assert not isinstance(outcome, JobFailed)
@@ -407,7 +406,7 @@ class TestReading:
                     stage = ReadingStage(
                         project,
                         process,
-                        RunModel(scored.model()),
+                        scored.model(),
                         selection=Selection(parse_filter(text)),
                     )
                     outcome = run(project, stage)

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from engine.base.conversation import State
 from engine.base.errors import UsageError
-from engine.base.outcomes import State
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.records import DecisionRule
 from engine.completeness.stages.scoring import question_for
-from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.tables import selecting
@@ -139,8 +139,8 @@ class TestWhatIsWritten:
         with Project.open(uninterrupted) as project, project.reading() as conn:
             key = score_sets.score_config(conn) or ""
             lines = [score for _, score in scores.export_scores(conn) if score is not None]
-            found = generated_ends.values(conn, key, [line.conversation_id for line in lines])
-            complete, incomplete = generated_ends.counts(conn, key)
+            found = scores.generated_values(conn, key, [line.conversation_id for line in lines])
+            complete, incomplete = scores.generated_counts(conn, key)
         scored_ones = [line for line in lines if line.curve]
         assert complete + incomplete == len(scored_ones)
         for line in scored_ones:

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.outcomes import State
-from engine.completeness.records import DecisionRule
-from engine.completeness.tables import remaining, score_sets, scores
-from engine.completeness.tables.remaining import RemainingEntry
+from engine.base.conversation import State
+from engine.completeness.records import CurvePoint, DecisionRule, RemainingTasks
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
@@ -56,7 +55,7 @@ class TestScores:
         with_run = _run(project)
         entry = ScoreEntry(
             1,
-            (BoundaryEntry(1, 2, 1, 0.1, 0.3), BoundaryEntry(3, 4, 2, 0.6, 0.2)),
+            (CurvePoint(1, 2, 1, 0.1, 0.3), CurvePoint(3, 4, 2, 0.6, 0.2)),
             "window of 4,096 tokens",
             77,
         )
@@ -97,7 +96,7 @@ class TestScores:
         def work(conn: sqlite3.Connection) -> None:
             score_sets.register(conn, ScoreConfig("k", "base", "m"))
             score_sets.put_score_config(conn, "k")
-            entry = ScoreEntry(1, (BoundaryEntry(1, 2, 1, 0.0, 0.0),), None, 5)
+            entry = ScoreEntry(1, (CurvePoint(1, 2, 1, 0.0, 0.0),), None, 5)
             scores.add(conn, "k", run_id, [entry])
 
         project.write(work)
@@ -126,7 +125,7 @@ class TestScores:
         def score(config: ScoreConfig, ids: list[int]) -> str | None:
             def work(conn: sqlite3.Connection) -> None:
                 score_sets.register(conn, config)
-                entries = [ScoreEntry(n, (BoundaryEntry(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
+                entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
                 scores.add(conn, config.config_hash, run_id, entries)
                 score_sets.put_in_force_unless_another_is(conn, config.config_hash, finished=True)
 
@@ -161,7 +160,7 @@ class TestScores:
         def work(conn: sqlite3.Connection) -> None:
             score_sets.mark_provisional(conn, "first look")
             score_sets.register(conn, ScoreConfig("new", "tuned", "m", "x"))
-            entries = [ScoreEntry(n, (BoundaryEntry(1, 2, 1, 0.6, 0.4),), None, 5) for n in scored]
+            entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in scored]
             scores.add(conn, "new", run_id, entries)
             score_sets.put_in_force_unless_another_is(conn, "new", finished=finished)
 
@@ -239,7 +238,7 @@ class TestEverySet:
         fill(project, [talk(str(n), f"hi {n}", "so", "and", "on") for n in range(3)])
         give_scores(project, {2: None, 3: 0.5}, "k")
         run_id = _run(project)
-        points = (BoundaryEntry(1, 2, 1, 0.1, 0.3), BoundaryEntry(3, 4, 2, 0.0, 0.0))
+        points = (CurvePoint(1, 2, 1, 0.1, 0.3), CurvePoint(3, 4, 2, 0.0, 0.0))
         project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, points, None, 9)]))
         assert scores.values(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
         assert scores.values(project.reader(), "other", [1]) == {}
@@ -251,19 +250,19 @@ class TestRemaining:
         fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
         give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
         run_id = _run(project)
-        assert list(remaining.ids_without(project.reader(), "r", "s")) == [2, 4]
+        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == [2, 4]
         project.write(
-            lambda conn: remaining.add(
-                conn, "r", "s", run_id, [RemainingEntry(2, "pay"), RemainingEntry(4, "", "empty")]
+            lambda conn: scores.add_remaining(
+                conn, "r", "s", run_id, [RemainingTasks(2, "pay"), RemainingTasks(4, "", "empty")]
             )
         )
-        assert list(remaining.ids_without(project.reader(), "r", "s")) == []
-        assert list(remaining.ids_without(project.reader(), "r2", "s")) == [2, 4]
-        row = remaining.current(project.reader(), 2)
+        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == []
+        assert list(scores.ids_without_remaining(project.reader(), "r2", "s")) == [2, 4]
+        row = scores.current_remaining(project.reader(), 2)
         assert row is not None
         assert (row.text, row.reason) == ("pay", None)
         give_scores(project, {2: 0.3}, "other")
-        assert remaining.current(project.reader(), 2) is None  # belongs to another score
+        assert scores.current_remaining(project.reader(), 2) is None  # belongs to another score
 
 
 def _run(project: Project) -> int:

@@ -92,13 +92,6 @@ class TestPartition:
             assert (found.others[live] != found.nearest[live]).all()
             assert (found.other_distances >= found.distances - 1e-6).all()
 
-    def test_members(self) -> None:
-        """Members of all clusters and outliers are all rows, each once."""
-        vectors, _ = grouped()
-        found = cluster(vectors, 9)
-        rows = [found.members(number) for number in (OUTLIER, *range(found.k))]
-        assert sorted(np.concatenate(rows)) == list(range(len(vectors)))
-
     def test_fewer_different_rows_than_clusters(self) -> None:
         """Two different texts make two clusters, however many clusters are asked for."""
         vectors = np.tile(unit_rows([[1, 0], [0, 1]]), (10, 1))
@@ -159,7 +152,7 @@ class TestPartition:
 
 
 class TestRepetition:
-    @pytest.mark.parametrize("threads", ["1", "2", "7"])
+    @pytest.mark.parametrize("threads", ["1", "7"])
     def test_same_in_another_process(self, threads: str) -> None:
         """The same rows and seed give the same bits in another process, with any number of threads."""
         code = (
@@ -305,33 +298,26 @@ class TestProposedNumber:
             assert silhouette(rows, labels) == pytest.approx(expected, abs=1e-4)
 
     def test_groups_are_overestimated(self) -> None:
-        """The number with the best silhouette is near the true number of groups; the proposal is between the true
-        number and about its double.
-        """
+        """The proposal is between the true number of groups and about its double."""
         for groups in (4, 10, 16):
-            found = propose_k(grouped(groups, 60, dimensions=24)[0])
-            assert groups / 1.3 <= found.best <= groups * 1.3
-            assert groups <= found.k <= max(2 * groups, math.isqrt(60 * groups))
+            k = propose_k(grouped(groups, 60, dimensions=24)[0])
+            assert groups <= k <= max(2 * groups, math.isqrt(60 * groups))
 
     def test_repeats_itself(self) -> None:
-        """The same rows in another order give the same proposal with the same figures."""
+        """The same rows in another order give the same proposal."""
         vectors, _ = grouped(noise=0.3)
-        found = propose_k(vectors, 2)
-        assert found == propose_k(vectors[::-1], 2)
-        scores = dict(found.tried)
-        assert scores[found.best] >= kmeans.NEARLY_BEST * max(scores.values())
-        assert all(scores[k] < scores[found.best] for k in scores if k < found.best)
+        assert propose_k(vectors, 2) == propose_k(vectors[::-1], 2)
 
     @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
     def test_few(self, count: int) -> None:
         """A handful of conversations also gets a proposed number of clusters."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
-        assert 1 <= propose_k(vectors).k <= count
+        assert 1 <= propose_k(vectors) <= count
 
     def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """For many rows the number is proposed from a sample."""
         monkeypatch.setattr(kmeans, "TRIAL_ROWS", 200)
-        assert propose_k(grouped(6, 200)[0]).k >= 6
+        assert propose_k(grouped(6, 200)[0]) >= 6
 
     def test_nothing(self) -> None:
         """Without vectors no number is proposed."""

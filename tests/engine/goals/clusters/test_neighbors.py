@@ -1,10 +1,6 @@
-"""Nearest neighbors: exact for few rows, approximate for many, with an index that is checked before use; settling."""
+"""Nearest neighbors: exact for few rows, approximate for many, by an index; settling."""
 
 from __future__ import annotations
-
-import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,7 +42,7 @@ class TestExact:
         vectors = unit_rows(rng.standard_normal((count, 3)))
         vectors[rng.random(count) < 0.2] = 0
         live = np.flatnonzero(vectors.any(axis=1))
-        near = Neighbours.build(vectors, "f").of_rows(live, wanted)
+        near = Neighbours(vectors).of_rows(live, wanted)
         for row, found, distances in zip(live, *near, strict=True):
             others = live[live != row]
             best = np.sort(1 - vectors[others] @ vectors[row])[:wanted]
@@ -58,7 +54,7 @@ class TestExact:
     def test_equal_rows(self) -> None:
         """Among many equal rows a row is still not its own neighbour."""
         vectors = np.tile(unit_rows([[1, 0]]), (30, 1))
-        near = Neighbours.build(vectors, "f").of_rows(np.array([29, 0]), 5)
+        near = Neighbours(vectors).of_rows(np.array([29, 0]), 5)
         assert 29 not in near.rows[0]
         assert 0 not in near.rows[1]
         assert near.rows.shape == (2, 5)
@@ -72,7 +68,7 @@ class TestIndex:
         """
         vectors = many()
         rows = np.arange(10, 200)
-        found = Neighbours.build(vectors, "f").of_rows(rows, 8)
+        found = Neighbours(vectors).of_rows(rows, 8)
         cosines = vectors[rows] @ vectors.T
         cosines[np.arange(len(rows)), rows] = -2
         exact = np.argsort(-cosines, axis=1)[:, :8]
@@ -81,64 +77,12 @@ class TestIndex:
         assert not np.isin(found.rows, [3, 500]).any()
         assert (np.diff(found.distances, axis=1) >= 0).all()
 
-    def test_same_bits(self, tmp_path: Path) -> None:
-        """Built by one thread the index is the same file each time."""
-        for name in ("a", "b"):
-            Neighbours.build(many(), "f").save(tmp_path / name)
-        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-    def test_saved_and_loaded(self, tmp_path: Path) -> None:
-        """A saved index gives the same neighbours; with rows added since, it gives neighbours among the indexed
-        rows.
-        """
-        vectors, path = many(), tmp_path / "cache" / "near.hnsw"
-        built = Neighbours.build(vectors[:500], "f")
-        built.save(path)
+    def test_same_bits(self) -> None:
+        """Built again the index finds the same neighbors at the same distances."""
         rows = np.arange(4, 90)
-        same = Neighbours.load(path, vectors[:500], "f")
-        assert same is not None
-        assert (same.of_rows(rows, 5).rows == built.of_rows(rows, 5).rows).all()
-        first = Neighbours.load(path, vectors, "f")
-        assert first is not None
-        assert (first.of_rows(rows, 5).rows == built.of_rows(rows, 5).rows).all()
-        assert first.query(vectors[:600], 1).rows.max() < 500
-        assert sorted(p.name for p in path.parent.iterdir()) == ["near.hnsw", "near.hnsw.json"]
-
-    def test_not_trusted(self, tmp_path: Path) -> None:
-        """An index that is missing, of other vectors, of more rows, cut short or changed is not loaded."""
-        vectors, path = many(), tmp_path / "near.hnsw"
-        assert Neighbours.load(path, vectors, "f") is None
-        Neighbours.build(vectors, "f").save(path)
-        assert Neighbours.load(path, vectors, "f") is not None
-        assert Neighbours.load(path, vectors, "g") is None
-        assert Neighbours.load(path, vectors[:300], "f") is None
-        assert Neighbours.load(path, np.ascontiguousarray(vectors[:, :8]), "f") is None
-
-        whole, head = path.read_bytes(), Path(f"{path}.json")
-        header = head.read_text()
-        path.write_bytes(whole[:-100])
-        assert Neighbours.load(path, vectors, "f") is None
-        path.write_bytes(bytes([*whole[:200], whole[200] ^ 255, *whole[201:]]))
-        assert Neighbours.load(path, vectors, "f") is None
-        path.write_bytes(whole)
-        for wrong in ("", "[]", "{}", header.replace(str(len(vectors)), '"many"', 1)):
-            head.write_text(wrong)
-            assert Neighbours.load(path, vectors, "f") is None
-        head.write_text(json.dumps(json.loads(header) | {"indexed": 1}))
-        assert Neighbours.load(path, vectors, "f") is None
-
-    def test_killed_while_saving(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The remains of an interrupted save are not loaded as an index."""
-        vectors, path = many(), tmp_path / "near.hnsw"
-        built = Neighbours.build(vectors, "f")
-        built.save(path)
-        with monkeypatch.context() as dying:
-            dying.setattr(os, "replace", _die)
-            with pytest.raises(KeyboardInterrupt):
-                built.save(path)
-        assert Neighbours.load(path, vectors, "f") is None
-        built.save(path)
-        assert Neighbours.load(path, vectors, "f") is not None
+        first, second = (Neighbours(many()).of_rows(rows, 5) for _ in range(2))
+        assert (first.rows == second.rows).all()
+        assert first.distances.tobytes() == second.distances.tobytes()
 
     def test_stopping(self) -> None:
         """An exception of the `note` callback ends the building of an index."""
@@ -148,57 +92,7 @@ class TestIndex:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            Neighbours.build(many(), "f", note=stop)
-
-
-@pytest.mark.usefixtures("indexed")
-class TestKept:
-    @pytest.fixture(autouse=True)
-    def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Rows are written to the index in small batches."""
-        monkeypatch.setattr(neighbours, "BATCH_ROWS", 32)
-        monkeypatch.setattr(neighbours, "CHECKPOINT_ROWS", 128)
-
-    def test_it_is_read_the_next_time(self, tmp_path: Path) -> None:
-        """The second time the index is loaded instead of built, and the neighbours are the same."""
-        vectors, path, rows = many(), tmp_path / "near.hnsw", np.arange(4, 90)
-        first = Neighbours.load_or_build(path, vectors, "f")
-        second = Neighbours.load_or_build(path, vectors, "f", note=_die)
-        assert (first.of_rows(rows, 5).rows == second.of_rows(rows, 5).rows).all()
-        assert second.query(vectors[599:], 1).rows.tolist() == [[599]]
-
-    @pytest.mark.parametrize("at", [0, 96, 128, 320, 576])
-    def test_cut_off(self, tmp_path: Path, at: int) -> None:
-        """A build that is interrupted anywhere is resumed from the written index and gives the same bytes as an
-        uninterrupted one."""
-        vectors, seen = many(), list[int]()
-
-        def stop(done: int, total: int) -> None:
-            assert total == 598
-            if done >= at:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            Neighbours.load_or_build(tmp_path / "a", vectors, "f", note=stop)
-        Neighbours.load_or_build(
-            tmp_path / "a", vectors, "f", note=lambda done, _: seen.append(done)
-        )
-        Neighbours.load_or_build(tmp_path / "b", vectors, "f")
-        assert seen[0] == at // 128 * 128
-        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-    def test_other_vectors(self, tmp_path: Path) -> None:
-        """An index of other vectors is replaced."""
-        vectors, path = many(), tmp_path / "near.hnsw"
-        Neighbours.load_or_build(path, vectors, "f")
-        found = Neighbours.load_or_build(path, vectors[:400], "g")
-        assert found.query(vectors[399:400], 1).rows.tolist() == [[399]]
-        assert Neighbours.load(path, vectors, "f") is None
-
-    def test_few(self, tmp_path: Path) -> None:
-        """Few rows are compared with each other, without an index on disk."""
-        assert Neighbours.load_or_build(tmp_path / "near.hnsw", many()[:40], "f").exact
-        assert list(tmp_path.iterdir()) == []
+            Neighbours(many(), stop)
 
 
 class TestOverlap:
@@ -214,7 +108,7 @@ class TestOverlap:
     def test_apart_and_mixed(self) -> None:
         """Separate groups do not overlap; one group cut at random in two overlaps by half."""
         vectors, labels = grouped(3, 60, noise=0.1)
-        near = Neighbours.build(vectors, "f").of_rows(np.arange(180), 10)
+        near = Neighbours(vectors).of_rows(np.arange(180), 10)
         apart = overlap(near, np.arange(180), labels, 3).toarray()
         assert np.diag(apart) == pytest.approx(1, abs=0.01)
         cut = np.where(labels == 0, np.random.default_rng(0).integers(0, 2, 180), labels + 1)
@@ -223,13 +117,9 @@ class TestOverlap:
         assert mixed[0, 2] < 0.02
 
 
-def _die(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def near_of(vectors: Vectors) -> NearestRows:
     """The neighbours of every row."""
-    return Neighbours(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    return Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
 
 
 def nobody(labels: Numbers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

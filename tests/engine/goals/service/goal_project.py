@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from engine.goals.requests import ClusteringRequest
+from engine.goals.service.groups import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.service.runs import GoalStages
-from engine.goals.service.service import GoalService
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
@@ -103,11 +104,12 @@ def cluster(project: Project, k: int = 8, seed: int = 0, stages: GoalStages | No
     run(project, made.cluster(ClusteringRequest(k=k, seed=seed, labels=False)))
 
 
-def stored_goals(project: Project) -> GoalService:
-    """The goals of a project, whose jobs run before `start` returns."""
+def stored_review(project: Project) -> MergeReviewService:
+    """The merge review and the goals of a project, whose jobs run before `start` returns."""
     stages = stages_of(project)
-
-    return GoalService(project, stages, RunsAtOnce(project, lambda event: None), lambda: None)
+    goals = GoalService(project, stages.queue_cache, lambda: None)
+    runner = RunsAtOnce(project, lambda event: None)
+    return MergeReviewService(project, goals, stages, runner, lambda: None)
 
 
 TOPIC = {number: topic for number, (topic, _) in enumerate(texts(), 1)}
@@ -125,15 +127,15 @@ def topic_of(goals: GoalService, key: str) -> str:
     return Counter(known).most_common(1)[0][0]
 
 
-def merge_rightly(goals: GoalService, most: int = 100) -> int:
+def merge_rightly(review: MergeReviewService, most: int = 100) -> int:
     """Decides proposals by the topics until none is left; returns how many."""
     for count in range(most):
-        proposal = goals.proposal()
+        proposal = review.proposal()
         if proposal is None:
             return count
         a, b = proposal.pair
-        if topic_of(goals, a) == topic_of(goals, b):
-            goals.merge(proposal)
+        if topic_of(review.goals, a) == topic_of(review.goals, b):
+            review.merge(proposal)
         else:
-            goals.apart(proposal)
+            review.apart(proposal)
     return most

@@ -14,7 +14,8 @@ import pytest
 from engine.base.errors import UsageError
 from engine.goals.merges.merge_probability import NAMES
 from engine.goals.records import GoalDecision, MergeOrder, Pair, PairAnswer, Proposal
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.tables import decisions
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.views.decision_log import DecisionLog
@@ -36,11 +37,11 @@ def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
 
 
 class TestProposals:
-    def test_a_proposal(self, goals: GoalService) -> None:
+    def test_a_proposal(self, review: MergeReviewService) -> None:
         """A proposal is two present groups, the larger first, with the evidence, the nearest groups and the states of
         both.
         """
-        proposal = goals.proposal()
+        proposal = review.proposal()
         assert proposal is not None
         a, b, evidence = proposal.a, proposal.b, proposal.evidence
         assert a.size >= b.size
@@ -55,117 +56,119 @@ class TestProposals:
         after = proposal.after
         states = (after.complete, after.incomplete, after.borderline, after.unscored)
         assert sum(states) == a.size + b.size
-        assert goals.pair(b.id, a.id).pair == proposal.pair
+        assert review.pair(b.id, a.id).pair == proposal.pair
 
-    def test_the_queue_ends(self, goals: GoalService) -> None:
+    def test_the_queue_ends(self, goals: GoalService, review: MergeReviewService) -> None:
         """Decided by the topics, the queue ends, reports it, and leaves one group for each topic."""
-        assert not goals.progress().finished
-        answered = merge_rightly(goals)
-        progress = goals.progress()
+        assert not review.progress().finished
+        answered = merge_rightly(review)
+        progress = review.progress()
         assert (progress.finished, progress.left) == (True, 0)
         assert progress.merged + progress.refused == answered
         assert progress.learned_from == answered
         found = Counter(topic_of(goals, row.id) for row in goals.groups())
         assert found == dict.fromkeys(TOPICS, 1)
 
-    def test_it_learns(self, goals: GoalService) -> None:
+    def test_it_learns(self, goals: GoalService, review: MergeReviewService) -> None:
         """After refusals of pairs of two topics other such pairs are less probable, and a merge raises similar pairs;
         undone decisions do not count.
         """
-        goals.set_least_similarity(-1)
+        review.set_least_similarity(-1)
 
         def probabilities(alike: bool) -> dict[Pair, float]:
             return {
                 p.pair: p.evidence.probability
-                for p in goals.above(0)
+                for p in review.above(0)
                 if (topic_of(goals, p.pair[0]) == topic_of(goals, p.pair[1])) == alike
             }
 
         before = probabilities(False)
         for a, b in list(before)[:3]:
-            goals.apart(goals.pair(a, b))
+            review.apart(review.pair(a, b))
         after = probabilities(False)
         assert len(after) == len(before) - 3
         assert np.mean(list(after.values())) < np.mean([before[pair] for pair in after])
-        assert goals.progress().learned_from == 3
+        assert review.progress().learned_from == 3
         same = probabilities(True)
-        goals.merge(goals.pair(*next(iter(same))))
-        assert goals.progress().learned_from == 4
-        while goals.undo() is not None:
+        review.merge(review.pair(*next(iter(same))))
+        assert review.progress().learned_from == 4
+        while review.undo() is not None:
             pass
-        assert goals.progress().learned_from == 0
+        assert review.progress().learned_from == 0
         assert probabilities(False) == pytest.approx(before)
 
-    def test_passed_over(self, goals: GoalService) -> None:
+    def test_passed_over(self, review: MergeReviewService) -> None:
         """Skipped pairs are not proposed, in either order; when all are skipped, there is no proposal."""
-        first = goals.proposal()
+        first = review.proposal()
         assert first is not None
         a, b = first.pair
-        second = goals.proposal([(b, a)])
+        second = review.proposal([(b, a)])
         assert second is not None
         assert set(second.pair) != {a, b}
-        assert goals.proposal([p.pair for p in goals.above(0)]) is None
+        assert review.proposal([p.pair for p in review.above(0)]) is None
 
-    def test_orders(self, goals: GoalService) -> None:
+    def test_orders(self, review: MergeReviewService) -> None:
         """Proposals come by similarity of descriptions, by probability, or by information, which is not the most
         probable first; the order is stored.
         """
-        every = goals.above(0)
+        every = review.above(0)
         first: dict[MergeOrder, Proposal] = {}
         for order in get_args(MergeOrder):
-            goals.set_order(order)
-            found = goals.proposal()
+            review.set_order(order)
+            found = review.proposal()
             assert found is not None
             first[order] = found
-        assert goals.progress().order == "informative"
+        assert review.progress().order == "informative"
         assert first["probability"].pair == every[0].pair
         highest = max(p.evidence.description_similarity for p in every)
         assert first["similarity"].evidence.description_similarity == highest
         informative = first["informative"].evidence.probability
         assert min(p.evidence.probability for p in every) < informative
 
-    def test_the_least_similarity(self, goals: GoalService) -> None:
+    def test_the_least_similarity(self, review: MergeReviewService) -> None:
         """Pairs of less similar descriptions are not proposed; above all of them nothing is left."""
-        goals.set_least_similarity(0.2)
-        assert all(p.evidence.description_similarity >= 0.2 for p in goals.above(0))
-        goals.set_least_similarity(1.0)
-        assert goals.proposal() is None
-        assert goals.progress().finished
+        review.set_least_similarity(0.2)
+        assert all(p.evidence.description_similarity >= 0.2 for p in review.above(0))
+        review.set_least_similarity(1.0)
+        assert review.proposal() is None
+        assert review.progress().finished
         with pytest.raises(UsageError, match="between -1 and 1"):
-            goals.set_least_similarity(2)
+            review.set_least_similarity(2)
 
-    def test_all_above(self, goals: GoalService) -> None:
+    def test_all_above(self, goals: GoalService, review: MergeReviewService) -> None:
         """Merging all listed pairs is one decision, chains become one group, and one undo takes all of it back."""
         before = goals.groups()
-        listed = goals.above(0.5)
+        listed = review.above(0.5)
         probabilities = [p.evidence.probability for p in listed]
         assert probabilities == sorted(probabilities, reverse=True)
         threshold = listed[0].evidence.probability if len(listed) < 3 else 0.5
-        merged = goals.merge_all(goals.above(threshold), threshold)
+        merged = review.merge_all(review.above(threshold), threshold)
         assert merged >= 1
         assert len(goals.groups()) == len(before) - merged
-        assert len({row.act for row in goals.history()}) == 1
-        goals.undo()
+        assert len({row.act for row in review.history()}) == 1
+        review.undo()
         assert goals.groups() == before
-        assert goals.merge_all(goals.above(1.0), 1.0) == 0
+        assert review.merge_all(review.above(1.0), 1.0) == 0
 
-    def test_all_below(self, clustered: Project, goals: GoalService) -> None:
+    def test_all_below(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """Refusing all pairs that are left is one decision; each is stored with the evidence that was shown, does not
         train the probability, and one undo brings all back.
         """
-        goals.set_least_similarity(-1)
-        while probable := goals.above(0.5):
+        review.set_least_similarity(-1)
+        while probable := review.above(0.5):
             a, b = probable[0].pair
             same = topic_of(goals, a) == topic_of(goals, b)
-            (goals.merge if same else goals.apart)(probable[0])
-        listed = goals.below(0.5)
-        left, learned = goals.progress().left, goals.progress().learned_from
+            (review.merge if same else review.apart)(probable[0])
+        listed = review.below(0.5)
+        left, learned = review.progress().left, review.progress().learned_from
         assert len(listed) == left > 1
         probabilities = [p.evidence.probability for p in listed]
         assert probabilities == sorted(probabilities, reverse=True)
-        assert goals.above(0.0)[:left] == [replace(p, why="at least 0") for p in listed]
-        assert goals.refuse_all(listed, 0.5) == left
-        progress = goals.progress()
+        assert review.above(0.0)[:left] == [replace(p, why="at least 0") for p in listed]
+        assert review.refuse_all(listed, 0.5) == left
+        progress = review.progress()
         assert (progress.finished, progress.left, progress.learned_from) == (True, 0, learned)
         kept = [
             d for d in DecisionLog(clustered).active(goals.view().stored.id) if d.kind == "apart"
@@ -175,77 +178,81 @@ class TestProposals:
         assert [d.probability for d in kept[-left:]] == probabilities
         last = kept[-1].evidence or {}
         assert (last["at_once"], last["overlap"]) == (0.5, listed[-1].evidence.overlap)
-        undone = goals.undo()
+        undone = review.undo()
         assert undone is not None
         assert undone.count == left
-        assert goals.below(0.5) == listed
-        assert goals.refuse_all(goals.below(1e-9), 1e-9) == 0
-        assert goals.progress().left == left
+        assert review.below(0.5) == listed
+        assert review.refuse_all(review.below(1e-9), 1e-9) == 0
+        assert review.progress().left == left
 
-    def test_settling(self, goals: GoalService) -> None:
+    def test_settling(self, goals: GoalService, review: MergeReviewService) -> None:
         """Conversations that a rule put among strangers are listed with the group of their neighbours and move there as
         one decision, which one undo takes back; those placed by a person stay.
         """
         home, away, *_ = [group.id for group in goals.groups()]
-        assert goals.settle_preview() == []
+        assert review.settle_preview() == []
         ids = [row.conversation_id for row in goals.members(home)[:2]]
         move = GoalDecision("move", (away,), parts=(array("q", ids[:1]),), author="auto")
-        goals._act(lambda state: [move])
-        goals.move(ids[1:], away)
+        review._act(lambda state: [move])
+        review.move(ids[1:], away)
         size = next(group.size for group in goals.groups() if group.id == home)
-        (drawn,) = goals.settle_preview()
+        (drawn,) = review.settle_preview()
         assert (drawn.size, drawn.count, drawn.outliers) == (size, 1, 0)
-        assert goals.settle() == 1
+        assert review.settle(review.settle_preview()) == 1
         members = {row.conversation_id for row in goals.members(home)}
         assert ids[0] in members
         assert ids[1] not in members
-        assert goals.settle() == 0
-        undone = goals.undo()
+        assert review.settle(review.settle_preview()) == 0
+        undone = review.undo()
         assert undone is not None
         assert undone.author == "auto"
-        assert goals.settle_preview() == [drawn]
+        assert review.settle_preview() == [drawn]
 
-    def test_answers_of_a_model(self, clustered: Project, goals: GoalService) -> None:
+    def test_answers_of_a_model(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """A model's answer is evidence for exactly these members: gone when a member moves, back when that is undone;
         its label is proposed, and its agreement with the person is counted.
         """
-        proposal = goals.proposal()
+        proposal = review.proposal()
         assert proposal is not None
         a, b = proposal.pair
         answer_pair(clustered, goals, (a, b))
-        evidence = goals.pair(a, b).evidence
+        evidence = review.pair(a, b).evidence
         answer = evidence.answer
         assert (answer.yes, answer.yes_reversed, answer.model) == (0.9, 0.8, "tiny.gguf")
         assert evidence.probability > proposal.evidence.probability
-        progress = goals.progress()
+        progress = review.progress()
         assert (progress.unasked, progress.seconds) == (
             progress.likely - 1,
             2.0 * (progress.likely - 1),
         )
-        goals.move([sorted(members(goals, a))[0]], None)
-        assert goals.pair(a, b).evidence.answer.yes is None
-        goals.undo()
-        assert goals.pair(a, b).evidence.answer.yes == 0.9
-        done = goals.merge(goals.pair(a, b))
+        review.move([sorted(members(goals, a))[0]], None)
+        assert review.pair(a, b).evidence.answer.yes is None
+        review.undo()
+        assert review.pair(a, b).evidence.answer.yes == 0.9
+        done = review.merge(review.pair(a, b))
         assert (done.model, done.probability) == ("tiny.gguf", evidence.probability)
         group = goals.group(done.made[0])
         assert group is not None
         assert (group.label, group.description) == ("Alike", "They want it.")
-        assert goals.progress().agreement.n == 1
+        assert review.progress().agreement.n == 1
 
     @pytest.mark.parametrize("kind", ["merge", "apart", "never"])
     def test_the_proposal_that_was_shown_is_stored(
-        self, clustered: Project, goals: GoalService, kind: str
+        self, clustered: Project, goals: GoalService, review: MergeReviewService, kind: str
     ) -> None:
         """An answer that arrives between showing a pair and deciding on it does not change what is stored: evidence,
         probability, features, label and order of the groups are those that the person saw.
         """
-        shown = goals.proposal()
+        shown = review.proposal()
         assert shown is not None
         answer_pair(clustered, goals, shown.pair)
-        now = goals.pair(*shown.pair)
+        now = review.pair(*shown.pair)
         assert now.evidence.probability != shown.evidence.probability
-        given = goals.merge(shown) if kind == "merge" else goals.apart(shown, never=kind == "never")
+        given = (
+            review.merge(shown) if kind == "merge" else review.apart(shown, never=kind == "never")
+        )
         (stored,) = DecisionLog(clustered).active(goals.view().stored.id)
         assert stored.evidence == shown.evidence.as_json()
         assert set(shown.evidence.features) == set(NAMES)
@@ -257,14 +264,14 @@ class TestProposals:
             assert stored.names[0][0] in (shown.a.label, shown.b.label)
 
     def test_the_list_that_was_shown_is_decided(
-        self, clustered: Project, goals: GoalService
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
     ) -> None:
         """An answer that arrives after a list was shown neither removes nor adds a pair; all are stored as shown."""
-        goals.set_least_similarity(-1)
-        listed = goals.below(0.5)
+        review.set_least_similarity(-1)
+        listed = review.below(0.5)
         answer_pair(clustered, goals, listed[0].pair)
-        assert goals.below(0.5) != listed
-        assert goals.refuse_all(listed, 0.5) == len(listed)
+        assert review.below(0.5) != listed
+        assert review.refuse_all(listed, 0.5) == len(listed)
         stored = DecisionLog(clustered).active(goals.view().stored.id)
         assert [d.sides for d in stored] == [p.pair for p in listed]
         assert [d.probability for d in stored] == [p.evidence.probability for p in listed]

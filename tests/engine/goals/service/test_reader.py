@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.base.conversation import State
 from engine.base.errors import UsageError
-from engine.base.outcomes import State
 from engine.completeness.records import DecisionRule, StateCounts
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project
-from tests.engine.goals.service.goal_project import TOPIC, members, stored_goals, texts
+from tests.engine.goals.service.goal_project import TOPIC, members, stored_review, texts
 from tests.engine.project.support import give_scores
 
 
@@ -21,29 +22,31 @@ class TestLooking:
     def test_nothing_clustered(self, tmp_path: Path) -> None:
         """A project without a clustering has no groups and no proposals, without an error."""
         with Project.open(tmp_path / "empty.wb", create=True) as project:
-            goals: GoalService = stored_goals(project)
+            review = stored_review(project)
+            goals = review.goals
             assert goals.clusterings() == []
             assert goals.shown() is None
             assert goals.groups() == []
-            assert goals.proposal() is None
-            assert goals.history() == []
-            assert goals.progress().left == 0
-            assert not goals.progress().finished
-            assert goals.start_asking() is None
+            assert review.proposal() is None
+            assert review.history() == []
+            assert review.progress().left == 0
+            assert not review.progress().finished
+            assert review.start_asking() is None
             with pytest.raises(UsageError, match="Nothing was clustered"):
-                goals.merge(goals.pair("c0", "c1"))
+                review.merge(review.pair("c0", "c1"))
 
     def test_groups(self, goals: GoalService) -> None:
         """Groups come largest first and, together with the outliers, contain every conversation with a text."""
         shown = goals.shown()
         assert shown is not None
         rows = goals.groups()
-        assert (shown.conversations, shown.without, shown.groups) == (32, 1, len(rows))
+        made = shown.clustering
+        assert (made.conversations, made.without, shown.groups) == (32, 1, len(rows))
         assert [row.number for row in rows] == list(range(1, len(rows) + 1))
         assert [row.size for row in rows] == sorted((row.size for row in rows), reverse=True)
         found = [member for key in [*(row.id for row in rows), None] for member in members(goals, key)]  # fmt: skip
         assert sorted(found) == list(range(1, 33))
-        assert sum(row.share for row in rows) == pytest.approx(1 - shown.outliers / 32)
+        assert sum(row.share for row in rows) == pytest.approx(1 - made.outliers / 32)
         assert all(row.label and 0 <= row.spread < 1 for row in rows)
 
     def test_states(self, clustered: Project, goals: GoalService) -> None:
@@ -91,11 +94,13 @@ class TestLooking:
         with pytest.raises(UsageError, match="no group"):
             goals.members("c77")
 
-    def test_spread(self, clustered: Project, goals: GoalService) -> None:
+    def test_spread(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """The spread of a group, also of a merged one, is the mean distance of its members to their centre."""
         first, second, third, *_ = (row.id for row in goals.groups())
-        goals.merge(goals.pair(first, second))
-        goals.move([sorted(members(goals, third))[0]], goals.groups()[0].id)
+        review.merge(review.pair(first, second))
+        review.move([sorted(members(goals, third))[0]], goals.groups()[0].id)
         view = goals.view()
         space = goals._cache.space(view.stored)
         for row in goals.groups():

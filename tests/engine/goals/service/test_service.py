@@ -11,7 +11,8 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.tables import clusterings
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import (
@@ -29,30 +30,34 @@ from workbench.cli import main
 
 
 class TestLater:
-    def test_conversations_that_came_later(self, clustered: Project, goals: GoalService) -> None:
+    def test_conversations_that_came_later(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """Later conversations are assigned to the present groups, count there, follow merges, and can be moved."""
-        merge_rightly(goals)
+        merge_rightly(review)
         sizes = {topic_of(goals, row.id): row.size for row in goals.groups()}
         fill(
             clustered,
             [talk("new-1", "reserve a plane seat to lima"), talk("new-2", "zebra")],
             "new",
         )
-        goals.start_assign()
+        run(clustered, stages_of(clustered).assign())
         shown = goals.shown()
         assert shown is not None
         (flights,) = [row for row in goals.groups() if topic_of(goals, row.id) == "book"]
         assert flights.size == sizes["book"] + 1
         assert 34 in members(goals, flights.id)
         other = next(row.id for row in goals.groups() if row.id != flights.id)
-        made = goals.merge(goals.pair(flights.id, other)).made[0]
+        made = review.merge(review.pair(flights.id, other)).made[0]
         assert 34 in members(goals, made)
-        goals.undo()
-        goals.move([34], other)
+        review.undo()
+        review.move([34], other)
         assert 34 in members(goals, other)
         assert 34 not in members(goals, flights.id)
 
-    def test_a_group_that_is_taken_back(self, clustered: Project, goals: GoalService) -> None:
+    def test_a_group_that_is_taken_back(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """Conversations assigned to a group that an undo removes are in no group, until the next run assigns
         them again.
         """
@@ -61,30 +66,32 @@ class TestLater:
             for x, y in combinations(goals.groups(), 2)
             if topic_of(goals, x.id) == topic_of(goals, y.id)
         )
-        made = goals.merge(goals.pair(a, b)).made[0]
+        made = review.merge(review.pair(a, b)).made[0]
         fill(clustered, [talk("new-1", TOPICS[topic_of(goals, made)][0].format("lima"))], "new")
-        goals.start_assign()
+        run(clustered, stages_of(clustered).assign())
         assert 34 in members(goals, made)
-        goals.undo()
+        review.undo()
         assert 34 in members(goals, None)
-        goals.start_assign()
+        run(clustered, stages_of(clustered).assign())
         assert 34 in members(goals, a) | members(goals, b)
 
-    def test_clustering_again(self, clustered: Project, goals: GoalService) -> None:
+    def test_clustering_again(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """Another clustering is stored beside the first, with a person's decisions transferred to it; the first can be
         shown again unchanged.
         """
-        merge_rightly(goals)
+        merge_rightly(review)
         before = {frozenset(members(goals, row.id)) for row in goals.groups()}
         cluster(clustered, k=6, seed=5)
-        assert [row.id for row in goals.clusterings()] == [1, 2]
+        assert [row.clustering.id for row in goals.clusterings()] == [1, 2]
         shown = goals.shown()
         assert shown is not None
-        assert shown.id == 2
-        carried = goals.history()
+        assert shown.clustering.id == 2
+        carried = review.history()
         assert carried
         assert all(row.transferred and row.active for row in carried)
-        answered = merge_rightly(goals)
+        answered = merge_rightly(review)
         assert answered < len(carried)
         assert Counter(topic_of(goals, row.id) for row in goals.groups()) == dict.fromkeys(TOPICS, 1)  # fmt: skip
         goals.show(1)
@@ -92,20 +99,23 @@ class TestLater:
         with pytest.raises(UsageError, match="no clustering 9"):
             goals.show(9)
 
-    def test_an_estimate(self, clustered: Project, goals: GoalService) -> None:
+    def test_an_estimate(self, clustered: Project) -> None:
         """The estimate has the number of conversations, the model and what it is asked for, and a time once every stage
         has run here."""
-        found = goals.estimate(ClusteringRequest())
+        stages = stages_of(clustered)
+        found = stages.estimate(ClusteringRequest())
         assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
         assert found.asked == ("merges",)  # the built-in model writes no labels
-        assert goals.estimate(ClusteringRequest(decide="none")).asked == ()
-        assert goals.estimate(ClusteringRequest("summary")).asked == ("summaries", "merges")
+        assert stages.estimate(ClusteringRequest(decide="none")).asked == ()
+        assert stages.estimate(ClusteringRequest("summary")).asked == ("summaries", "merges")
         with pytest.raises(UsageError, match="no embedder"):
-            goals.estimate(ClusteringRequest(embedder="nowhere"))
+            stages.estimate(ClusteringRequest(embedder="nowhere"))
         with pytest.raises(UsageError, match="no embedder"):
-            goals.start(ClusteringRequest(embedder="nowhere"))
+            stages.cluster(ClusteringRequest(embedder="nowhere"))
 
-    def test_stability(self, clustered: Project, goals: GoalService) -> None:
+    def test_stability(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """After the measurement every cluster has a stability, and a merged group the mean of its clusters weighted by
         size.
         """
@@ -115,7 +125,7 @@ class TestLater:
         rows = goals.groups()
         assert all(row.stability is not None and 0 <= row.stability <= 1 for row in rows)
         a, b = rows[0], rows[1]
-        merged = goals.group(goals.merge(goals.pair(a.id, b.id)).made[0])
+        merged = goals.group(review.merge(review.pair(a.id, b.id)).made[0])
         assert merged is not None
         both = ((a.stability or 0) * a.size + (b.stability or 0) * b.size) / (a.size + b.size)
         assert merged.stability == pytest.approx(both)
@@ -129,11 +139,13 @@ class TestExports:
         assert main(["export", str(path), what, "-o", str(out), *more]) == 0
         return [json.loads(line) for line in out.read_text().splitlines()]
 
-    def test_assignments(self, clustered: Project, goals: GoalService) -> None:
+    def test_assignments(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """A line for every imported id in the order of import: its present group, its scores among all groups, the
         distance to the centre, or why it is in none.
         """
-        goals.merge(goals.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
+        review.merge(review.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
         found = self.lines(clustered, "assignments")
         assert [line["id"] for line in found] == [f"{t}-{n}" for n, t in TOPIC.items()] + ["silent"]
         keys = {"id", "cluster", "label", "score", "others", "confirmed", "distance", "reason"}
@@ -149,11 +161,13 @@ class TestExports:
         chosen = self.lines(clustered, "assignments", "--filter", "name:book")
         assert [line["id"] for line in chosen] == [f"{t}-{n}" for n, t in TOPIC.items() if t == "book"]  # fmt: skip
 
-    def test_clusters_and_decisions(self, clustered: Project, goals: GoalService) -> None:
+    def test_clusters_and_decisions(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """The exports have the present groups, and all decisions with their evidence, undone ones too."""
         a, b, *_ = (row.id for row in goals.groups())
-        goals.merge(goals.pair(a, b), "both")
-        goals.undo()
+        review.merge(review.pair(a, b), "both")
+        review.undo()
         found = self.lines(clustered, "clusters")
         assert [(line["cluster"], line["size"], line["complete"]) for line in found] == [
             (row.id, row.size, row.states.complete) for row in goals.groups()
@@ -169,14 +183,16 @@ class TestExports:
         assert isinstance(evidence, dict)
         assert evidence["probability"] == decision["probability"]
 
-    def test_decisions_without_a_place(self, clustered: Project, goals: GoalService) -> None:
+    def test_decisions_without_a_place(
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
+    ) -> None:
         """A decision that cannot be transferred to another clustering is exported with the reason."""
         a, b = next(
             (x.id, y.id)
             for x, y in combinations(goals.groups(), 2)
             if topic_of(goals, x.id) == topic_of(goals, y.id)
         )
-        goals.apart(goals.pair(a, b), never=True)
+        review.apart(review.pair(a, b), never=True)
         cluster(clustered, k=1)
         (line,) = self.lines(clustered, "decisions")
         assert (line["kind"], line["stands"]) == ("never", False)

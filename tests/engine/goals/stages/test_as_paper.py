@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.errors import Cancelled, ModelCrashed
 from engine.conversations.selection import Selection
-from engine.goals.service.run_results import paper_result
+from engine.goals.service.results import paper_result
 from engine.goals.service.runs import PAPER_PROMPTS
 from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage
@@ -21,9 +21,9 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone
 from engine.model.embedders.embedder import embedder_for
-from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
+from engine.model.stages import ModelWork
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
@@ -45,7 +45,7 @@ def stages(
     wanted: PaperMeasurements,
 ) -> tuple[SummariseStage, EmbedStage, PaperStage]:
     """The stages on so many conversations, with short replies."""
-    select, model = Selection(limit=count), RunModel(scored.model())
+    select, model = Selection(limit=count), scored.model()
     summarise = SummariseStage(
         project, process, model, goal_runs.prompt("paper-summary", 12), selection=select, whole=True
     )  # fmt: skip
@@ -65,7 +65,7 @@ def test_everything(project: Project, decision_log: DecisionLog, process: ModelP
     """All that is printed of the paper comes from one run, and the clustering is shown with the model's
     descriptions.
     """
-    wanted = PaperMeasurements(seeds=1, bootstraps=1, share=0.5, orders=1)
+    wanted = PaperMeasurements(seeds=1, bootstraps=1, hold_out=0.5, orders=1)
     summarise, embed, paper = stages(project, decision_log, process, 6, wanted)
     outcomes = goal_runs.run(project, [summarise, embed, paper])
     assert all(isinstance(one, JobDone) for one in outcomes), outcomes

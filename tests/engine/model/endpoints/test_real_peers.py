@@ -10,24 +10,23 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, render_log
 from engine.base.errors import UsageError
-from engine.completeness.block import ItemScore, LogItem, Question, log_item
 from engine.completeness.model_requests import Score
-from engine.model.endpoints.client import EndpointModel
-from engine.model.http.address import parse_address
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import EndpointClient
-from engine.model.http.fleet import Fleet
-from engine.model.http.probe import probe
+from engine.completeness.scoring import ItemScore, LogItem, Question, log_item
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.client import EndpointClient, parse_address
+from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.model import EndpointModel
+from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
-from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
+from engine.opener.model_process import endpoint_handlers
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow
-from engine.trees.places import places
-from engine.trees.tree import Kind, Tree, TreeOptions
+from engine.trees.model_requests import Grow, places
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Kind, Tree
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 from tests.engine.model.tiny import SPECIAL
 
@@ -81,7 +80,7 @@ def over_http(llama: str, found: Capabilities) -> EndpointModel:
 
 def asking(url: str, can: Capabilities) -> EndpointModel:
     made = EndpointModel(
-        "peer", Fleet([(EndpointClient(parse_address(url)), None)]), can, ENDPOINT_HANDLERS
+        "peer", Fleet([(EndpointClient(parse_address(url)), None)]), can, endpoint_handlers()
     )
     made.load(Path(), OPTIONS)
     return made

@@ -10,14 +10,14 @@ import pytest
 
 from engine.base.errors import RequestRefused, UsageError
 from engine.model.batched_replies import generate
-from engine.model.endpoints.client import EndpointModel
-from engine.model.generation import alike
+from engine.model.endpoints.model import EndpointModel
+from engine.model.generation import uniform_tasks
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens
 from engine.model.process.requests import CountTokens, Generate, LogProbs, WrittenReply
 from engine.model.prompt_files import Prompt, frame
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import Manner, says
+from tests.engine.model.endpoints.toy_peer import Manner, says
 from tests.engine.model.toy import ToyModel
 
 RAW = Prompt("raw", False, "Log:\n", "\n\nNext:", "It", "", "", (), 8)
@@ -34,7 +34,8 @@ def in_process(prompt: Prompt, stop: Sequence[str] = (), **sampling: Any) -> lis
         tokens, _ = log_tokens(model, texts, kept, 2000)
         prompts.append([*around.head, *tokens, *around.tail])
     found = generate(
-        model, alike(prompts, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3)
+        model,
+        uniform_tasks(prompts, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3),
     )
     return [reply.text for reply in found]
 

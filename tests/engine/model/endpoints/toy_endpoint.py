@@ -7,15 +7,14 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from engine.model.endpoints.client import EndpointModel
-from engine.model.http.address import parse_address
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import EndpointClient
-from engine.model.http.fleet import Fleet, Prices, Replies
-from engine.model.http.probe import probe
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.client import EndpointClient, parse_address
+from engine.model.endpoints.fleet import Fleet, Prices, Replies
+from engine.model.endpoints.model import EndpointModel
+from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions
-from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
-from tests.engine.model.http.toy_peer import NAMES, Manner, ToyPeer, running
+from engine.opener.model_process import endpoint_handlers
+from tests.engine.model.endpoints.toy_peer import NAMES, Manner, ToyPeer, running
 from tests.engine.model.toy import END
 
 
@@ -40,7 +39,7 @@ def client(
 ) -> EndpointModel:
     """A client for these servers, ready for requests."""
     askers = [(EndpointClient(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
-    made = EndpointModel("toy", Fleet(askers, replies), can, ENDPOINT_HANDLERS)
+    made = EndpointModel("toy", Fleet(askers, replies), can, endpoint_handlers())
     made.load(Path(), LoadOptions(context=context))
     return made
 

@@ -12,18 +12,19 @@ import pytest
 
 from engine.base import network_guard
 from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
-from engine.model.gguf_file import read_gguf
-from engine.model.hub import download, pulls
-from engine.model.hub.access import Hub
-from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
-from engine.model.hub.repositories import look_at
-from engine.model.manifest import (
+from engine.model.catalog_files import (
     PartFile,
     delete_pulled,
     known_sha256,
     manifest_path,
     pulled_models,
 )
+from engine.model.gguf_file import read_gguf
+from engine.model.hub import download, pulls
+from engine.model.hub.access import Hub
+from engine.model.hub.pulls import PullPlan, carry_out, forget, plan_pull, unfinished
+from engine.model.hub.repositories import look_at
+from engine.model.records import PullRow
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
@@ -60,7 +61,7 @@ def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPl
 def pulled(
     server: HubServer,
     data: Path,
-    report: Callable[[PullProgress], None] = lambda _: None,
+    report: Callable[[PullRow], None] = lambda _: None,
     token: str = "",
 ) -> PullPlan:
     """Pulls the one file."""
@@ -99,7 +100,7 @@ class TestWhole:
 
     def test_progress(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """The byte count rises to the size of the file; then the file is checked."""
-        reported: list[PullProgress] = []
+        reported: list[PullRow] = []
         pulled(server, tmp_path, reported.append)
         pulls = [one.done for one in reported if one.state == "pulling"]
         assert pulls == sorted(pulls)
@@ -145,11 +146,11 @@ class TestInterrupted:
     ) -> None:
         """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished(tmp_path)
-        assert (plan.done, plan.wanted.size) == (1234, len(content))
+        assert (plan.done, plan.manifest.size) == (1234, len(content))
         assert pulled_models(tmp_path) == []
 
         carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
@@ -165,7 +166,7 @@ class TestInterrupted:
         stop, hold = threading.Event(), threading.Event()
         server.faults.append(FaultyAnswer(cut=2000, hold=hold))
 
-        def report(progress: PullProgress) -> None:
+        def report(progress: PullRow) -> None:
             if progress.done:
                 stop.set()
 
@@ -197,7 +198,7 @@ class TestInterrupted:
     ) -> None:
         """A pull from a busy hub waits as long as the hub asks, within bounds."""
         waits: list[float] = []
-        monkeypatch.setattr(download.Fetch, "_rest", lambda _, seconds: waits.append(seconds))
+        monkeypatch.setattr(download.Fetch, "_wait", lambda _, seconds: waits.append(seconds))
         server.faults.extend(
             [
                 FaultyAnswer(429, wait="7"),
@@ -214,7 +215,7 @@ class TestInterrupted:
         hub, plan = planned(server, tmp_path)
         refused: list[UsageError] = []
 
-        def report(progress: PullProgress) -> None:
+        def report(progress: PullRow) -> None:
             if progress.state == "pulling" and progress.done and not refused:
                 for act in (
                     lambda: carry_out(hub, plan, threading.Event(), lambda _: None),
@@ -231,7 +232,7 @@ class TestInterrupted:
     def test_given_up(self, server: HubServer, tmp_path: Path) -> None:
         """Discarding a pull deletes what had arrived."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         with pytest.raises(ModelError):
             pulled(server, tmp_path)
         forget(unfinished(tmp_path)[0])
@@ -269,7 +270,7 @@ class TestRefused:
         self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Too little disk space is an error before the first request, and nothing is left on disk."""
-        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 1000)
+        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE_BYTES + 1000)
         with pytest.raises(ModelError, match=r"GB have to stay free") as caught:
             pulled(server, tmp_path)
         assert str(tmp_path) in caught.value.message
@@ -281,10 +282,10 @@ class TestRefused:
     ) -> None:
         """A resumed pull needs disk space for the rest only."""
         server.faults.append(FaultyAnswer(cut=len(content) - 100))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         with pytest.raises(ModelError):
             pulled(server, tmp_path)
-        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 100)
+        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE_BYTES + 100)
         (plan,) = unfinished(tmp_path)
         carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
 
@@ -332,7 +333,7 @@ class TestSentOn:
         """The host of a redirected download is shown, allowed by the guard, and not given the token."""
         server.elsewhere = True
         server.faults.append(FaultyAnswer(cut=1000))
-        reported: list[PullProgress] = []
+        reported: list[PullRow] = []
         plan = pulled(server, tmp_path, reported.append, TOKEN)
         assert plan.first.read_bytes() == content
         assert "from localhost" in {one.redirect for one in reported}
@@ -394,7 +395,7 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
     server.faults.append(FaultyAnswer(cut=100))
-    server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+    server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished(tmp_path)

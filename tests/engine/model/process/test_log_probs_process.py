@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled, WorkbenchError
-from engine.goals.model_asker import ProcessAsker
+from engine.goals.stages.clustering import ProcessAsker
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import LogProbs
@@ -85,15 +85,6 @@ class TestParity:
         first = asker.log_probs(QUESTION, pairs)
         asker.generate(QUESTION, BODIES)
         assert asker.log_probs(QUESTION, pairs) == first
-
-    def test_a_reply_follows_its_grammar(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
-        """A reply follows its grammar."""
-        answers = ProcessAsker(exact[0]).generate(
-            QUESTION, BODIES, grammar='root ::= " (" [a-z]+ ")"'
-        )
-        assert len(answers) == len(BODIES)
-        for answer in answers:
-            assert answer.startswith(" (")
 
 
 def test_cancel(process: ModelProcess, shallow_weights: Path) -> None:

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, ModelFileError, WorkbenchError
-from engine.completeness.block import ItemScore, LogItem, Question, score_block
 from engine.completeness.model_requests import Score
-from engine.completeness.scoring import BoundaryScorer
+from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from engine.model.batched_replies import generate
-from engine.model.generation import alike
+from engine.model.generation import uniform_tasks
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.llamacpp import LlamaModel
 from engine.model.process.process import ModelProcess
@@ -67,7 +66,7 @@ class TestTheSameAnswers:
             for item in BLOCK
         ]
         expected = generate(
-            model, alike(prompts, sampling=warm, max_tokens=8, stop=REMAINING.stop, seed=5)
+            model, uniform_tasks(prompts, sampling=warm, max_tokens=8, stop=REMAINING.stop, seed=5)
         )
         model.close()
         replies = shared_process.ask(

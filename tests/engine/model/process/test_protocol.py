@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.block import BoundaryProbability, ItemScore, LogItem, Question, WrittenOn
+from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
+from engine.completeness.scoring import ItemScore, LogItem, Question, WrittenOn
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process import protocol
 from engine.model.process.requests import Chat, CountTokens, Embed, Load, LogProbs
 from engine.model.prompt_files import parse_prompt, prompt_names, prompt_text
 from engine.trees.growth import Budget, Work
-from engine.trees.model_requests import Grow, GrownTree, GrowOn
-from engine.trees.places import Place
-from engine.trees.record import record
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Tree, record
 
 probability = st.floats(0, 1)
 
@@ -40,10 +40,10 @@ def crossed(kind: Any, value: Any) -> Any:
 
 
 @given(
-    st.lists(st.builds(BoundaryProbability, st.integers(0, 99), probability, probability)),
+    st.lists(st.builds(BoundaryReading, probability, probability)),
     st.one_of(st.none(), st.text()),
 )
-def test_scores(curve: list[BoundaryProbability], note: str | None) -> None:
+def test_scores(curve: list[BoundaryReading], note: str | None) -> None:
     """Probabilities arrive bit for bit, the smallest ones too."""
     score = ItemScore(tuple(curve), 7, note, None, WrittenOn("To do.", "stop"))
     assert crossed(protocol.answer_type(Score), [score]) == [score]

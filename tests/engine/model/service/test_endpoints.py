@@ -23,7 +23,7 @@ from engine.model.catalog import DEFAULT_MODEL
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
-from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
+from tests.engine.model.endpoints.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END
 
 SAFETY = 60.0
@@ -105,13 +105,6 @@ class TestCatalogue:
         done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", DEFAULT_MODEL)
         assert done.returncode == 2
         assert b"is taken" in done.stderr
-
-    def test_nobody_there(self) -> None:
-        """An unreachable endpoint is not added."""
-        done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", "none")
-        assert done.returncode == 1
-        assert b"cannot be reached" in done.stderr
-        assert data(workbench("models", "list", "--json"))["endpoints"] == []
 
 
 def score(project: Path, model: str, *words: str) -> None:

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from engine.base.errors import ProjectReadOnly, UsageError
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
 from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointEntry
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Tune
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
 from engine.opener.open_project import OpenProject
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeRequest
 from engine.trees.stages import TreeStage
-from engine.trees.tree import TreeOptions
 from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
@@ -120,14 +120,14 @@ class TestChoice:
 
         monkeypatch.setattr(workspace.process, "ask", ask)
         run = workspace.scoring_runs.run(ScoringRequest(model="large", context=512))
-        assert run.model.model.label == "large"
+        assert run.model.label == "large"
         for _ in run.stages[0].run(0):
             pass
         assert run.reading.title == "Scoring completeness with large (bf16)"
-        assert run.model.model.options == LoadOptions(context=512, threads=2)
+        assert run.model.options == LoadOptions(context=512, threads=2)
         request = ScoringRequest(model="large")
         assert workspace.scoring_runs.run(request).stages[0].name != "tune"
-        workspace.catalog.record_speed(run.model.model, 20.0, 0.01)
+        workspace.catalog.record_speed(run.model, 20.0, 0.01)
         title = workspace.scoring_runs.run(request).stages[0].title
         assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
 
@@ -153,7 +153,7 @@ class TestChoice:
         path = write_sliding(tmp_path / "elsewhere.gguf")
         workspace.models_in_use.use(str(path), ["scoring"])
         assert workspace.models_in_use.chosen() == {"scoring": str(path)}
-        assert workspace.models_in_use.resolve(BASE.model_request).model.path == path
+        assert workspace.models_in_use.resolve(BASE.model_request).path == path
 
     def test_endpoints(self, workspace: OpenProject) -> None:
         """Endpoints that were added while the project is open can be chosen, several for one run."""
@@ -166,7 +166,7 @@ class TestChoice:
         )
         workspace.models_in_use.use("one,two", ["simulation"])
         request = ModelRequest("simulation")
-        assert workspace.models_in_use.resolve(request).model.endpoints == ("one", "two")
+        assert workspace.models_in_use.resolve(request).endpoints == ("one", "two")
         with pytest.raises(UsageError, match="cannot be sent an adapter"):
             workspace.models_in_use.resolve(ModelRequest("scoring", "one", "x.gguf"))
 

@@ -17,17 +17,17 @@ from engine.base.errors import ModelError, ModelFileError, UsageError
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, Catalog
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.http.fleet import Prices
+from engine.model.catalog_files import read_manifest
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.fleet import Prices
 from engine.model.hub import download, pulls
-from engine.model.manifest import read_manifest
+from engine.model.hub.pulls import Rate
+from engine.model.memory_plan import MachineMemory
 from engine.model.process.process import ModelProcess
+from engine.model.records import ModelRow, PullRow, PullState
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
-from engine.model.service.facts import MachineMemory
-from engine.model.service.pulls import Rate
-from engine.model.service.records import ModelRow, PullRow, PullState
 from engine.model.service.run_setup import RunSetup
 from engine.model.service.service import ModelService, hub_of
 from engine.project.project import Project
@@ -178,7 +178,7 @@ class TestPulls:
     def test_failure_is_kept(self, bench: Bench, hub: HubServer) -> None:
         """The reason of a failed pull is in its row; it can be tried again, or discarded."""
         hub.faults.append(FaultyAnswer(cut=100))
-        hub.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        hub.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         bench.models.pull(NAME, "f32")
         until(came_to(bench, "failed"))
         assert "cannot be reached" in pull_row(bench).problem
@@ -227,22 +227,12 @@ class TestHub:
         assert bench.models.hub() == "127.0.0.1"
         assert [one.name for one in bench.models.search("tiny")] == [NAME]
         page = bench.models.look_at(NAME)
-        assert [(file.name, file.fits) for file in page.files] == [
+        assert [(file.name, page.fits(file)) for file in page.repository.files] == [
             ("tiny-q8.gguf", True),
             (FILE, True),
         ]
         assert page.page == f"{hub.url}/{NAME}"
         assert page.room > 0
-
-    def test_recommended(self, bench: Bench) -> None:
-        """One recommended set is this machine's, unless the machine is smaller than all; a person's own list is
-        used.
-        """
-        shown = bench.models.recommended()
-        assert len({one.memory for one in shown if one.here}) <= 1
-        bench.config.mkdir()
-        (bench.config / "recommended.toml").write_text("[[set]]\nmemory = 1\nmodel = []\n")
-        assert bench.models.recommended() == []
 
 
 class TestRows:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.project.project import Project
-from engine.questions.service.agreement import people_agreement
+from engine.questions.service.calibration import people_agreement
 from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, talk
 from workbench.cli import main

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import FormatError
-from engine.base.outcomes import Verdict
 from engine.opener.exports import ExportFiles, verdict_line
 from engine.project.project import Project
 from engine.questions.service.answers import AnswerReport, import_answers

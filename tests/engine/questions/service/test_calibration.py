@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.events import DataChanged, Event
-from engine.base.outcomes import Verdict
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.events import DataChanged, Event
-from engine.base.outcomes import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener import table_export
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
+from engine.questions.records import LEAST_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main

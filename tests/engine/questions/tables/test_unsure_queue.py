@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
+from engine.trees.options import TreeOptions
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, imported, run_of, store
 
 COUNT = 20

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError, ProjectReadOnly, UsageError
-from engine.base.outcomes import Verdict
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
-from engine.questions.records.triage import QueueOrder, TriagePlace, VerdictRow
+from engine.questions.records import QueueOrder, TriagePlace, VerdictRow
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_verdicts, triage_queue, verdicts
 from tests.engine.project.support import content, fill, give_scores, talk

@@ -16,15 +16,15 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.records.example_probes import ExampleProbe
+from engine.questions.records import ExampleProbe
 from engine.questions.tables import example_probes
-from engine.results.comparison import field_values
+from engine.results.comparison import measured
 from engine.results.comparison.differences import compare
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Side
 from engine.results.comparison.service import ComparisonService
-from tests.engine.goals.service.goal_project import cluster, stored_goals, texts
+from tests.engine.goals.service.goal_project import cluster, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
 from tests.engine.questions.tables.test_unsure_queue import give_trees
 
@@ -96,7 +96,7 @@ class TestFilters:
                 ],
             )
             cluster(opened, k=4)
-            groups = stored_goals(opened).groups()
+            groups = stored_review(opened).goals.groups()
             both = service_of(opened).compare(parse_filter("wifi"), parse_filter(""))
         first = next(one for one in both.differences if one.goal is not None)
         assert first.significant
@@ -190,7 +190,7 @@ class TestFields:
             service_of(better).by("mnth")
         assert "month" in error.value.hint
         with better.reading() as conn, pytest.raises(UsageError, match="No conversation has a tag"):
-            field_values.conversations_by_value(conn, "tag")
+            measured.conversations_by_value(conn, "tag")
 
 
 class TestProjects:

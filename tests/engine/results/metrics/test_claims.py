@@ -19,10 +19,10 @@ from engine.results.metrics.uncertainty import (
     figures_of,
     predictive_entropy,
 )
-from engine.trees.record import leaf_log_probs, record
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeRow
 from engine.trees.stages import tree_row
-from engine.trees.tree import TreeOptions
+from engine.trees.tree import leaf_log_probs, record
 from tests.screens.trees.tree_project import grown, likely
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled
-from engine.base.interval import Interval
-from engine.base.statistics.records import Contrast
+from engine.base.statistics.intervals import Contrast, Interval
 from engine.results.metrics import conclusions
 from engine.results.metrics.claims import ClaimTable, claim_tables
 from engine.results.metrics.uncertainty import Case

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.records import Mode
-from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.records import CurvePoint, Mode
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import cut_at
 from engine.formats.records import Parsed
 from engine.model.adapter_files import AdapterOrigin
@@ -91,7 +91,7 @@ def score(
             ScoreEntry(
                 key,
                 tuple(
-                    BoundaryEntry(
+                    CurvePoint(
                         steps * t + 1, steps * t + 2, t + 1, value(key, t), 1 - value(key, t)
                     )
                     for t in range(turns)
@@ -504,7 +504,7 @@ class TestAsInThePaper:
                 for key in range(1, COUNT + 1)
                 for turn in range(3)
             ]
-            project.write(lambda conn: generated_ends.add(conn, "base-None", rows))
+            project.write(lambda conn: scores.add_generated_ends(conn, "base-None", rows))
         (row, *others) = as_json(capsys, path, "--paper")["rows"]
         assert [row["name"], *(one["kind"] for one in others)] == [
             "base", "keywords", "position",

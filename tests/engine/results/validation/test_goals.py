@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.project.project import Project
-from tests.engine.goals.service.goal_project import cluster, merge_rightly, stored_goals, texts
+from tests.engine.goals.service.goal_project import cluster, merge_rightly, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -39,7 +39,7 @@ def test_before_and_after(path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert before["ci"]["ari"][0] <= before["ari"] <= before["ci"]["ari"][1]
 
     with Project.open(path) as project:
-        assert merge_rightly(stored_goals(project)) < 100
+        assert merge_rightly(stored_review(project)) < 100
     assert main(["validate", str(path), "goals", "--json"]) == 0
     before, now = json.loads(capsys.readouterr().out)["goals"]["rows"]
     assert before == first["rows"][0]

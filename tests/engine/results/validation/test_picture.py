@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError, UsageError
-from engine.base.interval import Interval
-from engine.base.statistics.records import Classification
+from engine.base.statistics.intervals import Classification, Interval
 from engine.results.records import CompletenessTable, SeparationRow, TruthRow, TruthTable
 from engine.results.validation.picture import save_picture
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.base.errors import Cancelled, ProjectError
-from engine.base.interval import Interval
 from engine.base.report_table import ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.results.records import ValidationProgress, ValidationReport
@@ -57,7 +57,7 @@ def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFi
         assert row.name == figure["figure"]
         assert figure_of(row, 1) == figure["auroc"]
         assert figure_of(row, 4) == figure["rejection_ratio"]
-        assert row.p == figure["p_corrected"]
+        assert row.p_value == figure["p_corrected"]
         assert len(row.curves) == len(sheet.plots) == 2
     assert set(table["conclusions"]) >= set(sheet.conclusions)
     kinds = {row.name: row.kind for row in sheet.rows}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import UsageError
-from engine.base.outcomes import Verdict
 from engine.base.statistics.bootstrap import classify
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.project import Project

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.results.watch.chart import MOST_IN_POINT, Part, limits, point_size, points, shifts
+from engine.results.watch.chart import MAX_IN_POINT, Part, limits, point_size, points, shifts
 
 
 def test_limits() -> None:
@@ -45,7 +45,7 @@ def test_points() -> None:
     assert [one.outside for one in found] == [False, True]
     assert found[0].until == good[-1][0]
     assert waiting == 1
-    assert point_size(Part(10, 10)) == MOST_IN_POINT
+    assert point_size(Part(10, 10)) == MAX_IN_POINT
 
 
 def test_goals() -> None:

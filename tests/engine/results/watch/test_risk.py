@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
-from engine.questions.records.example_probes import LEAST_OF_EACH
+from engine.questions.records import LEAST_OF_EACH
 from engine.results.watch.watching import fit_risk
 
 PLACE = BoundaryPlace(0, 0, 1, 10, 10)

@@ -6,7 +6,7 @@ from random import Random
 
 from engine.results.watch.signals import (
     CANDIDATES,
-    LEAST_FIRED,
+    MIN_FIRED,
     Past,
     calibrate,
     low,
@@ -53,7 +53,7 @@ class TestCalibration:
         """What tells the end in past conversations is raised, with the precision on those that did not choose it."""
         rules = calibrate(past(200, right=1.0))
         names = {rule.name: rule for rule in rules.in_force}
-        assert names["regressed"].precision.part == names["regressed"].precision.of >= LEAST_FIRED
+        assert names["regressed"].precision.part == names["regressed"].precision.of >= MIN_FIRED
         assert names["regressed"].recall == 1.0
         assert [rule.name for rule in rules.at([0.3, 0.6, 0.1])] == ["regressed", "low"]
         assert rules.at([0.3, 0.6, 0.7]) == []

@@ -17,13 +17,12 @@ from engine.completeness import probe
 from engine.completeness.probe import Probe, States
 from engine.completeness.probe_calibration import Bools, Ints
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.conversations.stages.importing import ImportStage
-from engine.conversations.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
+from engine.conversations.stages import ImportStage
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobFailed, JobRunner, RunOutcome
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
+from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
 from engine.results.watch.watching import Event, WatchStage
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
@@ -112,7 +111,7 @@ def watch(
     def not_clustered() -> list[Stage]:
         raise UsageError("Nothing was clustered yet.", "Cluster.")
 
-    reading = ReadingStage(project, process, RunModel(scored.model()))
+    reading = ReadingStage(project, process, scored.model())
     stage = WatchStage(project, watched_input, reading, not_clustered, emit, idle=1e6, once=True)
     return JobRunner(project, lambda event: None).run(stage)
 

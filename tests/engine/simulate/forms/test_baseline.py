@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.formats.form_scores import fields
+from engine.formats.form_runs import fields
 from engine.model.chat import Call
 from engine.simulate.forms.run import BAD_IN_A_ROW
 from tests.engine.simulate.forms.playing import Script, as_reply, played, prompt_of, small_form

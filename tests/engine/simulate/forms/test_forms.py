@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.base.errors import UsageError
-from engine.formats.form_scores import fields
+from engine.formats.form_runs import fields
 from engine.simulate.forms.form import (
     AS_PRINTED,
     TOPICS,

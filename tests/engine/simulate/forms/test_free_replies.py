@@ -48,7 +48,12 @@ def test_failures_are_counted_for_the_module() -> None:
     assert found["failed"].keys() == {"chunk_filling"}
     rows = {row.module: row for row in by_module([found])}
     failing = rows["chunk_filling"]
-    assert failing.replies == failing.again == failing.failed == found["failed"]["chunk_filling"]
+    assert (
+        failing.replies
+        == failing.repeated_calls
+        == failing.failed
+        == found["failed"]["chunk_filling"]
+    )
     assert (rows["Dialogue Manager"].replies > 0, rows["Dialogue Manager"].failed) == (True, 0)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.simulate.forms.form import (
-    FACTS,
+    MAX_FACTS,
     facts_for,
     known_form,
     known_profiles,
@@ -45,7 +45,7 @@ def test_facts_are_bounded_and_in_the_order_of_the_form() -> None:
     answers = known_profiles()[0].of_form("med")
     question = " ".join(known_form("med").content)
     facts = facts_for(question, answers)
-    assert len(facts) == FACTS
+    assert len(facts) == MAX_FACTS
     labels = [" / ".join(path) for path in answers]
     assert [labels.index(fact.rsplit(": ", 1)[0]) for fact in facts] == sorted(
         labels.index(fact.rsplit(": ", 1)[0]) for fact in facts

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.model.asking import parsed_object
+from engine.model.chat import parsed_object
 from engine.simulate.forms.form import known_form
 from engine.simulate.forms.form_session import (
     alike,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.formats.form_scores import form_scores
+from engine.formats.form_runs import form_scores
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.table import table_of
 from engine.simulate.play import EndedPlay

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from engine.conversations.tables.conversations import truth_by_conversation
-from engine.formats.coded.recllmsim import read, recognise
-from engine.model.asking import Ending, Scenario
-from engine.model.chat import Call, Completion
+from engine.formats.coded.user_studies import RECLLMSIM
+from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.project.project import Project
-from engine.results.metrics.turns import by_turns
+from engine.results.metrics.known_outcomes import by_turns
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
     MAX_TURNS,
@@ -129,7 +128,7 @@ class TestWhatIsSeen:
         assert "配送公司创始人" in calls[0].messages[0].content
         assert calls[0].messages[1].content == "你好！今天有什么可以帮你的？"
         assert ending.record is not None
-        draft = read(ending.record, "x")
+        draft = RECLLMSIM.read(ending.record, "x", None)
         truth = draft.conversation.truth
         assert truth is not None
         assert truth["language"] == "zh"
@@ -184,8 +183,8 @@ class TestRecord:
         """The import reads a play as a conversation of the data set, with its annotations as truth."""
         ending, _ = played(meeting(replace(SETTING, asks=True)), leaves_after(2))
         assert ending.record is not None
-        assert recognise(ending.record) is not None
-        conversation = read(ending.record, "x").conversation
+        assert RECLLMSIM.recognise(ending.record) is not None
+        conversation = RECLLMSIM.read(ending.record, "x", None).conversation
         assert conversation.external_id.startswith("recsim/preparing-gifts/profile-3/")
         assert [message.content for message in conversation.messages] == [
             "wish 1", "answer 1", "wish 2", "answer 2"

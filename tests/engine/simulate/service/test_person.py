@@ -11,8 +11,8 @@ import pytest
 
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
+from engine.model.catalog import LoadableModel
 from engine.model.chat import Role
-from engine.model.model_work import RunModel
 from engine.model.prompt_files import prompt_texts
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
@@ -54,7 +54,7 @@ class PersonAtForm:
         run = FormRun(
             FORM, "modular", 1, Rules(dummies=EVERY), texts, (Profile("x", "x", {}),), person=True
         )
-        models: dict[Role, RunModel] = {"assistant": RunModel(scored.model())}
+        models: dict[Role, LoadableModel] = {"assistant": scored.model()}
         self.stage = PlayStage(
             project,
             ScriptedProcess(log),

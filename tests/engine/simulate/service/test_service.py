@@ -16,7 +16,7 @@ from engine.base.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.opener.open_project import OpenProject
 from engine.simulate.forms.form import read_form
-from engine.simulate.live import LINES, PLAYS, LivePlays
+from engine.simulate.live import MAX_LINES, MAX_PLAYS, LivePlays
 from engine.simulate.play import Line
 from engine.simulate.records import LiveLine, PlayRow, SessionState
 from engine.simulate.request import SimulationRequest
@@ -80,7 +80,7 @@ class TestPlaying:
         assert service.sets() == []
         assert played(workspace, lambda: service.start(request)).outcome == "done"
         (one,) = service.sets()
-        assert (one.kind, one.played, one.can_go_on) == ("recsim", 2, True)
+        assert (one.kind, one.played) == ("recsim", 2)
         results = service.results(one.config_hash)
         assert [table.title for table in results.tables] == ["by task", "by number of turns"]
         (row,) = results.tables[0].rows
@@ -132,13 +132,14 @@ class TestAPerson:
         talk.stop()
         over = waited(talk, lambda state: state.over is not None)
         assert over.conversation_id is not None
-        assert over.play_id is not None
-        assert service.transcript(over.play_id)[1].text == "Rome"
         messages = workspace.conversations.messages(over.conversation_id)
         assert [one.content for one in messages][:2] == [first.question, "Rome"]
         (one,) = service.sets()
-        assert dict(one.models)["user"] == "a person"
-        assert service.live()[0].key == over.key
+        assert one.models["user"] == "a person"
+        (play,) = service.results(one.config_hash).plays
+        play_key = f"forms/{play.name}"
+        assert service.transcript(play.id)[1].text == "Rome"
+        assert service.live()[0].key == play_key
 
     def test_cut_off(self, workspace: OpenProject, tmp_path: Path) -> None:
         """A form whose job is cancelled reports that it was cut off, and how to resume."""
@@ -264,13 +265,17 @@ class TestLive:
         """A few plays with a few replies each are kept live, the newest first; another run clears them."""
         live = LivePlays()
         call = Call("user", "user", (ChatMessage("user", "x"),), opening="I ")
-        for number in range(PLAYS + 3):
+        for number in range(MAX_PLAYS + 3):
             live.add("run", f"play {number}", Line(call, Completion("said", "end")))
-        for _ in range(LINES + 5):
+        for _ in range(MAX_LINES + 5):
             live.add("run", "play 9", Line(call, Completion("again", "end")))
         found = live.newest()
-        assert len(found) == PLAYS
-        assert (found[0].key, found[0].replies, len(found[0].lines)) == ("play 9", LINES + 6, LINES)
+        assert len(found) == MAX_PLAYS
+        assert (found[0].key, found[0].replies, len(found[0].lines)) == (
+            "play 9",
+            MAX_LINES + 6,
+            MAX_LINES,
+        )
         assert found[0].lines[-1].text == "I again"
         live.add("another", "play", Line(call, Completion("x", "end")))
         assert [one.key for one in live.newest()] == ["play"]

@@ -11,8 +11,13 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
-from engine.model.prompt_files import places, prompt_kinds, prompt_texts
-from engine.model.service.run_setup import names, shipped
+from engine.model.prompt_files import (
+    all_prompt_names,
+    places,
+    prompt_kinds,
+    prompt_texts,
+    shipped_prompt,
+)
 from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions, SimulationRequest
 from engine.simulate.service.simulations import Simulation
@@ -42,8 +47,8 @@ class TestPrompts:
     def test_names(self) -> None:
         """Prompts of simulations are listed after the others, named after their folder and file."""
         kind, name, text = a_prompt()
-        assert names().index(f"{kind}/{name}") > names().index("summary")
-        assert shipped(f"{kind}/{name}") == text
+        assert all_prompt_names().index(f"{kind}/{name}") > all_prompt_names().index("summary")
+        assert shipped_prompt(f"{kind}/{name}") == text
 
     def test_editing(self, path: Path) -> None:
         """A simulation uses an edited prompt until it is reset."""

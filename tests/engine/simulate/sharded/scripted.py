@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.model.asking import Ending, Scenario
-from engine.model.chat import Call, Completion
+from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario
-from engine.simulate.sharded.scenario import Case, Condition, Setting
+from engine.simulate.sharded.scenario import Condition, Setting
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, Task, without_judge
 
 SHELLS = as_instruction(
@@ -105,7 +104,7 @@ def scenario(
 ) -> ShardedScenario:
     """A scenario of the instruction on plums."""
     task = task or PlainTask()
-    return ShardedScenario(Case(setting(**changes), task.instruction, task, condition, run))
+    return ShardedScenario(setting(**changes), task.instruction, task, condition, run)
 
 
 def played(one: Scenario, speakers: ScriptedReplies) -> Ending:

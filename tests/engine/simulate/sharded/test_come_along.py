@@ -12,7 +12,7 @@ from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import BUNDLED, Instruction, bundled_instructions
 from engine.simulate.sharded.play import ShardedScenario
-from engine.simulate.sharded.scenario import CONDITIONS, Case, Condition
+from engine.simulate.sharded.scenario import CONDITIONS, Condition
 from engine.simulate.sharded.tasks import task_for
 from tests.engine.simulate.sharded.scripted import setting
 
@@ -104,7 +104,7 @@ class Solver:
 
 def result(one: Instruction, condition: Condition, reply: str) -> Any:
     """The result of a play with that reply."""
-    play = ShardedScenario(Case(setting(), one, task_for(one, TEXTS), condition, 0)).play()
+    play = ShardedScenario(setting(), one, task_for(one, TEXTS), condition, 0).play()
     say = Solver(one, reply)
     try:
         call = next(play)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.model.asking import Ending
+from engine.model.chat import Ending
 from engine.simulate.sharded.scenario import Condition
 from tests.engine.simulate.sharded.scripted import (
     PlainTask,
@@ -319,18 +319,18 @@ class TestNames:
         self, condition: Condition, changes: dict[str, Any], name: str
     ) -> None:
         """Temperatures other than 1 are part of `conv_type`."""
-        assert scenario(condition, **changes).case.conv_type == name
+        assert scenario(condition, **changes).conv_type == name
 
     def test_ids_are_determined_and_differ(self) -> None:
         """An id is 24 hex digits, another for another run, seed, model, prompt or condition."""
         ids = [
-            scenario("full").case.conv_id(),
-            scenario("full", run=1).case.conv_id(),
-            scenario("full", seed=1).case.conv_id(),
-            scenario("full", assistant="other").case.conv_id(),
-            scenario("full", texts={**setting().texts, "extract": "x"}).case.conv_id(),
-            scenario("sharded").case.conv_id(),
+            scenario("full").conv_id(),
+            scenario("full", run=1).conv_id(),
+            scenario("full", seed=1).conv_id(),
+            scenario("full", assistant="other").conv_id(),
+            scenario("full", texts={**setting().texts, "extract": "x"}).conv_id(),
+            scenario("sharded").conv_id(),
         ]
         assert len(set(ids)) == 6
-        assert scenario("full").case.conv_id() == ids[0]
+        assert scenario("full").conv_id() == ids[0]
         assert all(len(one) == 24 and int(one, 16) >= 0 for one in ids)

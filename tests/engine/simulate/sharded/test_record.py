@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
+from engine.formats.registry import parse_made
 from engine.model.chat import Completion
 from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.play import replay

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from engine.formats.coded import sharded_logs
+from engine.formats.coded.user_studies import SHARDED_LOGS
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.play import EndedPlay
 from engine.simulate.sharded.instruction import BUNDLED, Instruction, bundled_instructions
 from engine.simulate.sharded.play import ShardedScenario
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, Condition
 from engine.simulate.sharded.tasks import task_for
 from tests.engine.simulate.playing import play_all
 from tests.engine.simulate.sharded.scripted import setting
@@ -125,9 +125,9 @@ def simulated(
 ) -> tuple[EndedPlay, Models]:
     """One conversation."""
     texts = prompt_texts("sharded")
-    case = Case(setting(), instruction, task_for(instruction, texts), condition, 0)
+    scenario = ShardedScenario(setting(), instruction, task_for(instruction, texts), condition, 0)
     models = Models(instruction, right_from)
-    [played] = play_all([ShardedScenario(case)], models, parallel=1)
+    [played] = play_all([scenario], models, parallel=1)
     return played, models
 
 
@@ -144,7 +144,7 @@ def test_every_task_ends_under_every_condition(
     one_turn = condition in ("full", "concat", "shuffle-concat")
     played, _ = simulated(instruction, condition, right_from=1 if one_turn else 2)
     assert played.ending.result["is_correct"] is True
-    read = sharded_logs.read(played.ending.record, "1").conversation
+    read = SHARDED_LOGS.read(played.ending.record, "1", None).conversation
     assert read.truth is not None
     assert read.truth["reward"] == 1.0
     assert {message.role for message in read.messages} == {"system", "user", "assistant"}
@@ -205,11 +205,3 @@ def test_fixed_templates_ask_no_model_to_play_the_user(task: str) -> None:
     played, models = simulated(instruction, "sharded", right_from=99)
     assert not [call for call in models.asked if call.module == "user"]
     assert played.ending.result["revealed"] == len(instruction.shards)
-
-
-def test_two_plays_of_a_case_are_equal() -> None:
-    """Two plays of a scenario with the same replies have the same record."""
-    for instruction in ONE_OF_EACH:
-        first, second = (simulated(instruction, "snowball", right_from=3)[0] for _ in range(2))
-        assert first.ending == second.ending
-        assert first.transcript == second.transcript

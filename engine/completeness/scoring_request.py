@@ -1,0 +1,125 @@
+"""A run that scores conversations, as commands, dialogs and the API ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from engine.base.errors import UsageError
+from engine.base.request_options import (
+    ADAPTER,
+    MODEL,
+    Option,
+    check,
+    choice,
+    declared,
+    switch,
+    whole_number,
+)
+from engine.completeness.records import Mode
+from engine.conversations.filters import FILTER, Filter
+from engine.model.records import ModelRequest
+
+
+def _parse_part(text: str) -> tuple[int, int]:
+    """Returns the two numbers of N/OF, such as 2/4, the second of four parts.
+
+    Raises:
+        ValueError: The text is not of this form, or N is not one of the parts.
+    """
+    number, slash, of = text.partition("/")
+    if not slash or not 1 <= int(number) <= int(of):
+        raise ValueError(text)
+    return int(number), int(of)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRequest:
+    """A run that scores conversations.
+
+    Attributes:
+        mode: None takes `probe`, or what is best where there are too few conversations for it.
+        model: Name or path; None is the one that the project uses for scoring.
+        adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
+        end_tag: Text tag of a tuned model; None is the one that its adapter was trained with, else its end-of-text
+            token.
+        context: Longest log in tokens; None takes the model's own, at most 8,192.
+        filter: The conversations to score.
+        held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
+        limit: Number of those conversations to score, the first ones; None scores all.
+        part: See `engine.conversations.selection.Selection`. Nothing is fitted and no remaining tasks are written
+            then: that is for the project that the parts are merged into.
+        tune: Tune the model first if it never was on this machine.
+        remaining: Write the remaining tasks of the conversations below the threshold.
+        seconds: In mode `probe`, read a random part of the logs for about so long, for provisional scores; None reads
+            all.
+        ends: In mode `probe`, read each log only at its last boundary and at one earlier one.
+        paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
+            `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
+
+    Raises:
+        UsageError: A value cannot be used, or an adapter is given with a mode that does not use it.
+    """
+
+    model: str | None = declared(None, MODEL)
+    adapter: str | Path | None = declared(None, ADAPTER)
+    mode: Mode | None = choice(
+        None,
+        "how to score",
+        get_args(Mode),
+        words="probe where it is possible, else tuned with an adapter, else base",
+    )
+    end_tag: str | None = declared(
+        None,
+        Option(
+            "text tag that a tuned model ends with",
+            default="that of its adapter, else its end token",
+        ),
+    )
+    context: int | None = whole_number(
+        None, "longest log in tokens; longer ones are read in windows", metavar=""
+    )
+    filter: Filter = declared(Filter(), FILTER)
+    held_out_by: str | None = declared(
+        None, Option("only what this training run was not trained on", metavar="RUN")
+    )
+    limit: int | None = whole_number(
+        None,
+        "score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
+        metavar="",
+    )
+    part: tuple[int, int] | None = declared(
+        None,
+        Option(
+            "read only the N-th of OF equal parts, for several machines that each have a copy of the project:"
+            " `workbench merge` joins the copies, and `run complete` on the merged one does the rest",
+            metavar="N/OF",
+            convert=_parse_part,
+            must="like 2/4, the second of four parts",
+        ),
+    )
+    paper: bool = switch(
+        "as in Soroka et al.: what the model writes after a log decides, and is what remains;"
+        " mode tuned with an adapter, else base"
+    )
+    # The text of a switch that is on by default describes the flag that turns it off.
+    tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
+    remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")
+    seconds: float | None = None
+    ends: bool = False
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.adapter and self.mode not in ("tuned", "probe", None):
+            raise UsageError(
+                "An adapter is for the modes `tuned` and `probe`.",
+                "Leave out --mode, or --adapter.",
+            )
+
+    @property
+    def model_request(self) -> ModelRequest:
+        """The model that the run loads."""
+        return ModelRequest(
+            "scoring", self.model, self.adapter, tuned=self.mode == "tuned", context=self.context
+        )

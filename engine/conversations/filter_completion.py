@@ -1,0 +1,162 @@
+"""Completes the term of a filter that is being written: names of fields, keys of metadata, and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.base.errors import FilterError
+from engine.conversations.filter_fields import (
+    ANY_VALUE,
+    FIELDS,
+    FIELDS_WITH_KEYS,
+    NO_VALUE,
+    NOVEL,
+    CountedValues,
+    Field,
+)
+from engine.conversations.filters import (
+    FIELD_WITH_KEY,
+    Filter,
+    find_field,
+    parse_leniently,
+    quote_key,
+    quote_value,
+    split_field_and_sign,
+)
+
+KnownValues = Mapping[str, CountedValues]
+"""Values that occur in the project, by field, each with the number of conversations that have it; None if it was not
+counted. Under `meta` and `truth` are their keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A proposal to complete the term at the cursor.
+
+    Attributes:
+        start: Position from which the text up to the cursor is replaced.
+        text: What replaces it.
+        help: Explains the field.
+        is_partial: Whether the term is still incomplete after the replacement.
+        count: Number of conversations with this value; None where it is not known.
+    """
+
+    start: int
+    text: str
+    help: str
+    is_partial: bool = False
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TermAtCursor:
+    """The term that is being written.
+
+    Attributes:
+        field: Its field as in `Term.field`, or `meta` or `truth` while the key is written; None while it is a word.
+        start: Position of the text that a completion replaces.
+        typed: That text up to the cursor, without quotation marks.
+        rest: The other terms of the filter, without those that cannot be parsed.
+    """
+
+    field: str | None
+    start: int
+    typed: str
+    rest: Filter
+
+
+def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
+    """Returns the term that is being written at the cursor.
+
+    Returns None inside of quoted words, and where there is no such field.
+    """
+    start, inside = 0, False
+    for position, char in enumerate(text[:cursor]):
+        if char == '"':
+            inside = not inside
+        elif char.isspace() and not inside:
+            start = position + 1
+    end = next((i for i in range(cursor, len(text)) if text[i].isspace()), len(text))
+    rest = parse_leniently(f"{text[:start]} {'' if inside else text[end:]}")
+    if text[start:cursor].startswith("-"):
+        start += 1
+    positions = [i for i in range(start, cursor) if text[i] != '"']  # of the characters of `typed`
+    typed = "".join(text[position] for position in positions)
+    quoted = [text[start:position].count('"') % 2 == 1 for position in positions]
+    head = split_field_and_sign(typed, quoted)
+    if head is None:
+        if '"' in text[start:cursor]:
+            return None
+        with_key = FIELD_WITH_KEY.match(typed)
+        return TermAtCursor(with_key[1].lower() if with_key else None, start, typed, rest)
+    try:
+        _, name = find_field(head.field, typed, start)
+    except FilterError:
+        return None
+    value_start = head.end
+    for index in range(head.end, len(typed)):
+        if typed[index] == "," and not quoted[index]:
+            value_start = index + 1
+    position_of_value = positions[value_start - 1] + 1
+    return TermAtCursor(name, position_of_value, typed[value_start:], rest)
+
+
+def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
+    """Returns the completions at the cursor: names of fields, or values of the field that is being written.
+
+    Args:
+        text: The filter as far as it is written.
+        cursor: Position of the cursor in it.
+        known: Values that occur in the project.
+    """
+    term = term_at_cursor(text, cursor)
+    if term is None:
+        return []
+    start, typed = term.start, term.typed.lower()
+    if term.field is None:
+        names = [
+            Completion(start, _completion_text(field), field.help, is_partial=True)
+            for field in FIELDS.values()
+        ]
+        return [c for c in names if c.text.startswith(typed) and c.text != typed]
+    name = term.field
+    field = FIELDS[name.partition(".")[0]]
+    if name in FIELDS_WITH_KEYS:
+        keys = [(f"{name}.{key}", count) for key, count in known.get(name, ())]
+        return [
+            Completion(start, f"{quote_key(key)}:", field.help, is_partial=True, count=count)
+            for key, count in keys
+            if key.lower().startswith(typed)
+        ]
+    counts = dict(known.get(name, ()))
+    values = [*field.choices, *(value for value in counts if value not in field.choices)]
+    if name == "tag":
+        values += [f"{tag}?" for tag in counts]
+    if name == "goal":
+        values.append(NOVEL)
+    if name == "has":
+        values = [
+            other.name
+            for other in FIELDS.values()
+            if other.optional and other.name not in FIELDS_WITH_KEYS
+        ]
+    if field.optional and not field.choices:
+        values += [ANY_VALUE, NO_VALUE]
+    return [
+        Completion(start, quote_value(value), field.help, count=counts.get(value))
+        for value in dict.fromkeys(values)
+        if _has_word_beginning(value.lower(), typed) and value.lower() != typed
+    ]
+
+
+def _completion_text(field: Field) -> str:
+    """Returns what completes the name of a field: the name, with the sign after it where only one is usual."""
+    if field.name in FIELDS_WITH_KEYS:
+        return f"{field.name}."
+    return field.name if field.kind == "number" else f"{field.name}:"
+
+
+def _has_word_beginning(value: str, typed: str) -> bool:
+    """Returns whether a word of the value begins with what was typed."""
+    return value.startswith(typed) or f" {typed}" in value

@@ -1,0 +1,291 @@
+"""Imports: the stages of one, and what was read from its sources, as text."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, get_args
+
+from engine.base.errors import FilterError
+from engine.base.number_format import counted
+from engine.base.text import one_line
+from engine.conversations.filter_fields import SortKey
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
+from engine.conversations.records import CheckCounts
+from engine.formats.input_kinds import SKIPPED
+from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
+from engine.project import settings
+from engine.project.project import Project
+
+if TYPE_CHECKING:
+    from engine.conversations.stages import CheckStage, ImportStage
+
+MOST_SOURCES = 10
+"""Sources of which the text says what was read; JSON has all."""
+
+MOST_UNREAD = 5
+
+
+def import_stages(
+    project: Project,
+    paths: Sequence[str],
+    request: ImportRequest = DEFAULT_IMPORT,
+    *,
+    stdin: BinaryIO | None = None,
+) -> tuple[ImportStage, CheckStage]:
+    """Returns the stages of an import: that which reads, and that which checks what came.
+
+    Args:
+        paths: Files and folders; `-` is `stdin`.
+        request: How they are imported.
+    """
+    # Imported here: they bring readers and numpy, which what only shows an import does not wait for.
+    from engine.conversations.stages import CheckStage, ImportStage
+
+    reading = ImportStage(
+        project,
+        paths,
+        request.format,
+        stdin,
+        request.all_branches,
+        request.replace,
+        most_unpacked=request.most_unpacked,
+    )
+    return reading, CheckStage(project)
+
+
+def account_lines(
+    sources: list[SourceReport], remedy: Callable[[str], str] | None = None
+) -> list[str]:
+    """Returns what was read from each source, those with losses first: format and why, counts, where the text went.
+
+    Args:
+        remedy: What to do about a file that was badly read, in words; gets its path.
+    """
+    first = sorted(
+        sources, key=lambda source: (-source.account.share("nowhere"), not source.badly_read)
+    )[:MOST_SOURCES]
+    lines: list[str] = []
+    for source in first:
+        account = source.account
+        if source.detection.format == SKIPPED:
+            lines.append(f"{source.label}: {source.detection.why}")
+            continue
+        lines.append(f"{source.label}: {source.detection.format}, because {source.detection.why}")
+        counts = [
+            counted(source.conversations, "conversation"),
+            counted(source.messages, "message"),
+        ]
+        if source.rejected:
+            counts.append(f"{source.rejected:,} quarantined")
+        lines.append(f"  {', '.join(counts)}")
+        lines += _reason_lines(source)
+        if account.total:
+            lines.append(shares_line(account))
+        lines += _unread_lines("not read", account.lost)
+        lines += _unread_lines("not understood, kept as it is", account.unknown)
+        lines += _unread_lines("kept from models", account.hidden)
+        for name, one in account.ids.items():
+            some = f"{counted(one.times, 'time')}, such as {one_line(one.example, 60)!r}"
+            lines.append(f"  several ids: `{name}` names another conversation {some}")
+        for name, one in account.dates.items():
+            some = f"{counted(one.times, 'time')}, such as {one_line(one.example, 60)}"
+            lines.append(f"  time of the conversation: taken from `{name}` {some}")
+        if account.out_of_order:
+            some = counted(account.out_of_order, "conversation")
+            lines.append(f"  in {some} a message has an earlier time than one before it")
+        if account.warns:
+            lines.append(
+                f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"
+                " please check a conversation before you rely on scores."
+            )
+        if remedy is not None and source.badly_read and (path := file_of(source.label)):
+            lines.append(f"  {remedy(path)}")
+    if len(sources) > len(first):
+        lines.append(f"... and {len(sources) - len(first):,} more sources (all with --json)")
+    return lines
+
+
+def file_of(label: str) -> str | None:
+    """Returns the path of the file that a source was read from, with its archive for one within; None if it is not
+    there."""
+    return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
+
+
+def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
+    """Returns what the checks found in all conversations, and the accounts of the sources that were read to their end,
+    from the reports that the project has of them."""
+    lines: list[str] = [] if checks is None else [checks.in_words(), ""]
+    if not reports:
+        lines.append(
+            "No source was read to its end by an import that keeps accounts. Import it again to see its account."
+        )
+    for report in map(SourceReport.from_json, reports):
+        lines += [*account_lines([report], lambda _: "m says where its messages are."), ""]
+    return "\n".join(lines)
+
+
+def badly_read(reports: Sequence[str]) -> int:
+    """Returns the number of sources that were badly read."""
+    return sum(SourceReport.from_json(report).badly_read for report in reports)
+
+
+def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
+    """Returns the files of sources that were read to their end and are still there, and whether each was badly read;
+    those first."""
+    files: dict[str, bool] = {}
+    for report in map(SourceReport.from_json, reports):
+        if path := file_of(report.label):
+            files[path] = files.get(path, False) or report.badly_read
+    return sorted(files.items(), key=lambda entry: not entry[1])
+
+
+def _reason_lines(source: SourceReport) -> list[str]:
+    """Returns why records were quarantined, the most frequent reasons first."""
+    most = sorted(source.reasons.items(), key=lambda entry: -entry[1])
+    lines = [
+        f"  quarantined: {one_line(reason, 100)}" + (f", {count:,} times" if count > 1 else "")
+        for reason, count in most[:MOST_UNREAD]
+    ]
+    if len(most) > MOST_UNREAD:
+        lines.append(f"  ... for {len(most) - MOST_UNREAD:,} more reasons (all with --json)")
+    return lines
+
+
+def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
+    most = sorted(unread.items(), key=lambda entry: -entry[1].chars)
+    lines = [
+        f"  {what}: `{name}`, {counted(one.times, 'time')}, {one.chars:,} characters,"
+        f" such as {one_line(one.example, 60)!r}"
+        for name, one in most[:MOST_UNREAD]
+    ]
+    if len(most) > MOST_UNREAD:
+        lines.append(f"  ... and {len(most) - MOST_UNREAD:,} more (all with --json)")
+    return lines
+
+
+def shares_line(account: Account) -> str:
+    """Returns where the text went, as shares."""
+    places = [
+        f"{place} {account.share(place):.1%}"
+        for place in PLACES
+        if account.chars.get(place) or place == "nowhere"
+    ]
+    return f"  text read as: {', '.join(places)}"
+
+
+_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+
+
+_FILTERS = "filters"
+"""Setting: saved filters, text by name (`workbench filters`)."""
+
+
+_COLUMNS = "list.columns"
+"""Setting: the columns of the list of conversations, in order."""
+
+
+_VIEW = "list.view"
+"""Setting: what the list of conversations showed last: filter, order, conversation."""
+
+
+_SEEN = "overview.seen"
+"""Setting: results that were opened from the overview, which it does not show as new."""
+
+
+class SavedViews:
+    """Saved filters and view settings of one project. Reading is quick; writing raises ProjectReadOnly.
+
+    Another version of the program may have written other values; a value that is not understood counts as absent.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def filters(self) -> dict[str, str]:
+        """Returns the saved filters: their text by name, in the order of names."""
+        return dict(sorted(_texts(self._read(_FILTERS)).items()))
+
+    def save_filter(self, name: str, text: str) -> None:
+        """Saves a filter; one of the same name is replaced."""
+
+        def add(conn: sqlite3.Connection) -> None:
+            settings.put(conn, _FILTERS, {**_texts(settings.get(conn, _FILTERS)), name: text})
+
+        self._project.write(add)
+
+    def delete_filter(self, name: str) -> None:
+        """Deletes a filter; does nothing where there is none of that name."""
+
+        def take(conn: sqlite3.Connection) -> None:
+            kept = _texts(settings.get(conn, _FILTERS))
+            kept.pop(name, None)
+            settings.put(conn, _FILTERS, kept)
+
+        self._project.write(take)
+
+    def columns(self) -> list[str] | None:
+        """Returns the keys of the columns of the list, in order; None where nobody has chosen any."""
+        found = self._read(_COLUMNS)
+        return [key for key in found if isinstance(key, str)] if isinstance(found, list) else None
+
+    def save_columns(self, columns: Sequence[str]) -> None:
+        """Remembers the columns of the list."""
+        self._put(_COLUMNS, list(columns))
+
+    def view(self) -> tuple[ListQuery, int | None]:
+        """Returns what the list showed last, and the id of the conversation under its cursor."""
+        found = self._read(_VIEW)
+        if not isinstance(found, dict):
+            return ListQuery(), None
+        conversation = found.get("conversation")
+        try:
+            wanted = parse_filter(str(found.get("filter", "")))
+        except FilterError:
+            return ListQuery(), None
+        named = (key for key in _SORT_KEYS if key == found.get("sort"))
+        sort: SortKey = next(named, "id")
+        query = ListQuery(wanted, sort, found.get("descending") is True)
+        return query, conversation if isinstance(conversation, int) else None
+
+    def save_view(self, query: ListQuery, conversation_id: int | None) -> None:
+        """Remembers what the list shows."""
+        view = {
+            "filter": str(query.filter),
+            "sort": query.sort,
+            "descending": query.descending,
+            "conversation": conversation_id,
+        }
+        self._put(_VIEW, view)
+
+    def seen(self) -> frozenset[str]:
+        """Returns the keys of the results that a person opened from the overview."""
+        found = self._read(_SEEN)
+        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+
+    def save_seen(self, key: str) -> None:
+        """Remembers that a result was opened; `key` names it and what it was made of."""
+
+        def add(conn: sqlite3.Connection) -> None:
+            found = settings.get(conn, _SEEN)
+            kept = found if isinstance(found, list) else []
+            settings.put(conn, _SEEN, sorted({*map(str, kept), key}))
+
+        self._project.write(add)
+
+    def _read(self, key: str) -> Any:
+        with self._project.reading() as conn:
+            return settings.get(conn, key)
+
+    def _put(self, key: str, value: Any) -> None:
+        self._project.write(lambda conn: settings.put(conn, key, value))
+
+
+def _texts(found: Any) -> dict[str, str]:
+    return (
+        {str(k): v for k, v in found.items() if isinstance(v, str)}
+        if isinstance(found, dict)
+        else {}
+    )

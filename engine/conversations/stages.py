@@ -1,0 +1,569 @@
+"""The stage that imports files of conversations into the project.
+
+An import is resumed by importing again: stored conversations are recognised by a hash of their messages, so a second
+import of the same files changes nothing. A file that was read to its end and did not change since is not parsed again.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import platform
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Literal
+
+from engine import formats
+from engine.base import folders
+from engine.base.errors import Cancelled, FormatError
+from engine.base.number_format import counted
+from engine.conversations.records import CheckCounts
+from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
+from engine.conversations.tables import facets, imports, shared_text
+from engine.conversations.text_checks import LANGUAGE_SAMPLE_CHARACTERS, Kind, kinds, language
+from engine.formats.file_names import logs_in
+from engine.formats.input_kinds import SKIPPED
+from engine.formats.inputs import Tail, open_inputs, open_tail
+from engine.formats.opening.bounds import Bounds
+from engine.formats.records import Input, Parsed, Rejected, SourceReport
+from engine.formats.registry import PLUGINS, mapping_folder
+from engine.jobs.contract import CpuStage, Progress
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.sql import id_pages
+
+_WRITTEN_LATER = "-wal"
+"""Ending of the file in which SQLite has what is not in the database file yet."""
+
+
+def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
+    """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no
+    file on disk.
+
+    Args:
+        label: Of the source: the path, and what is in an archive or a database after `: `.
+        settings: The settings of the import.
+        companion_files: Labels of other files from which its conversations have a part.
+    """
+    path = label
+    while not os.path.exists(path) and ": " in path:
+        path = path.rpartition(": ")[0]
+    if not os.path.isfile(path):
+        return None
+    digest = hashlib.sha256(f"{settings}\n{_readers()}\n".encode("utf-8", "surrogateescape"))
+    for part in (path, path + _WRITTEN_LATER, *companion_files):
+        if os.path.isfile(part):
+            with open(part, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.digest()
+
+
+def _readers() -> str:
+    """Returns what reads records: version of the program, files of the formats, packages with formats."""
+    own = [(file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))]
+    return repr((own, _installed()))
+
+
+@cache
+def _installed() -> tuple[object, ...]:
+    packages = [
+        (point.name, point.dist and point.dist.version)
+        for point in metadata.entry_points(group=PLUGINS)
+    ]
+    return folders.version(), tuple(packages), tuple(_program_files())
+
+
+def _program_files() -> Iterator[tuple[str, int]]:
+    for folder in formats.__path__:
+        for file in sorted(Path(folder).rglob("*")):
+            if file.suffix in (".py", ".toml"):
+                yield file.name, file.stat().st_mtime_ns
+
+
+STDIN = "-"
+
+BATCH_RECORDS = 500
+BATCH_BYTES = 4 << 20
+BATCH_SECONDS = 0.25
+
+_OBJECTS_PER_COLLECTION = 50_000
+
+
+class ImportStage:
+    """Imports paths in the order given; `-` is `stdin`.
+
+    A record that is not a conversation goes to the quarantine. An input that cannot be opened is named in the summary;
+    the run fails only if no input could be opened.
+
+    Attributes:
+        read: Number of records read so far: new + grew + changed + duplicate + unchanged + quarantined.
+        unchanged: Number of records that were stored before: "already here".
+        grew: Number of conversations that came with further messages; the text before is an earlier state of them.
+        changed: Number of conversations of an id that its source had before, with other messages.
+        judged: Number of conversations that had a verdict on the text that was replaced.
+        quarantined: Number of records that could not be read, including those that were in the quarantine already.
+        sources: What was read from each input so far, in order.
+        refused: Why inputs were not opened.
+    """
+
+    name = "import"
+    lane: Literal["model", "cpu"] = "cpu"
+
+    def __init__(
+        self,
+        project: Project,
+        paths: Sequence[str],
+        format: str | None = None,
+        stdin: BinaryIO | None = None,
+        all_branches: bool = False,
+        replace: bool = False,
+        tails: Sequence[Tail] = (),
+        without: Collection[str] = (),
+        only_forward: bool = False,
+        most_unpacked: int | None = None,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            all_branches: Each branch of a tree of messages is a conversation, not only the current one.
+            replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
+            tails: Lines at the end of what was read before, which are read after the paths.
+            without: Files of folders that are not read.
+            only_forward: An earlier text of a conversation is passed over, for logs that grow and are read again.
+            most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
+        """
+        self._project = project
+        self._most_unpacked = most_unpacked
+        self._paths = tuple(paths)
+        self._tails = tuple(tails)
+        self._without = without
+        self._format = format
+        self._stdin = stdin
+        self._all_branches = all_branches
+        self._replace = replace
+        self._only_forward = only_forward
+        self._interrupted = threading.Event()
+        stopped = self._interrupted.is_set
+        self._bounds = (
+            Bounds(is_cancelled=stopped)
+            if most_unpacked is None
+            else Bounds(most_unpacked, stopped)
+        )
+        self._total = _total_bytes(self._paths, self._tails)
+        self._before = 0
+        self.refused: list[FormatError] = []
+        self._opened = 0
+        self._shared = NOTHING_SHARED
+        self._source_ids: set[int] = set()
+        self.read = 0
+        self.new = 0
+        self.grew = 0
+        self.changed = 0
+        self.judged = 0
+        self.duplicate = 0
+        self.unchanged = 0
+        self.quarantined = 0
+        self.leaks = 0
+        self.sources: list[SourceReport] = []
+
+    @property
+    def title(self) -> str:
+        """The name of the run on screens and in progress lines."""
+        named = self._named
+        first = os.path.basename(named[0].rstrip("/")) if named[0] != STDIN else "stdin"
+        more = len(named) - 1
+        return f"Importing {first}" + (f" and {more} more" if more else "")
+
+    @property
+    def _named(self) -> list[str]:
+        return [*self._paths, *(tail.label for tail in self._tails)]
+
+    @property
+    def unit(self) -> str:
+        """`bytes` on disk, or `records` if the size is unknown."""
+        return "records" if self._total is None else "bytes"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked for: paths, format, whether all branches of trees are taken, whether texts are replaced, and
+        the limit to which files may unpack, if it is another than the usual one."""
+        asked: dict[str, Any] = {
+            "paths": self._named,
+            "format": self._format,
+            "all_branches": self._all_branches,
+            "replace": self._replace,
+        }
+        if self._most_unpacked is not None:
+            asked["most_unpacked"] = self._most_unpacked
+        return asked
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """Size of the inputs, and versions of the software that read them."""
+        return {
+            "bytes": self._total,
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+        }
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Imports batch by batch; each is one transaction, with the run's counter.
+
+        Raises:
+            FormatError: No input could be opened.
+            Cancelled: `interrupt` was called.
+        """
+        with _fewer_collections():
+            for path in self._paths:
+                try:
+                    opened = open_inputs(
+                        [path],
+                        format=self._format,
+                        stdin=self._stdin,
+                        all_branches=self._all_branches,
+                        together=[one for one in self._paths if one != STDIN],
+                        without=self._without,
+                        bounds=self._bounds,
+                    )
+                    for source in opened:
+                        yield from self._import(source, run_id)
+                except FormatError as error:
+                    self.refused.append(error)
+            for tail in self._tails:
+                yield from self._import(open_tail(tail, self._bounds), run_id, whole=False)
+        if self.refused and not self._opened:
+            raise self.refused[0]
+        yield from self._find_shared_text()
+
+    def interrupt(self) -> None:
+        """Stops before the next record; the current batch is dropped."""
+        self._interrupted.set()
+
+    def summary(self) -> str:
+        """Returns the result in one sentence with counts."""
+        text = (
+            f"Read {self.read:,}: {self.new:,} new, {self.grew:,} grew, {self.changed:,} changed,"
+            f" {self.unchanged:,} already here, {self.duplicate:,} duplicate,"
+            f" {self.quarantined:,} quarantined"
+        )
+        if self.changed and self._replace:
+            text += "; changed ones replaced the stored ones, whose texts are kept"
+        elif self.changed:
+            text += "; changed ones are kept beside the stored ones (--replace replaces them)"
+        if self.judged:
+            text += f"; {self.judged:,} had a verdict on the earlier text"
+        if self.sources:
+            formats = sorted({source.detection.format for source in self.sources} - {SKIPPED})
+            text += f"; format {', '.join(formats)}"
+        if self._shared:
+            some = counted(len(self._shared.shown), "text")
+            text += f"; {some} that many share left out of lists and goals"
+        if self.leaks:
+            text += f"; {counted(self.leaks, 'mark')} of the end hidden from the model"
+        for source in self.sources:
+            if source.account.warns:
+                lost = source.account.share("nowhere")
+                text += f"; {lost:.1%} of the text of {source.label} was not read"
+        for error in self.refused:
+            text += f"; not read: {error.message.rstrip('.')}"
+        return text + "."
+
+    def _import(self, source: Input, run_id: int, *, whole: bool = True) -> Iterator[Progress]:
+        detection = source.detection
+        self._opened += 1
+        label = _storable(source.label)
+        report = SourceReport(label, detection)
+        self.sources.append(report)
+        source_id = self._project.write(
+            lambda conn: imports.put_source(
+                conn, _place(source.label), label, detection.format, detection.why
+            )
+        )
+        self._source_ids.add(source_id)
+        with self._project.reading() as conn:
+            parts = imports.source_ids(conn, [_place(path) for path in source.companion_files])
+        settings = repr(self._settings)
+        digest = digest_of(source.label, settings, source.companion_files) if whole else None
+        if digest is not None:
+            with self._project.reading() as conn:
+                before = imports.report_if_unchanged(conn, source_id, digest)
+            if before is not None:
+                yield self._pass_over(source, run_id, SourceReport.from_json(before))
+                return
+        broke_off = False
+        for batch in self._batches(source):
+            for record in batch:
+                report.count(record)
+                broke_off |= record.line is None and not record.raw
+            yield self._commit(source, source_id, parts, run_id, batch)
+        self._before += source.size or 0
+        if digest is not None and not broke_off:
+            text = report.to_json()
+            self._project.write(lambda conn: imports.put_report(conn, source_id, digest, text))
+
+    @property
+    def _settings(self) -> tuple[str | None, bool, bool, int]:
+        return self._format, self._all_branches, self._replace, self._bounds.unpacked
+
+    def _pass_over(self, source: Input, run_id: int, report: SourceReport) -> Progress:
+        """Counts a source that did not change since it was read to its end."""
+        report.label = self.sources[-1].label
+        self.sources[-1] = report
+        self._before += source.size or 0
+        self.read += report.conversations + report.rejected
+        self.unchanged += report.conversations
+        self.quarantined += report.rejected
+        done = self.read if self._total is None else self._before
+        self._project.write(lambda conn: runs.count(conn, run_id, done, self._total))
+        return Progress(done, self._total, f"{self.read:,} records")
+
+    def _find_shared_text(self) -> Iterator[Progress]:
+        """Looks for text that many conversations share, which depends on all of them; if another is found than before,
+        takes the openings of all of them anew."""
+        with self._project.reading() as conn:
+            before = shared_text.stored(conn)
+            if shared_text.is_current(conn):
+                return
+        yield self._looking()
+        with self._project.reading() as conn:
+            shared = shared_text.find(conn)
+            pages = [] if shared.digest == before.digest else list(id_pages(conn))
+        for page in pages:
+            if self._interrupted.is_set():
+                raise Cancelled("The import was cancelled.")
+            self._project.write(partial(shared_text.renew_openings, ids=page, shared=shared))
+            yield self._looking()
+        self._project.write(lambda conn: shared_text.put(conn, shared))
+        self._shared = shared
+
+    def _looking(self) -> Progress:
+        done = self.read if self._total is None else self._before
+        return Progress(done, self._total, "looking for text that many share")
+
+    def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
+        batch: list[Parsed | Rejected] = []
+        ids: set[str] = set()
+        size = 0
+        began = time.monotonic()
+        for record in source.records():
+            if self._interrupted.is_set():
+                raise Cancelled("The import was cancelled.")
+            if isinstance(record, Parsed):
+                if record.conversation.external_id in ids:  # it goes on with one of this batch
+                    yield batch
+                    batch, size = [], 0
+                    ids.clear()
+                ids.add(record.conversation.external_id)
+            batch.append(record)
+            size += len(record.raw)
+            if (
+                len(batch) >= BATCH_RECORDS
+                or size >= BATCH_BYTES
+                or time.monotonic() - began >= BATCH_SECONDS
+            ):
+                yield batch
+                batch = []
+                ids.clear()
+                size = 0
+                began = time.monotonic()
+        yield batch  # also an empty one: the bytes of a source without records count as read
+
+    def _commit(
+        self,
+        source: Input,
+        source_id: int,
+        parts: Collection[int],
+        run_id: int,
+        batch: list[Parsed | Rejected],
+    ) -> Progress:
+        parsed = [record for record in batch if isinstance(record, Parsed)]
+        rejected = [record for record in batch if isinstance(record, Rejected)]
+        read = self.read + len(batch)
+        done = read if self._total is None else self._before + source.position()
+
+        def store(conn: sqlite3.Connection) -> imports.BatchCounts:
+            added = imports.add_records(
+                conn,
+                source_id,
+                parsed,
+                replace=self._replace,
+                beside=self._source_ids,
+                parts=parts,
+                only_forward=self._only_forward,
+            )
+            imports.put_rejected(conn, source_id, rejected)
+            runs.count(conn, run_id, done, self._total)
+            return added
+
+        added = self._project.write(store)
+        self.read = read
+        self.new += added.new
+        self.duplicate += added.duplicate
+        self.unchanged += added.unchanged
+        self.grew += added.grew
+        self.changed += added.changed
+        self.judged += added.judged
+        self.leaks += added.leaks
+        self.quarantined += len(rejected)
+        return Progress(done, self._total, f"{self.read:,} records")
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Python looks for unreachable cycles less often meanwhile: records make many objects and no cycles, and the search
+    took an eighth of an import."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _OBJECTS_PER_COLLECTION), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
+    """Returns the size of all inputs on disk, in bytes; None if one of them has no size."""
+    total = sum(len(tail.lines) for tail in tails)
+    for path in paths:
+        if path == STDIN:
+            return None
+        if os.path.isdir(path):
+            total += sum(map(_size, logs_in(path)[0]))
+        elif os.path.exists(path) and not os.path.isfile(path):
+            return None
+        else:
+            total += _size(path)
+    return total
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _place(label: str) -> str:
+    """Returns the absolute path of a source, or its label if it is not a file."""
+    return _storable(os.path.realpath(label) if os.path.exists(label) else label)
+
+
+def _storable(name: str) -> str:
+    """Returns a file name as text; bytes in it that are not UTF-8 become U+FFFD."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+BATCH = 200
+"""Conversations of one transaction."""
+
+
+class CheckStage(CpuStage):
+    """Looks at every conversation that was not looked at in its present text.
+
+    Attributes:
+        languages: Number of conversations by language; None for those where it is not clear.
+        personal: Number of conversations with each kind of personal data.
+        copies: Number of conversations that have near duplicates, in the whole project.
+        groups: Number of groups that they form.
+    """
+
+    name: ClassVar[str] = "check"
+    title: ClassVar[str] = "Looking for languages, personal data and copies"
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project)
+        self.languages: Counter[str | None] = Counter()
+        self.personal: Counter[Kind] = Counter()
+        self.copies = self.groups = 0
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Empty: nothing can be chosen."""
+        return {}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Commits what was found batch by batch, then the groups of near duplicates.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        from engine.conversations.minhash import near_duplicate_groups  # brings numpy
+
+        with self._project.reading() as conn:
+            ids = facets.unchecked(conn)
+            shared = shared_text.stored(conn)
+        for start in range(0, len(ids), BATCH):
+            with self._project.reading() as conn:
+                entries = [self._checked(conn, key, shared) for key in ids[start : start + BATCH]]
+            done = start + len(entries)
+
+            self._project.write(partial(_store, entries=entries, run=(run_id, done, len(ids))))
+            yield Progress(done, len(ids))
+        if not len(ids):
+            return
+        yield Progress(len(ids), len(ids), "comparing")
+        with self._project.reading() as conn:
+            keys, signatures = facets.signatures(conn)
+        groups = near_duplicate_groups(keys, signatures)
+        self._check()
+        self._project.write(lambda conn: facets.put_copies(conn, groups))
+        self.groups, self.copies = len(groups), sum(map(len, groups))
+
+    def summary(self) -> str:
+        """Returns what was found, in one sentence."""
+        languages = {code or "": count for code, count in self.languages.items()}
+        return CheckCounts(
+            languages,
+            {str(kind): count for kind, count in self.personal.items()},
+            self.copies,
+            self.groups,
+        ).in_words()
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the counts as JSON values."""
+        return {
+            "languages": {code or "unknown": count for code, count in self.languages.items()},
+            "personal": dict(self.personal),
+            "copies": self.copies,
+            "copy_groups": self.groups,
+        }
+
+    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.CheckEntry:
+        from engine.conversations.minhash import signature  # brings numpy
+        from engine.conversations.shingle_overlap import shingles
+
+        self._check()
+        rows = facets.checked_texts(conn, key)
+        personal = frozenset(
+            kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)
+        )
+        said = [(role, shared.without(role, content)) for role, content, _ in rows if role in ROLES]
+        code = _language([text for role, text in said if role == "user"]) or _language(
+            [text for _, text in said]
+        )
+        self.languages[code] += 1
+        self.personal.update(personal)
+        text = " ".join(text for _, text in said)
+        return facets.CheckEntry(key, code, personal, signature(shingles(text)))
+
+
+def _store(
+    conn: sqlite3.Connection, entries: list[facets.CheckEntry], run: tuple[int, int, int]
+) -> None:
+    facets.put_checks(conn, entries)
+    runs.count(conn, *run)
+
+
+def _language(texts: list[str]) -> str | None:
+    joined, at = "", 0
+    while len(joined) < LANGUAGE_SAMPLE_CHARACTERS and at < len(texts):
+        joined += texts[at][:LANGUAGE_SAMPLE_CHARACTERS] + "\n"
+        at += 1
+    return language(joined)

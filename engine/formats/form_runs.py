@@ -1,0 +1,337 @@
+"""The fields of a form in JSON, and the scores of a run that filled it: how much is filled, how much of it correctly,
+and in how many turns.
+
+A form is an object of labels to fields and sections; a field is an object with `answer`. Hakimov, Weiser and Schlangen,
+"Evaluating Modular Dialogue System for Form Filling Using Large Language Models" (2024), define Success (equation 1) by
+fields that are filled correctly. Their evaluation script counts fields that are filled, whatever with. Here each has
+its own name: `success` and `score` need the correct answers, `filled_share` and `filled_score` do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from engine.base.number_format import figure
+from engine.formats.json_values import BadRecord, list_or_empty
+from engine.formats.records import COMPANIONS, ParsedRecord, Reader
+
+Path = tuple[str, ...]
+"""The labels from the top of a form to a field."""
+
+Count = tuple[int, int]
+"""How many of how many."""
+
+OPTIONAL_WEIGHT = 0.2
+"""Weight of the optional fields, with weight 1 for the required ones."""
+
+COMPLETE_BASIS = "all required fields of the final form are filled"
+
+PARSED_AFTER = 2
+"""Offset in a transcript from an answer to the action that its parser chose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field with its path.
+
+    Attributes:
+        type: Description for people; only `multi-choice` has an effect: the answer is a list of options.
+        options: The allowed answers; empty for a field of free text.
+    """
+
+    path: Path
+    type: str
+    required: bool
+    answer: Any
+    options: tuple[str, ...] = ()
+    info: str = ""
+
+    @property
+    def filled(self) -> bool:
+        """Whether there is an answer; the empty text marks an optional field that was left empty on purpose."""
+        return self.answer is not None and self.answer != ""
+
+
+@dataclass(frozen=True, slots=True)
+class FormScores:
+    """The counts of one run.
+
+    Attributes:
+        length: Number of fields of the form.
+        required, optional: Number of filled fields and of all fields of each kind.
+        required_right, optional_right: Number of correctly filled fields and of the fields whose answer is known, of
+            each kind; None without known answers.
+        turns: Number of answered questions.
+        repetitions: Number of questions that equal an earlier one.
+        user_questions: Number of answers with a question mark.
+        successes, failures: Number of answers from which information was extracted at once, and of the others.
+    """
+
+    length: int
+    required: Count
+    optional: Count
+    turns: int
+    repetitions: int
+    user_questions: int = 0
+    successes: int = 0
+    failures: int = 0
+    required_right: Count | None = None
+    optional_right: Count | None = None
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any]) -> FormScores:
+        """Returns the scores of a run that is stored with its counts, such as a play's result.
+
+        Args:
+            run: The attributes by name; counts may be lists. One that an older version stored lacks those of correct
+                fields.
+        """
+
+        def count(name: str) -> Count | None:
+            pair = run.get(name)
+            return None if pair is None else (int(pair[0]), int(pair[1]))
+
+        return cls(
+            int(run["length"]),
+            count("required") or (0, 0),
+            count("optional") or (0, 0),
+            int(run["turns"]),
+            int(run["repetitions"]),
+            required_right=count("required_right"),
+            optional_right=count("optional_right"),
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether all required fields are filled."""
+        return self.required[0] == self.required[1]
+
+    @property
+    def filled_share(self) -> float:
+        """Weighted share of the fields that are filled, 0 to 1; a kind (required, optional) without fields does not
+        count. What the evaluation script of Hakimov et al. can tell of equation 1."""
+        return _weighted(self.required, self.optional) or 0.0
+
+    @property
+    def right(self) -> Count | None:
+        """Number of correctly filled fields and of those whose correct answer is known; None without known answers."""
+        if self.required_right is None or self.optional_right is None:
+            return None
+        (required, of_required), (optional, of_optional) = self.required_right, self.optional_right
+        return required + optional, of_required + of_optional
+
+    @property
+    def success(self) -> float | None:
+        """Weighted share of the fields that are filled correctly, 0 to 1: equation 1 of Hakimov et al.; a kind without
+        known answers does not count. None without any."""
+        if self.required_right is None or self.optional_right is None:
+            return None
+        return _weighted(self.required_right, self.optional_right)
+
+    @property
+    def efficiency(self) -> float:
+        """Efficiency, at most 1, which is reached with two or more fields a turn and no repeated question."""
+        turns = max(1.0, 2 * self.turns / self.length)
+        return 1 / (turns + self.repetitions / self.length)
+
+    @property
+    def filled_score(self) -> float:
+        """Harmonic mean of the filled share and efficiency; 0 if nothing is filled."""
+        return _harmonic(self.filled_share, self.efficiency)
+
+    @property
+    def score(self) -> float | None:
+        """Harmonic mean of success and efficiency; 0 if nothing is right, None without known answers."""
+        return None if self.success is None else _harmonic(self.success, self.efficiency)
+
+    @property
+    def headline(self) -> str:
+        """The score in words; without known answers the filled score."""
+        score = self.score
+        if score is None:
+            return f"Filled score {figure(self.filled_score)}"
+        return f"Score {figure(score)}"
+
+    def figures(self) -> dict[str, Any]:
+        """Returns the counts and all that follows from them, by name."""
+        names = (
+            "complete",
+            "right",
+            "filled_share",
+            "success",
+            "efficiency",
+            "filled_score",
+            "score",
+        )
+        return {**asdict(self), **{name: getattr(self, name) for name in names}}
+
+    def truth(self) -> dict[str, Any]:
+        """Returns the figures as truth of a conversation, without those that are not known; the reward is the score, or
+        the filled score where it is not known which answers are correct."""
+        known = {name: value for name, value in self.figures().items() if value is not None}
+        score = self.score
+        return {
+            **known,
+            "fields": self.length,
+            "complete_basis": COMPLETE_BASIS,
+            "reward": self.filled_score if score is None else score,
+            "reward_basis": "filled_score" if score is None else "score",
+        }
+
+
+def is_field(node: Any) -> bool:
+    """Returns whether a node of a form is a field."""
+    return isinstance(node, dict) and "answer" in node
+
+
+def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
+    """Yields the fields of a section, or the field itself, in order."""
+    if is_field(node):
+        yield Field(
+            above,
+            str(node.get("type", "")),
+            bool(node.get("required")),
+            node["answer"],
+            tuple(node.get("options") or ()),
+            str(node.get("info") or ""),
+        )
+        return
+    for label, child in node.items():
+        if isinstance(child, dict):
+            yield from fields(child, (*above, label))
+
+
+def form_scores(
+    filled: Mapping[str, Any],
+    dialogue: Sequence[Mapping[str, str]],
+    modules: Sequence[str],
+    right: tuple[Count, Count] | None = None,
+) -> FormScores:
+    """Computes the scores of a run.
+
+    Args:
+        filled: The form at the end, with at least one field.
+        dialogue: Utterances in order, each `{"Assistant": text}` or `{"User": text}`.
+        modules: Names of the transcript's entries in order.
+        right: Of required and of optional fields, how many are filled correctly of those whose answer is known.
+    """
+    found = list(fields(filled))
+    asked: set[str] = set()
+    repetitions = 0
+    for question in (line["Assistant"] for line in dialogue if "Assistant" in line):
+        repetitions += question in asked
+        asked.add(question)
+    answered = [place for place, module in enumerate(modules) if module == "user"]
+    successes = sum(
+        modules[place + PARSED_AFTER : place + PARSED_AFTER + 1] == ["information_extraction"]
+        for place in answered
+    )
+    return FormScores(
+        length=len(found),
+        required=_filled([one.filled for one in found if one.required]),
+        optional=_filled([one.filled for one in found if not one.required]),
+        turns=len(dialogue) // 2,
+        repetitions=repetitions,
+        user_questions=sum("?" in line["User"] for line in dialogue if "User" in line),
+        successes=successes,
+        failures=len(answered) - successes,
+        required_right=right and right[0],
+        optional_right=right and right[1],
+    )
+
+
+def _filled(flags: Sequence[bool]) -> Count:
+    return sum(flags), len(flags)
+
+
+def _weighted(required: Count, optional: Count) -> float | None:
+    """Returns (R_req + w R_opt) / (1 + w) of Hakimov et al. (2024), equation 1, over the kinds that there are; None
+    without."""
+    weights = ((1.0, required), (OPTIONAL_WEIGHT, optional))
+    present = [(weight, part / total) for weight, (part, total) in weights if total]
+    if not present:
+        return None
+    return sum(weight * share for weight, share in present) / sum(weight for weight, _ in present)
+
+
+def _harmonic(first: float, second: float) -> float:
+    return 2 / (1 / first + 1 / second) if first and second else 0.0
+
+
+RIGHT = ("required_right", "optional_right")
+
+
+FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
+
+
+_ONLY_ORIGINAL = (DIALOGUE, "info.json", "dm-state.json", "cfm-states.json")
+"""States of the modules, and the dialogue, which the transcript repeats; they stay in the original record."""
+
+
+def with_files(transcripts: Reader) -> Reader:
+    """Returns the reader of transcripts that also reads the files beside them."""
+
+    def read(record: Any, fallback_id: str, outer: Any = None) -> ParsedRecord:
+        files = record.get(COMPANIONS) if isinstance(record, dict) else None
+        if not isinstance(files, dict):
+            return transcripts.read(record, fallback_id, outer)
+        alone = {name: value for name, value in record.items() if name != COMPANIONS}
+        draft = transcripts.read(alone, fallback_id, outer)
+        config, form = files.get(CONFIG), files.get(FORM)
+        if isinstance(config, dict):
+            draft.fields["config"] = config
+        try:
+            truth = _truth(config, form, files.get(DIALOGUE), record.get("interactions"))
+        except (TypeError, RecursionError):
+            raise BadRecord(f"{FORM} beside it is no form") from None
+        draft.conversation = replace(draft.conversation, truth=truth or None)
+        draft.left_out |= {(id(files), name) for name in _ONLY_ORIGINAL}
+        return draft
+
+    return replace(transcripts, read=read, companions=frozenset((FORM, CONFIG, *_ONLY_ORIGINAL)))
+
+
+def _models(config: dict[str, Any]) -> str:
+    """Returns the names of the models of the modules, without the user's and those that a fallback replaces
+    (`dummy`)."""
+    model = config.get("model")
+    of_modules = model.items() if isinstance(model, dict) else [("", model)]
+    names = [str(one) for module, one in of_modules if one and module != "user" and one != "dummy"]
+    return ", ".join(dict.fromkeys(names)) or "unknown"
+
+
+def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str, Any]:
+    """Returns what is known of a run: its form and, if dialogue and final form are there, its scores."""
+    found: dict[str, Any] = {}
+    if isinstance(config, dict) and isinstance(config.get("form"), str):
+        found |= {
+            "form": config["form"],
+            "goal": config["form"],
+            "assistant_model": _models(config),
+        }
+        found |= {name: config[name] for name in ("variant", "ended") if name in config}
+    if not isinstance(form, dict) or next(fields(form), None) is None:
+        return found
+    if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
+        return found
+    said = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
+    steps = list_or_empty(interactions)
+    modules = [str(one.get("module")) for one in steps if isinstance(one, dict)]
+    scores = form_scores(form, said, modules, _right(config))
+    return found | scores.truth() | {"filled": form}
+
+
+def _right(config: Any) -> tuple[Count, Count] | None:
+    """Returns what the configuration says of correctly filled fields; None where it says nothing, as in the source's
+    runs."""
+    counts = [config.get(name) for name in RIGHT] if isinstance(config, dict) else []
+    pairs = [
+        (one[0], one[1])
+        for one in counts
+        if isinstance(one, list) and len(one) == 2 and all(isinstance(part, int) for part in one)
+    ]
+    if len(pairs) != 2 or not all(0 <= part <= total for part, total in pairs):
+        return None
+    return pairs[0], pairs[1]

@@ -1,0 +1,151 @@
+"""Repeats the decisions of a file that `export PROJECT decisions` wrote. Groups are found by their labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from engine.base.conversation import without_surrogates
+from engine.base.errors import FormatError
+from engine.base.number_format import counted
+from engine.goals.merges.merge_state import MergeState
+from engine.goals.records import Author, GoalDecision
+from engine.goals.views.decision_log import Plan
+
+_GROUPS_OF_KIND = {"merge": 2, "apart": 2, "never": 2, "rename": 1, "pin": 1, "unpin": 1}
+"""Kinds of decisions that a file can hold, with the number of groups that each is about."""
+
+
+@dataclass(slots=True)
+class DecisionReport:
+    """What became of the lines of a file.
+
+    Attributes:
+        repeated: Decisions that are in force now.
+        undone: Lines of decisions that had been taken back where they come from, which are passed over.
+        left_out: A sentence for each line that could not be repeated here.
+    """
+
+    repeated: int = 0
+    undone: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        """Returns the report in sentences."""
+        sentences = [f"{counted(self.repeated, 'decision')} repeated here, as one act."]
+        if self.undone:
+            sentences.append(
+                f"{counted(self.undone, 'decision')} passed over: taken back in the file."
+            )
+        return [*sentences, *self.left_out]
+
+
+class _LeftOut(Exception):
+    """A line that cannot be repeated; the text says why."""
+
+
+def import_decisions(decide_all: Callable[[Plan], int], path: Path) -> DecisionReport:
+    """Repeats the decisions of a file on the groups that have their labels, as one act that one undo takes back.
+
+    Raises:
+        FormatError: The file cannot be read, or has no decisions.
+        UsageError: Nothing was clustered yet.
+    """
+    lines = _read(path)
+    report = DecisionReport()
+
+    def plan(state: MergeState) -> Iterator[GoalDecision]:
+        for number, line in lines:
+            if line.get("stands") is False:
+                report.undone += 1
+                continue
+            try:
+                yield _decision(state, line)
+            except _LeftOut as why:
+                report.left_out.append(f"Line {number}: {why}.")
+
+    report.repeated = decide_all(plan)
+    return report
+
+
+def _read(path: Path) -> Sequence[tuple[int, Mapping[str, Any]]]:
+    """Returns (line number, decision) for each line of a file; raises FormatError if it has others."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        parsed_lines = [
+            (number, json.loads(line))
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.strip()
+        ]
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(
+            f"{path} cannot be read: {error}.", "Choose a file of JSON Lines."
+        ) from error
+    lines = [
+        (number, line) for number, line in parsed_lines if isinstance(line, dict) and "kind" in line
+    ]
+    if not lines or len(lines) < len(parsed_lines):
+        raise FormatError(
+            f"{path} has lines that are no decisions.",
+            "`workbench export PROJECT decisions -o FILE` writes such a file.",
+        )
+    return lines
+
+
+def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
+    """Returns the decision of a line on the current groups; raises _LeftOut if it cannot be repeated."""
+    kind = line["kind"]
+    if kind not in _GROUPS_OF_KIND:
+        raise _LeftOut(f"a {kind!r} is of single conversations, which the file does not have")
+    sides = [_group(state, label) for label in _texts(line.get("labels"))]
+    if len(sides) != _GROUPS_OF_KIND[kind] or len(set(sides)) != len(sides):
+        raise _LeftOut(
+            f"a {kind!r} needs {counted(_GROUPS_OF_KIND[kind], 'label')} of different groups"
+        )
+    if len(sides) == 2 and state.decided(*sides):
+        raise _LeftOut("this pair was kept apart here")
+    names = _texts(line.get("names"))
+    if kind == "rename" and not (names and names[0].strip()):
+        raise _LeftOut("a rename needs the new label in `names`")
+    author, evidence = line.get("author"), line.get("evidence")
+    pinned = [state.groups[key].pinned for key in sides]
+    if kind == "pin" and pinned[0]:
+        raise _LeftOut("the group is pinned here already")
+    if kind == "unpin" and not pinned[0]:
+        raise _LeftOut("the group is not pinned here")
+    if kind == "merge" and author in ("auto", "llm") and any(pinned):
+        raise _LeftOut("a group that is pinned here can be merged only by a person")
+    description = state.groups[sides[0]].description
+    probability = line.get("probability")
+    return GoalDecision(
+        kind,
+        tuple(sides),
+        tuple((name, description) for name in names[:1]) if kind in ("merge", "rename") else (),
+        author=cast(Author, author) if author in get_args(Author) else "human",
+        model=str(line.get("model") or ""),
+        probability=probability if isinstance(probability, float) else None,
+        evidence=evidence if isinstance(evidence, dict) else None,
+    )
+
+
+def _group(state: MergeState, label: str) -> str:
+    """Returns the id of the one current group with a label; raises _LeftOut if not exactly one has it."""
+    folded_label = " ".join(label.split()).lower()
+    matching = [
+        key
+        for key in state.current
+        if " ".join(state.groups[key].label.split()).lower() == folded_label
+    ]
+    if len(matching) != 1:
+        many = "several groups are" if matching else "no group is"
+        raise _LeftOut(f"{many} called {label!r} here")
+    return matching[0]
+
+
+def _texts(value: Any) -> list[str]:
+    """Returns the texts of a list; none if the value is no list."""
+    items = value if isinstance(value, list) else []
+    return [without_surrogates(item) for item in items if isinstance(item, str)]

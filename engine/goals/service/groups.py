@@ -1,0 +1,376 @@
+"""The goals of an open project: its clusterings, the current groups, their members, and second goals."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from engine.base.errors import NotFound, NotYet, UsageError
+from engine.completeness.tables import score_sets, scores
+from engine.conversations.filters import Filter
+from engine.conversations.tables.conversations import names
+from engine.conversations.tables.selecting import matching
+from engine.goals.clusters.projection import project_to_plane
+from engine.goals.records import (
+    LEAST_SHARE,
+    ClusteringSummary,
+    GoalGroup,
+    GroupPeriod,
+    Ids,
+    LowestGoal,
+    MapPoint,
+    MemberOrder,
+    MemberRow,
+    SecondGoal,
+    SecondGoalJudgement,
+    UndoneJudgement,
+)
+from engine.goals.tables import clusterings, measurements, second_goals
+from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.measurements import Measurements
+from engine.goals.views.clustering_view import (
+    ClusteringView,
+    GroupFigures,
+    Space,
+    filtered_rows,
+    group_figures_version,
+    group_row,
+    group_rows,
+    summarize,
+)
+from engine.goals.views.merge_queue import MergeQueueCache
+from engine.model.embedders.vectors import Floats, blocks
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.questions.tables import verdicts
+
+EVERYTHING = Filter()
+"""The filter that every conversation matches."""
+MIN_SCORED = 3
+"""Scored conversations below which the rate of complete ones of a goal says nothing."""
+MAP_SEED = 0
+"""Seed of the sample of conversations that the map shows."""
+COMPARED_DECIMALS = 5
+"""Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
+them the one with the smaller id comes first."""
+PERIODS: dict[str, Literal["month", "import"]] = {"month": "month", "import": "import"}
+"""The kinds of periods, by the text that a person writes."""
+
+
+class GoalService:
+    """The goals of one project. Every method may be called from any thread. Unless it says otherwise it is about the
+    clustering that is shown, and raises UsageError before anything was clustered."""
+
+    def __init__(
+        self, project: Project, queue_cache: MergeQueueCache, changed: Callable[[], None]
+    ) -> None:
+        """Opens no file and reads nothing.
+
+        Args:
+            queue_cache: The views of the clusterings.
+            changed: Called when another clustering is shown.
+        """
+        self._project, self._cache, self._changed = project, queue_cache, changed
+        self._guard = threading.Lock()
+        self._figures: tuple[tuple[object, ...], GroupFigures] | None = None
+
+    # Clusterings and groups
+
+    def clusterings(self) -> list[ClusteringSummary]:
+        """Returns all clusterings, oldest first. Quick."""
+        with self._project.reading() as conn, snapshot(conn):
+            return [summarize(conn, clustering) for clustering in clusterings.clusterings(conn)]
+
+    def shown(self) -> ClusteringSummary | None:
+        """Returns the clustering that is shown; None before any was made. Quick."""
+        with self._project.reading() as conn, snapshot(conn):
+            if clusterings.shown(conn) is None:
+                return None
+            return summarize(conn, stored_clustering(conn, None))
+
+    def show(self, clustering_id: int) -> None:
+        """Shows another clustering.
+
+        Raises:
+            NotFound: There is no such clustering.
+        """
+        with self._project.reading() as conn:
+            clustering = clusterings.clustering(conn, clustering_id)
+        if clustering is None:
+            raise NotFound(f"There is no clustering {clustering_id}.")
+        self._project.write(lambda conn: clusterings.show(conn, clustering_id))
+        self._changed()
+
+    def view(self) -> ClusteringView:
+        """Returns the clustering that is shown with its current groups."""
+        with self._project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        return self._cache.view(stored.id)
+
+    def groups(self, filter: Filter = EVERYTHING) -> list[GoalGroup]:
+        """Returns the current groups, largest first; none before a clustering was made.
+
+        Args:
+            filter: Counts only conversations that match, and leaves out groups without any.
+
+        Raises:
+            WorkbenchError: The filter cannot be answered.
+        """
+        if self.shown() is None:
+            return []
+        view = self.view()
+        space = self._cache.space(view.stored) if view.needs_space() else None
+        if filter:
+            with self._project.reading() as conn, snapshot(conn):
+                return filtered_rows(conn, view, matching(conn, filter), space)
+        return group_rows(view, self._group_figures(view), space)
+
+    def group(self, group_id: str) -> GoalGroup | None:
+        """Returns a current or former group; None if there never was one of this id."""
+        view = self.view()
+        if group_id in view.sizes:
+            return next(row for row in self.groups() if row.id == group_id)
+        if group_id not in view.state.groups:
+            return None
+        space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
+        return group_row(view, group_id, space)
+
+    def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
+        """Returns of the current groups the one whose rate of complete conversations is surely the lowest: by the upper
+        end of its interval. None where no group has `MIN_SCORED` scored conversations."""
+        rated_groups = [
+            (rate.high, group.number, group)
+            for group in groups
+            if (rate := group.states.rate) is not None and rate.of >= MIN_SCORED
+        ]
+        if not rated_groups:
+            return None
+        _, _, group = min(rated_groups, key=lambda rated: rated[:2])
+        members = [member.conversation_id for member in self.members(group.id)]
+        with self._project.reading() as conn, snapshot(conn):
+            threshold = score_sets.rule(conn).threshold
+            values = scores.last_values(conn, score_sets.score_config(conn) or "", members)
+            judged = dict(verdicts.in_force(conn))
+        below_threshold = [key for key in members if key in values and values[key] < threshold]
+        return LowestGoal(
+            id=group.id,
+            label=group.label,
+            complete=group.states.above,
+            scored=group.states.scored,
+            judged=sum(key in judged for key in below_threshold),
+            waiting=tuple(key for key in below_threshold if key not in judged),
+        )
+
+    def measurements(self) -> Measurements | None:
+        """Returns what was measured of the clustering, its stability above all; None before any was made."""
+        with self._project.reading() as conn:
+            return measurements.of_shown(conn)
+
+    def _group_figures(self, view: ClusteringView) -> GroupFigures:
+        """Returns the figures of the current groups, the last ones if nothing changed since they were read."""
+        with self._project.reading() as conn, snapshot(conn):
+            version = (view, *group_figures_version(conn))
+            with self._guard:
+                cached = self._figures
+            if cached is not None and cached[0] == version:
+                return cached[1]
+            figures = GroupFigures.read(conn, view)
+        with self._guard:
+            self._figures = version, figures
+        return figures
+
+    # Conversations
+
+    def members(
+        self, group_id: str | None, order: MemberOrder = "central", limit: int | None = None
+    ) -> list[MemberRow]:
+        """Returns the members of a current or former group, or for None the conversations in no group.
+
+        Args:
+            limit: Most rows; None returns all.
+
+        Raises:
+            NotFound: There never was such a group.
+        """
+        view = self.view()
+        if group_id is not None and group_id not in view.state.groups:
+            raise NotFound(f"There is no group {group_id}.")
+        ids = view.members(group_id)
+        keys = list(view.sizes)
+        if group_id is not None and group_id not in view.sizes:
+            # a former group is compared with the current groups other than the one that it became
+            became = view.state.current_of(group_id)
+            keys = [group_id, *(key for key in keys if key != became)]
+        distances = _distances(view, self._cache.space(view.stored), ids, keys, group_id)
+        if order == "name":
+            with self._project.reading() as conn:
+                external_ids = names(conn, ids.tolist())
+            best = sorted(range(len(ids)), key=lambda i: (external_ids.get(int(ids[i]), ""), i))
+        else:
+            measure = distances.own if order == "central" else -distances.doubt
+            best = np.lexsort((ids, measure.round(COMPARED_DECIMALS))).tolist()
+        best = best[:limit]
+        return self._rows(
+            view, keys, ids[best], _Distances(*(column[best] for column in distances))
+        )
+
+    def more_like(self, conversation_id: int, limit: int = 50) -> list[MemberRow]:
+        """Returns the conversations whose vectors are nearest to that of one, nearest first; `distance` is to that one.
+
+        Raises:
+            NotYet: It has no vector.
+        """
+        view, space = self._view_and_space()
+        vector = space.of(np.array([conversation_id], dtype=np.int64))
+        if not len(vector):
+            raise NotYet(
+                "This conversation has no vector.", "Assign what came after the clustering first."
+            )
+        cosines = np.concatenate([space.rows[part] @ vector[0] for part in blocks(len(space.ids))])
+        cosines[np.searchsorted(space.ids, conversation_id)] = -2
+        best = np.argsort(-cosines, kind="stable")[: min(limit, len(cosines) - 1)]
+        ids, keys = space.ids[best], list(view.sizes)
+        distances = _distances(view, space, ids, keys, None)
+        to_this_one = np.maximum(0, 1 - cosines[best].astype(np.float64))
+        return self._rows(view, keys, ids, distances._replace(own=to_this_one))
+
+    def map(self, most: int = 5000) -> list[MapPoint]:
+        """Returns the vectors of at most `most` conversations, drawn with a fixed seed, in two dimensions."""
+        view, space = self._view_and_space()
+        rows = np.arange(len(space.ids))
+        if len(rows) > most:
+            rows = np.array(sorted(random.Random(MAP_SEED).sample(range(len(rows)), most)))
+        if not len(rows):
+            return []
+        ids, points = space.ids[rows], project_to_plane(space.rows[rows], MAP_SEED)
+        rank_of_id = np.frombuffer(view.map_of_groups, dtype=">u2")
+        keys = [None, *view.sizes, None]
+        last = len(rank_of_id) - 1
+        ranks = np.where(ids <= last, rank_of_id[np.minimum(ids, last)], 0)
+        return [
+            MapPoint(int(conversation_id), float(x), float(y), keys[int(rank)])
+            for conversation_id, (x, y), rank in zip(ids, points, ranks, strict=True)
+        ]
+
+    def periods(self, by: str = "month") -> list[GroupPeriod]:
+        """Returns sizes and shares of the groups by `month` or by `import`, oldest first.
+
+        Raises:
+            UsageError: There are no such periods.
+        """
+        if by not in PERIODS:
+            raise UsageError(f"There are no periods by {by}.", "Ask by month or by import.")
+        view = self.view()
+        with self._project.reading() as conn:
+            counts = measurements.periods(conn, view.map_of_groups, PERIODS[by])
+        totals: dict[str, int] = {}
+        for period, rank, size, _ in counts:
+            if rank:  # 0 are conversations that the clustering does not know
+                totals[period] = totals.get(period, 0) + size
+        keys = list(view.sizes)
+        return [
+            GroupPeriod(period, keys[rank - 1], size, size / totals[period], states)
+            for period, rank, size, states in counts
+            if 0 < rank <= len(keys)
+        ]
+
+    def _view_and_space(self) -> tuple[ClusteringView, Space]:
+        view = self.view()
+        return view, self._cache.space(view.stored)
+
+    def _rows(
+        self, view: ClusteringView, keys: Sequence[str], ids: Ids, distances: _Distances
+    ) -> list[MemberRow]:
+        """Returns the rows of conversations in the order of `ids`, compared with the groups `keys`."""
+        conversation_ids = ids.tolist()
+        with self._project.reading() as conn, snapshot(conn):
+            texts = source_of(view.stored).shown.read(conn, conversation_ids)
+            external_ids = names(conn, conversation_ids)
+            states = scores.states(conn, conversation_ids)
+        labels = [view.state.groups[key].label for key in keys]
+        return [
+            MemberRow(
+                key,
+                external_ids[key],
+                entry.text,
+                float(own),
+                float(doubt),
+                labels[int(other)] if other >= 0 else "",
+                states[key],
+            )
+            for key, entry, own, doubt, other in zip(
+                conversation_ids, texts, *distances, strict=True
+            )
+        ]
+
+    # Second goals
+
+    def second_goals(self, conversation_id: int, least: float = LEAST_SHARE) -> list[SecondGoal]:
+        """Returns the second goals of a conversation, those that were removed too, the largest share first. Quick.
+
+        Args:
+            least: Least share. Goals with less than `LEAST_SHARE` are shown nowhere else and cannot be judged.
+        """
+        with self._project.reading() as conn:
+            return second_goals.of_conversation(conn, conversation_id, least)
+
+    def judge_second_goal(
+        self,
+        conversation_id: int,
+        group_id: str,
+        judgement: SecondGoalJudgement,
+        annotator: str = "",
+    ) -> None:
+        """Confirms or removes a second goal of a conversation.
+
+        Raises:
+            NotFound: It has no such second goal.
+        """
+        self._project.write(
+            lambda conn: second_goals.judge(conn, conversation_id, group_id, judgement, annotator)
+        )
+
+    def undo_second_goal(self, annotator: str = "") -> UndoneJudgement | None:
+        """Takes back the newest confirmation or removal; returns None if there is none."""
+        return self._project.write(lambda conn: second_goals.undo(conn, annotator))
+
+
+class _Distances(NamedTuple):
+    """Distances of conversations to groups; three arrays of shape (conversations,).
+
+    Attributes:
+        own: Cosine distance to the center of the own group, or of the nearest group where there is no own one.
+        doubt: That distance divided by the distance to the nearest other group.
+        other: Index of that other group, or of the nearest group where there is no own one; -1 if there is none.
+    """
+
+    own: Floats
+    doubt: Floats
+    other: Floats
+
+
+def _distances(
+    view: ClusteringView, space: Space, ids: Ids, keys: Sequence[str], own: str | None
+) -> _Distances:
+    """Returns the distances of conversations to the groups `keys`, of which `own` is theirs; None if none is."""
+    centres = view.centres(keys, space)
+    distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
+    other = np.full(len(ids), -1, np.float32)
+    for part in blocks(len(ids)):
+        to_groups = np.maximum(0, 1 - space.of(ids[part]) @ centres.T)
+        rows = np.arange(len(to_groups))
+        columns = (
+            to_groups.argmin(axis=1) if own is None else np.full(len(to_groups), keys.index(own))
+        )
+        distance[part] = to_groups[rows, columns]
+        if len(keys) > 1 or own is None:
+            to_others = to_groups.copy()
+            if len(keys) > 1:
+                to_others[rows, columns] = np.inf
+            other[part] = to_others.argmin(axis=1) if own is not None else columns
+            doubt[part] = distance[part] / np.maximum(1e-6, to_others.min(axis=1))
+    return _Distances(distance, doubt, other)

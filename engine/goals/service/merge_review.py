@@ -1,0 +1,464 @@
+"""The merge review of an open project: proposals of pairs that may be one goal, and all decisions on groups.
+
+A decision is stored with the evidence that the person was shown. The decisions of one call are an *act*: they are made
+together and undone together.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+
+from engine.base.errors import NotYet, UsageError
+from engine.goals.clusters.clustering import split
+from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.merges.merge_state import MergeState
+from engine.goals.records import (
+    GoalDecision,
+    Ids,
+    MergeOrder,
+    Pair,
+    Proposal,
+    ReviewProgress,
+    SettleCandidate,
+    SplitPart,
+    SplitProposal,
+    model_says_yes,
+)
+from engine.goals.service.groups import GoalService
+from engine.goals.service.runs import GoalStages
+from engine.goals.stages.deciding import settle_moves
+from engine.goals.tables import decisions
+from engine.goals.tables.clusterings import source_of
+from engine.goals.tables.texts import LazyTexts
+from engine.goals.views.clustering_view import ClusteringView
+from engine.goals.views.decision_log import Plan
+from engine.goals.views.merge_queue import (
+    QueueSnapshot,
+    put_least_similarity,
+    put_order,
+    queue_settings,
+)
+from engine.goals.views.splitting import SPLIT_SEED, as_if_split, split_candidates
+from engine.jobs.runner import JobRunner
+from engine.model.embedders.vectors import Numbers
+from engine.project.project import Project
+from engine.questions.calibration import agreement
+
+ASKING_STAGE = "propose"
+"""Name of the stage that asks the model about pairs."""
+EXPECTED_CALLS_PER_PAIR = 4
+"""Model calls that a pair is expected to take before any was asked about."""
+MAX_PREVIEW_MEMBERS = 10
+"""Most members of a part in the preview of a split."""
+EVEN_PROBABILITY = 0.5
+"""Probability of one goal below which a model takes two parts for two goals."""
+
+REASON_OF_ORDER: dict[MergeOrder, str] = {
+    "similarity": "the most similar descriptions left",
+    "probability": "the most probable merge left",
+    "informative": "its answer says most about the other pairs",
+}
+"""Why the first pair in each order is proposed."""
+
+
+class MergeReviewService:
+    """Proposes merges and stores decisions on groups. Every method may be called from any thread, is about the
+    clustering that is shown, and raises UsageError before anything was clustered unless it says otherwise.
+
+    Methods that decide store one act before they return. They raise ProjectReadOnly where the project cannot be
+    written, and UsageError for a group that does not exist any more.
+
+    Attributes:
+        goals: The groups that it decides on.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        goals: GoalService,
+        stages: GoalStages,
+        runner: JobRunner,
+        changed: Callable[[], None],
+    ) -> None:
+        """Opens no file and reads nothing.
+
+        Args:
+            stages: Makes the stages that ask the model.
+            runner: Runs them in the background.
+            changed: Called when something was decided.
+        """
+        self._project, self.goals, self._stages = project, goals, stages
+        self._cache = stages.queue_cache
+        self._log = stages.queue_cache.decision_log
+        self._runner, self._changed = runner, changed
+
+    # Proposals
+
+    def proposal(self, skipped: Sequence[Pair] = ()) -> Proposal | None:
+        """Returns the next pair to decide on that is not skipped; None when none is left, or before anything was
+        clustered. Does not wait for the model: the evidence has None for what was not asked yet."""
+        if self.goals.shown() is None:
+            return None
+        queue = self._queue()
+        skipped_pairs = {frozenset(pair) for pair in skipped}
+        pair = next((pair for pair in queue.left() if frozenset(pair) not in skipped_pairs), None)
+        if pair is None:
+            return None
+        return self._proposals(queue, [pair], REASON_OF_ORDER[queue.order])[0]
+
+    def pair(self, a: str, b: str) -> Proposal:
+        """Returns a proposal for any two groups."""
+        queue = self._queue()
+        for key in (a, b):
+            queue.table.view.state.group(key)
+        return self._proposals(queue, [queue.table.ordered(a, b)], "chosen by hand")[0]
+
+    def above(self, probability: float) -> list[Proposal]:
+        """Returns the undecided pairs with at least this merge probability, most probable first."""
+        return self._between(probability, 2.0, f"at least {probability:g}")
+
+    def below(self, probability: float) -> list[Proposal]:
+        """Returns the undecided pairs with a lower merge probability than this, most probable first."""
+        return self._between(-1.0, probability, f"under {probability:g}")
+
+    def progress(self) -> ReviewProgress:
+        """Returns how far the review of pairs is, also before anything was clustered."""
+        if self.goals.shown() is None:
+            with self._project.reading() as conn:
+                order, least = queue_settings(conn)
+            nothing = agreement([])
+            return ReviewProgress(
+                0, 0, 0, 0.0, (0.0, 0.0), 0, 0, 0, None, nothing, 0, least, order, False, False
+            )
+        queue = self._queue()
+        stored, left = queue.table.view.stored, queue.left()
+        likely = queue.likely(left)
+        to_merge, to_merge_range = queue.to_merge(left)
+        unasked = sum(not queue.asked(pair) for pair in likely)
+        active = self._log.active(stored.id)
+        with self._project.reading() as conn:
+            cost = decisions.answer_cost(conn, stored.pair_config)
+        return ReviewProgress(
+            merged=sum(1 for d in active if d.kind == "merge"),
+            refused=sum(1 for d in active if d.kind in ("apart", "never")),
+            left=len(left),
+            to_merge=to_merge,
+            to_merge_range=to_merge_range,
+            likely=len(likely),
+            unasked=unasked,
+            calls=round(unasked * (cost[0] if cost else EXPECTED_CALLS_PER_PAIR)),
+            seconds=unasked * cost[1] if cost else None,
+            agreement=agreement(model_and_person(active)),
+            learned_from=queue.model.decisions,
+            least_similarity=queue.least_similarity,
+            order=queue.order,
+            finished=not left,
+            asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
+        )
+
+    def set_order(self, order: MergeOrder) -> None:
+        """Chooses which proposal comes first."""
+        self._project.write(lambda conn: put_order(conn, order))
+        self._changed()
+
+    def set_least_similarity(self, similarity: float) -> None:
+        """Sets the similarity of descriptions below which no pair is proposed.
+
+        Raises:
+            UsageError: It is not between -1 and 1.
+        """
+        if not -1 <= similarity <= 1:
+            raise UsageError("A similarity lies between -1 and 1.", "Choose such a number.")
+        self._project.write(lambda conn: put_least_similarity(conn, similarity))
+        self._changed()
+
+    def start_asking(self) -> int | None:
+        """Starts to ask the model about undecided pairs in the background and returns the job id; None when there is
+        nothing to ask."""
+        if not self.progress().unasked:
+            return None
+        return self._runner.start(self._stages.ask())
+
+    def _queue(self) -> QueueSnapshot:
+        return self._cache.snapshot(self.goals.view().stored.id)
+
+    def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
+        return queue.proposals(pairs, self.goals.groups(), why) if pairs else []
+
+    def _between(self, low: float, high: float, why: str) -> list[Proposal]:
+        """Returns the undecided pairs whose merge probability is at least `low` and less than `high`."""
+        if self.goals.shown() is None:
+            return []
+        queue = self._queue()
+        left = queue.left("probability")
+        probabilities = queue.probabilities(left).tolist()
+        pairs = [pair for pair, p in zip(left, probabilities, strict=True) if low <= p < high]
+        return self._proposals(queue, pairs, why)
+
+    # Decisions on pairs
+
+    def merge(self, shown: Proposal, label: str | None = None) -> GoalDecision:
+        """Merges the two groups of a proposal and stores the proposal as the person saw it; returns the decision.
+
+        Args:
+            label: Of the merged group; None takes the proposed one unless a group is pinned, or else that of the larger
+                group.
+        """
+        return self._decide(_merge(shown, label))
+
+    def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
+        """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too."""
+        return self._decide(_refusal(shown, "never" if never else "apart"))
+
+    def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
+        """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
+        the list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
+        listed = [_as_listed(_merge(proposal, None), probability) for proposal in shown]
+
+        def plan(state: MergeState) -> Iterator[GoalDecision]:
+            for decision in listed:
+                first, second = (state.current_of(key) for key in decision.sides)
+                if first and second and first != second and not state.decided(first, second):
+                    yield replace(decision, sides=(first, second))
+
+        return self.decide_all(plan)
+
+    def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
+        """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
+        decided meanwhile are left out."""
+        listed = [_as_listed(_refusal(proposal, "apart"), probability) for proposal in shown]
+
+        def plan(state: MergeState) -> Iterator[GoalDecision]:
+            for decision in listed:
+                both_current = all(key in state.current for key in decision.sides)
+                if both_current and not state.decided(*decision.sides):
+                    yield decision
+
+        return self.decide_all(plan)
+
+    def decide_all(self, plan: Plan) -> int:
+        """Makes the decisions of a plan as one act, and returns how many."""
+        return len(self._act(plan))
+
+    # Decisions on one group or on conversations
+
+    def rename(self, group_id: str, label: str) -> GoalDecision:
+        """Gives a group another label; returns the decision."""
+        name = " ".join(label.split())
+
+        def plan(state: MergeState) -> list[GoalDecision]:
+            names = ((name, state.group(group_id).description),)
+            return [GoalDecision("rename", (group_id,), names)]
+
+        return self._act(plan)[0]
+
+    def pin(self, group_id: str, *, on: bool) -> GoalDecision:
+        """Pins or unpins a group. A pinned group is not proposed for a merge and keeps its label."""
+        return self._decide(GoalDecision("pin" if on else "unpin", (group_id,)))
+
+    def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
+        """Moves conversations to a group; None takes them out of all groups. Returns the decision.
+
+        Raises:
+            NotYet: The clustering does not have one of the conversations.
+        """
+        view = self.goals.view()
+        in_clustering = {assigned.conversation_id for assigned in view.assigned}.union(
+            view.state.conversation_ids.tolist()
+        )
+        if not in_clustering.issuperset(conversation_ids):
+            raise NotYet(
+                "This clustering does not know all of these conversations.",
+                "Assign what came after it first.",
+            )
+        part = array("q", sorted(set(conversation_ids)))
+        sides = () if group_id is None else (group_id,)
+        return self._decide(GoalDecision("move", sides, parts=(part,)))
+
+    def settle_preview(self) -> list[SettleCandidate]:
+        """Returns the moves of conversations to the group of most of their nearest neighbors, the group that gains most
+        first; none before anything was clustered. Not quick."""
+        if self.goals.shown() is None:
+            return []
+        view = self.goals.view()
+        active = self._log.active(view.stored.id)
+        candidates = []
+        # The author is the rule also where a person starts it: nobody looked at each conversation, so a later run may
+        # move them again.
+        for move in settle_moves(view, self._cache, active, "auto"):
+            group, ids = view.state.groups[move.sides[0]], np.asarray(move.parts[0])
+            outliers = int(np.isin(ids, view.state.outliers).sum())
+            candidates.append(SettleCandidate(group.label, group.size, len(ids), outliers, move))
+        return sorted(candidates, key=lambda candidate: -candidate.count)
+
+    def settle(self, candidates: Sequence[SettleCandidate]) -> int:
+        """Makes the moves that `settle_preview` gave, as one act, and returns the number of conversations moved."""
+        self._act(lambda state: [candidate.move for candidate in candidates])
+        return sum(candidate.count for candidate in candidates)
+
+    # Splits
+
+    def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
+        """Returns the parts into which k-means would split a group."""
+        view = self.goals.view()
+        view.state.group(group_id)
+        space, members = self._cache.space(view.stored), view.members(group_id)
+        part_rows = split(space.of(members), np.arange(len(members)), parts, SPLIT_SEED)
+        words = self._words_of_parts(view, members, [members[rows] for rows in part_rows])
+        rows_by_id = {row.conversation_id: row for row in self.goals.members(group_id)}
+        preview = []
+        for number, rows in enumerate(part_rows):
+            ids = members[rows]
+            vectors = space.of(ids)
+            order = np.argsort(-(vectors @ vectors.mean(axis=0)), kind="stable")
+            central = tuple(rows_by_id[int(key)] for key in ids[order[:MAX_PREVIEW_MEMBERS]])
+            preview.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))
+        return preview
+
+    def split_proposals(self) -> list[SplitProposal]:
+        """Returns the groups that seem to hold several goals, with the model's word where it was asked: those whose
+        parts it takes for two goals first, then by the distance of their parts. Not quick."""
+        view = self.goals.view()
+        candidates = split_candidates(view, self._cache.space(view.stored))
+        supposed, pairs = as_if_split(view.state, candidates)
+        with self._project.reading() as conn:
+            answers = decisions.answers(conn, view.stored.pair_config)
+        proposals = []
+        for candidate, pair in zip(candidates, pairs, strict=True):
+            answer = answers.get(supposed.sides_key(*pair))
+            in_both_orders = [] if answer is None else [answer.yes, answer.yes_reversed]
+            yes = [p for p in in_both_orders if p is not None]
+            ids = np.array(sorted(chain.from_iterable(candidate.parts)), dtype=np.int64)
+            words = self._words_of_parts(view, ids, candidate.parts)
+            proposals.append(
+                replace(
+                    candidate,
+                    same=sum(yes) / len(yes) if yes else None,
+                    model=answer.model if answer is not None and yes else "",
+                    words=tuple(words[number] for number in range(len(candidate.parts))),
+                )
+            )
+        return sorted(proposals, key=lambda p: p.same is None or p.same >= EVEN_PROBABILITY)
+
+    def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
+        """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labeled with
+        phrases of their members. Returns the decision.
+
+        Raises:
+            UsageError: A part has a conversation that is not in the group.
+        """
+        view = self.goals.view()
+        view.state.group(group_id)
+        members = view.members(group_id)
+        sorted_parts = [array("q", sorted(set(part))) for part in parts]
+        if {key for part in sorted_parts for key in part}.difference(members.tolist()):
+            raise UsageError(
+                "A part has a conversation that is not in the group.", "Look at its members again."
+            )
+        with self._project.reading() as conn:
+            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+            labels = phrase_labels(texts, _part_numbers(members, sorted_parts))
+        names = tuple((labels[n].label, labels[n].description) for n in sorted(labels))
+        return self._decide(GoalDecision("split", (group_id,), names, tuple(sorted_parts)))
+
+    def _words_of_parts(
+        self, view: ClusteringView, members: Ids, parts: Sequence[Ids | Sequence[int]]
+    ) -> dict[int, tuple[str, ...]]:
+        """Returns the words that tell the parts of a group apart, by the number of the part."""
+        with self._project.reading() as conn:
+            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+            return distinctive_words(texts, _part_numbers(members, parts))
+
+    # History
+
+    def undo(self) -> GoalDecision | None:
+        """Undoes the newest act in force and returns its first decision; None if there is none."""
+        return self._notify(self._log.undo(self.goals.view().stored.id))
+
+    def redo(self) -> GoalDecision | None:
+        """Redoes what the newest undo took back and returns its first decision; None when nothing was undone since the
+        last act."""
+        return self._notify(self._log.redo(self.goals.view().stored.id))
+
+    def history(self) -> list[GoalDecision]:
+        """Returns all decisions, newest first, those that were undone too; none before anything was clustered."""
+        return [] if self.goals.shown() is None else self._log.history(self.goals.view().stored.id)
+
+    def largest_part(self, group_id: str) -> str:
+        """Returns the id of the largest part of a group that was split; its own id otherwise."""
+        state = self.goals.view().state
+        became = state.current_of(group_id)
+        made_by = None if became in (None, group_id) else state.group(became).made_by
+        return became if became and made_by is not None and made_by.kind == "split" else group_id
+
+    def _decide(self, decision: GoalDecision) -> GoalDecision:
+        return self._act(lambda state: [decision])[0]
+
+    def _act(self, plan: Plan) -> list[GoalDecision]:
+        """Stores the decisions of a plan as one act and returns them."""
+        act = self._log.decide(self.goals.view().stored.id, plan)
+        self._changed()
+        return act
+
+    def _notify(self, decision: GoalDecision | None) -> GoalDecision | None:
+        if decision is not None:
+            self._changed()
+        return decision
+
+
+def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool]]:
+    """Returns (model says yes, person merged) for each pair that the model answered on and a person decided; pairs that
+    were decided as a list are left out, because nobody looked at them."""
+    answers = []
+    for decision in decisions:
+        evidence = decision.evidence or {}
+        answer = model_says_yes(evidence.get("yes"), evidence.get("yes_reversed"))
+        by_person = decision.author == "human" and decision.kind in ("merge", "apart", "never")
+        if answer is not None and by_person and "at_once" not in evidence:
+            answers.append((answer, decision.kind == "merge"))
+    return answers
+
+
+def _merge(shown: Proposal, label: str | None) -> GoalDecision:
+    """Returns the decision to merge a pair; without a label it takes the proposed one, unless a side is pinned."""
+    pinned = shown.a.pinned or shown.b.pinned
+    name = " ".join((label or ("" if pinned else shown.evidence.answer.label)).split())
+    description = shown.evidence.answer.description or shown.a.description
+    names = ((name, description),) if name else ()
+    return _with_evidence(GoalDecision("merge", shown.pair, names), shown)
+
+
+def _refusal(shown: Proposal, kind: Literal["apart", "never"]) -> GoalDecision:
+    return _with_evidence(GoalDecision(kind, shown.pair), shown)
+
+
+def _as_listed(decision: GoalDecision, probability: float) -> GoalDecision:
+    """Returns the decision as one on a list of pairs that a person decided at once, above or below a merge probability.
+    It has no features: nobody looked at the pair itself, so the merge probability would learn from itself."""
+    evidence = {key: value for key, value in (decision.evidence or {}).items() if key != "features"}
+    return replace(decision, evidence={**evidence, "at_once": probability})
+
+
+def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:
+    """Returns the decision with the model, the probability and the evidence of the proposal."""
+    evidence = shown.evidence
+    return replace(
+        decision,
+        model=evidence.answer.model,
+        probability=evidence.probability,
+        evidence=evidence.as_json(),
+    )
+
+
+def _part_numbers(members: Ids, parts: Sequence[Ids | Sequence[int]]) -> Numbers:
+    """Returns the index of the part of each member, shape (members,); one more than the last for one in none."""
+    numbers = np.full(len(members), len(parts), dtype=np.int32)
+    for number, part in enumerate(parts):
+        numbers[np.isin(members, part)] = number
+    return numbers

@@ -1,0 +1,229 @@
+"""Hides what differs by server: tokenizing, detokenizing, the chat template, and the form of answers.
+
+Three forms of log-probabilities are in use: OpenAI's old one (`tokens`, `token_logprobs`, `top_logprobs`, tokens as
+texts), the same with tokens named `token_id:N` (vLLM, SGLang), and the one of chats (`content`, a list of objects, with
+ids and bytes where the server gives them, as llama-server does).
+
+A server that is sent a text, and most that are asked for the tokens of one, reads `<|im_end|>` in it as the token of
+that name, so a transcript could forge a turn. Such texts are split by a space, and a note reports it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.base.conversation import without_surrogates
+from engine.base.errors import RequestRefused
+from engine.model.endpoints.capabilities import Template, Tokens
+
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Posts a body to a path and returns the JSON answer; see `Fleet.ask`."""
+
+
+async def token_ids(
+    ask: Ask, tokens: Tokens, text: str, *, special: bool = False, start: bool = False
+) -> list[int]:
+    """Returns the token ids of a text.
+
+    Args:
+        special: Whether control tokens in the text are read as such; only `llama-server` has a choice.
+        start: Whether the tokens that the model wants at the start of a sequence are put in front; `llama-cpp-python`
+            has no choice.
+
+    Raises:
+        RequestRefused: The answer has no tokens.
+    """
+    if tokens == "vllm":
+        answer = await ask("/tokenize", {"prompt": text, "add_special_tokens": start})
+    elif tokens == "llama-server":
+        body = {"content": text, "add_special": start, "parse_special": special}
+        answer = await ask("/tokenize", body)
+    else:
+        answer = await ask("/extras/tokenize", {"input": text})
+    return _token_list(answer, "tokens")
+
+
+async def text_of(ask: Ask, tokens: Tokens, ids: Sequence[int]) -> str:
+    """Returns the text that tokens stand for; whether control tokens are written out depends on the server.
+
+    Raises:
+        RequestRefused: The answer has no text.
+    """
+    path = "/extras/detokenize" if tokens == "llama-cpp-python" else "/detokenize"
+    answer = await ask(path, {"tokens": list(ids)})
+    for name in ("prompt", "content", "text"):
+        if isinstance(answer, dict) and isinstance(answer.get(name), str):
+            return str(answer[name])
+    raise RequestRefused("The endpoint gave no text for tokens.")
+
+
+async def apply_template(
+    ask: Ask, template: Template, messages: Sequence[Mapping[str, str]]
+) -> str:
+    """Returns messages as one text in the model's chat template, with the assistant's turn opened.
+
+    Raises:
+        RequestRefused: The answer has no such text.
+    """
+    if template == "llama-server":
+        answer = await ask("/apply-template", {"messages": list(messages)})
+        if isinstance(answer, dict) and isinstance(answer.get("prompt"), str):
+            return str(answer["prompt"])
+        raise RequestRefused("The endpoint laid out no messages.")
+    body = {"messages": list(messages), "add_generation_prompt": True}
+    return await text_of(ask, "vllm", _token_list(await ask("/tokenize", body), "tokens"))
+
+
+def grammar_for(text: str) -> str:
+    """Returns a grammar in GBNF, the format of llama.cpp, that allows this text only."""
+    return f"root ::= {json.dumps(text, ensure_ascii=False)}"
+
+
+def _token_list(answer: Any, name: str) -> list[int]:
+    """Returns the list of token ids under `name` in an answer.
+
+    Raises:
+        RequestRefused: There is none.
+    """
+    tokens = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
+        raise RequestRefused("The endpoint gave no tokens for a text.")
+    return tokens
+
+
+_CONTROL_TOKEN = re.compile(
+    r"<(?=\|[^|<>\s]{1,48}\|>)"
+    r"|<(?=/?(?:s|bos|eos|pad|unk|mask|cls|sep|turn|think|tool_call|tool_response)>)"
+    r"|<(?=(?:start|end)_of_(?:turn|text|image)>)"
+    r"|<(?=｜[^｜<>\s]{1,48}｜>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+)
+
+
+def without_controls(text: str) -> tuple[str, int]:
+    """Returns the text with a space within each control token, so that no server reads it as one, and their number."""
+    return _CONTROL_TOKEN.subn(lambda match: match.group() + " ", text)
+
+
+_TOKEN_ID_PREFIX = "token_id:"
+"""Beginning of the name of a token that is named by its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedToken:
+    """A token as an endpoint lists it.
+
+    Attributes:
+        token: Id of the token; None if the endpoint names tokens by their text only.
+        text: Bytes of the token as far as the answer gives them; None if it names ids only.
+        log_p: Natural log-probability.
+    """
+
+    token: int | None
+    text: bytes | None
+    log_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One position of a completion: the chosen token, and the most probable ones in order.
+
+    In a prompt, `chosen` is the token of the prompt; it is None at the first position.
+    """
+
+    chosen: ListedToken | None
+    top: tuple[ListedToken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One completion.
+
+    Attributes:
+        ended: Why it ended: `length` at the limit of tokens, `stop` for any other reason.
+        steps: Its positions; empty if no log-probabilities were requested.
+    """
+
+    text: str
+    ended: Literal["stop", "length"]
+    steps: tuple[Step, ...]
+
+
+def read_completion(answer: Any) -> Written:
+    """Returns the only choice of an answer to `completions` or `chat/completions`.
+
+    Raises:
+        RequestRefused: The answer does not have the form of a completion.
+    """
+    try:
+        (choice,) = answer["choices"]
+        text = choice["message"]["content"] if "message" in choice else choice["text"]
+        cut = choice.get("finish_reason") == "length"
+        if not isinstance(text, str | None):
+            raise TypeError(f"{type(text).__name__} is no text")
+        return Written(
+            without_surrogates(text or ""), "length" if cut else "stop", _read_steps(choice)
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise RequestRefused("The endpoint answered something that is no completion.") from error
+
+
+def _read_steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
+    """Returns the positions of a choice, in whichever of the three forms they are; () without log-probabilities."""
+    listed_probabilities = choice.get("logprobs")
+    if not listed_probabilities:
+        return ()
+    if isinstance(listed_probabilities.get("content"), list):
+        return tuple(_read_chat_step(entry) for entry in listed_probabilities["content"])
+    steps = []
+    for name, log_p, top in zip(
+        listed_probabilities["tokens"],
+        listed_probabilities["token_logprobs"],
+        listed_probabilities.get("top_logprobs") or [None] * len(listed_probabilities["tokens"]),
+        strict=True,
+    ):
+        listed = sorted(
+            (_read_named_token(n, p) for n, p in (top or {}).items()), key=lambda t: -t.log_p
+        )
+        chosen = None if log_p is None else _read_named_token(name, log_p)
+        steps.append(Step(chosen, tuple(listed)))
+    return tuple(steps)
+
+
+def _read_named_token(name: str, log_p: Any) -> ListedToken:
+    """Returns a token from its text, or from `token_id:` and its id."""
+    if name.startswith(_TOKEN_ID_PREFIX):
+        return ListedToken(int(name[len(_TOKEN_ID_PREFIX) :]), None, _checked_log_p(log_p))
+    return ListedToken(None, name.encode(), _checked_log_p(log_p))
+
+
+def _read_chat_step(entry: Mapping[str, Any]) -> Step:
+    top: Sequence[Mapping[str, Any]] = entry.get("top_logprobs") or entry.get("top_probs") or []
+    listed = sorted((_read_chat_token(one) for one in top), key=lambda one: -one.log_p)
+    return Step(_read_chat_token(entry), tuple(listed))
+
+
+def _read_chat_token(entry: Mapping[str, Any]) -> ListedToken:
+    name, token, raw, log_p = (entry.get(key) for key in ("token", "id", "bytes", "logprob"))
+    spelled = bytes(raw) if raw and isinstance(raw, list) else None
+    if str(name).startswith(_TOKEN_ID_PREFIX):
+        return ListedToken(int(str(name)[len(_TOKEN_ID_PREFIX) :]), spelled, _checked_log_p(log_p))
+    text = spelled or str(name).encode()
+    return ListedToken(token if isinstance(token, int) else None, text, _checked_log_p(log_p))
+
+
+def _checked_log_p(value: Any) -> float:
+    """Returns a natural log-probability, at most 0.
+
+    Raises:
+        ValueError: The number is not one; up to 0.001 above 0 is taken for a rounding error.
+    """
+    number = float(value)
+    if math.isnan(number) or number > 1e-3:
+        raise ValueError(f"{number} is no log-probability")
+    return min(0.0, number)

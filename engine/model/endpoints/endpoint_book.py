@@ -1,0 +1,272 @@
+"""The endpoint book: the endpoints that the user added, each with the capabilities that a probe showed.
+
+An endpoint is an HTTP server that speaks OpenAI's protocol. Its key is never stored, only the name of the environment
+variable that holds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import ModelFileError, NameTaken, UsageError
+from engine.base.files import create_private_folder, write_atomically
+from engine.model.catalog import LoadableModel
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.client import (
+    REQUEST_SECONDS,
+    Address,
+    EndpointClient,
+    parse_address,
+    with_model,
+)
+from engine.model.endpoints.fleet import Fleet, Prices, Replies
+from engine.model.endpoints.probe import PROBE_SECONDS, probe
+from engine.model.interface import LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointEntry:
+    """One endpoint of the book.
+
+    Attributes:
+        name: Name of the endpoint in runs.
+        url: URL with the model, as in `http://host:8080/v1#model`.
+        can: Capabilities that the probe showed.
+        key_env: Name of the environment variable that holds the key; None if none is needed.
+        prices: Prices of tokens; None if the user gave none.
+        timeout: Time limit of a request in seconds; None for the default.
+    """
+
+    name: str
+    url: str
+    can: Capabilities
+    key_env: str | None = None
+    prices: Prices | None = None
+    timeout: float | None = None
+
+    @property
+    def address(self) -> Address:
+        """The address of the endpoint."""
+        return parse_address(self.url)
+
+    def as_params(self) -> dict[str, Any]:
+        """Returns the entry as JSON values, without the name."""
+        return {
+            "url": self.url,
+            "key_env": self.key_env,
+            "prices": asdict(self.prices) if self.prices else None,
+            "capabilities": self.can.as_params(),
+            **({"timeout": self.timeout} if self.timeout else {}),
+        }
+
+    @classmethod
+    def from_params(cls, name: str, params: Mapping[str, Any]) -> EndpointEntry:
+        """Returns the entry that `as_params` gave."""
+        prices = Prices(**params["prices"]) if params.get("prices") else None
+        can = Capabilities.from_params(params["capabilities"])
+        return cls(name, params["url"], can, params.get("key_env"), prices, params.get("timeout"))
+
+
+class EndpointBook:
+    """The endpoints of one user, in a JSON file in the data folder."""
+
+    def __init__(self, data: Path) -> None:
+        """Reads the file.
+
+        Raises:
+            ModelFileError: The file cannot be read.
+        """
+        self.file = data / "endpoints.json"
+        self._entries: dict[str, EndpointEntry] = {}
+        try:
+            stored = json.loads(self.file.read_text("utf-8"))
+            for name, params in sorted(stored.items()):
+                self._entries[name] = EndpointEntry.from_params(name, params)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(
+                f"The list of endpoints {self.file} cannot be read: {error}.",
+                "Move it away; endpoints can be added again.",
+            ) from error
+
+    def entries(self) -> list[EndpointEntry]:
+        """Returns all endpoints in order of their names, those just added last."""
+        return list(self._entries.values())
+
+    def named(self, name: str | None) -> tuple[str, ...]:
+        """Returns the names of endpoints in a model name, `NAME` or `NAME,NAME2`; () if it names another model.
+
+        Raises:
+            UsageError: Some of the names are endpoints and some are not.
+        """
+        names = tuple(part.strip() for part in (name or "").split(",") if part.strip())
+        known = [name for name in names if name in self._entries]
+        if known and len(known) < len(names):
+            other = next(name for name in names if name not in self._entries)
+            raise UsageError(
+                f"{other!r} is no endpoint, so it cannot share a run with {known[0]!r}.",
+                "`workbench models list` names them.",
+            )
+        return names if known else ()
+
+    def add(
+        self,
+        url: str,
+        name: str | None = None,
+        *,
+        key_env: str | None = None,
+        end_text: str = "",
+        prices: Prices | None = None,
+        timeout: float | None = None,
+    ) -> EndpointEntry:
+        """Probes an endpoint and stores the result; one with the same name and URL is probed again.
+
+        Raises:
+            ModelError: The endpoint cannot be reached, answers too slowly, or cannot do anything useful.
+            UsageError: The URL is invalid, the name is taken, or the variable is not set.
+        """
+        key = _key(key_env)
+        seconds = timeout or PROBE_SECONDS
+        address = with_model(EndpointClient(parse_address(url), key, seconds=seconds))
+        url = f"{address.base}#{address.model}"
+        name = name or address.model.rstrip("/").rsplit("/", 1)[-1]
+        if "," in name:
+            raise UsageError(f"{name!r} has a comma in it.", "Choose another with --name.")
+        known = self._entries.get(name)
+        if known is not None and known.url != url:
+            raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
+        can = probe(address, key, end_text=end_text, seconds=seconds)
+        self._entries[name] = entry = EndpointEntry(name, url, can, key_env, prices, timeout)
+        self._save()
+        return entry
+
+    def forget(self, name: str) -> None:
+        """Removes an endpoint from the list; sends no request."""
+        del self._entries[name]
+        self._save()
+
+    def fleet(self, names: tuple[str, ...], replies: Replies | None = None) -> Fleet:
+        """Returns a fleet of endpoints that serve the same model.
+
+        Raises:
+            UsageError: They do not serve the same model alike, or a variable with a key is not set.
+        """
+        entries = self._entries_alike(names)
+        members = [
+            (
+                EndpointClient(
+                    entry.address,
+                    _key(entry.key_env),
+                    parallel=entry.can.parallel,
+                    seconds=entry.timeout or REQUEST_SECONDS,
+                ),
+                entry.prices,
+            )
+            for entry in entries
+        ]
+        can = json.dumps(entries[0].can.decisive, sort_keys=True)
+        return Fleet(members, replies, identity=can)
+
+    def can(self, names: tuple[str, ...]) -> Capabilities:
+        """Returns what every one of these endpoints can do.
+
+        Raises:
+            UsageError: They do not serve the same model alike.
+        """
+        entries = self._entries_alike(names)
+        contexts = [entry.can.context for entry in entries if entry.can.context]
+        noise = [entry.can.noise for entry in entries if entry.can.noise is not None]
+        return replace(
+            entries[0].can, context=min(contexts, default=None), noise=max(noise, default=None)
+        )
+
+    def loadable(self, names: tuple[str, ...], options: LoadOptions) -> LoadableModel:
+        """Returns the model that these endpoints serve, for stages.
+
+        Raises:
+            UsageError: They do not serve the same model alike.
+        """
+        entries = self._entries_alike(names)
+        can = self.can(names)
+        label = ", ".join(names) + (" (endpoint)" if len(names) == 1 else " (endpoints)")
+        if can.top and not can.echo:
+            label += f", top {can.top}"
+        return LoadableModel(
+            label=label,
+            path=Path(),
+            options=options,
+            adapter=None,
+            fingerprints={
+                "endpoints": sorted(entry.url for entry in entries),
+                "capabilities": can.decisive,
+            },
+            noise=can.noise,
+            endpoints=names,
+        )
+
+    def that_gave(
+        self, fingerprints: Mapping[str, Any], options: LoadOptions
+    ) -> LoadableModel | None:
+        """Returns the model of an earlier run by its fingerprints; None if it is another model or an endpoint was
+        changed."""
+        urls = fingerprints.get("endpoints", ())
+        names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
+        if not names or len(names) != len(urls):
+            return None
+        model = self.loadable(names, options)
+        return model if model.fingerprints == dict(fingerprints) else None
+
+    def _entries_alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
+        """Returns the entries of these names.
+
+        Raises:
+            UsageError: They do not serve the same model, or differ in what results depend on.
+        """
+        entries = [self._entries[name] for name in names]
+        first = entries[0]
+        for other in entries[1:]:
+            if other.address.model != first.address.model:
+                raise UsageError(
+                    f"{first.name!r} serves {first.address.model!r} and {other.name!r} serves "
+                    f"{other.address.model!r}.",
+                    "Endpoints that share a run serve the same model under the same name.",
+                )
+            differ = [
+                what
+                for what, value in first.can.decisive.items()
+                if other.can.decisive[what] != value and what not in ("server", "context")
+            ]
+            if differ:
+                raise UsageError(
+                    f"{first.name!r} and {other.name!r} differ in {', '.join(differ)}.",
+                    "Endpoints that share a run do the same; add them again if one was changed.",
+                )
+        return entries
+
+    def _save(self) -> None:
+        create_private_folder(self.file.parent)
+        content = {name: entry.as_params() for name, entry in self._entries.items()}
+        write_atomically(self.file, json.dumps(content, indent=1, sort_keys=True))
+
+
+def _key(variable: str | None) -> str:
+    """Returns the key in an environment variable; "" without a variable.
+
+    Raises:
+        UsageError: The variable is not set.
+    """
+    if variable is None:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(
+            f"The environment variable {variable} holds no key.",
+            f"Set it, as in `export {variable}=…`; the key itself is stored nowhere.",
+        )
+    return key

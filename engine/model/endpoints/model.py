@@ -1,0 +1,218 @@
+"""A `ModelClient` over HTTP endpoints."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from engine.base.errors import EndpointError, RequestRefused, UsageError
+from engine.base.number_format import counted
+from engine.jobs.contract import OnProgress
+from engine.model.chat import Completion
+from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
+from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader
+from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
+from engine.model.interface import LoadOptions, Sampling
+from engine.model.log_windows import log_tokens
+from engine.model.process.protocol import Request
+from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs, WrittenReply
+from engine.model.prompt_files import Prompt
+
+T = TypeVar("T")
+
+
+class EndpointModel:
+    """A model that one endpoint serves, or several alike, as a `ModelClient`.
+
+    Attributes:
+        can: What all of the endpoints can do.
+        context: Longest sequence in tokens.
+    """
+
+    def __init__(
+        self, label: str, fleet: Fleet, can: Capabilities, handlers: EndpointHandlers
+    ) -> None:
+        """Prepares; sends no request.
+
+        Args:
+            label: Name of the model in error messages.
+            can: Capabilities that all of the endpoints have.
+            handlers: Answer the requests of other subjects.
+        """
+        self._label, self._fleet, self.can = label, fleet, can
+        self.context = can.context or UNBOUNDED
+        self._turn = threading.Lock()
+        self._handlers = {**OWN_HANDLERS, **handlers}
+
+    # Checks before a run starts
+
+    def refuse_writing(self, prompt: Prompt | None) -> None:
+        """Raises UsageError if replies cannot be written."""
+        self.refuse("replies", no_writing(self.can, prompt))
+
+    def refuse_reading(self, prompt: Prompt | None) -> None:
+        """Raises UsageError if probabilities of given answers cannot be read."""
+        reason = no_reading(self.can)
+        if reason is None and prompt is not None:
+            reason = no_laid_out(self.can, prompt)
+        self.refuse("probabilities of given answers", reason)
+
+    def refuse(self, what: str, reason: str | None) -> None:
+        """Raises UsageError if there is a reason why the endpoints cannot give something."""
+        if reason:
+            raise UsageError(
+                f"{self._label} cannot give {what}: {reason}.",
+                "Use another endpoint or a model of this machine for that.",
+            )
+
+    def refuse_chat(self, sampling: Sampling) -> None:
+        """Raises UsageError if chat replies cannot be written with this sampling."""
+        self.refuse("replies to messages", no_chat(self.can, sampling))
+
+    # Requests
+
+    def load(
+        self,
+        path: Path,
+        options: LoadOptions,
+        adapter: Path | None = None,
+        merged: Path | None = None,
+    ) -> Mapping[str, Any]:
+        """Starts a new count of requests and costs, and limits the context to the one asked for.
+
+        Raises:
+            ModelError: An adapter is asked for; the endpoint has to serve it as a model.
+        """
+        if adapter is not None:
+            raise EndpointError(
+                f"{self._label} cannot be sent an adapter.",
+                "Let the endpoint serve it, as a model.",
+            )
+        self._fleet.begin()
+        largest = self.can.context or UNBOUNDED
+        self.context = min(largest, options.context or largest)
+        return {"name": self._label, "context": self.context}
+
+    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
+        """Answers a request by requests to the endpoints.
+
+        Raises:
+            Cancelled: `cancel` was called while it ran.
+            ModelError: No endpoint is left.
+            RequestRefused: The endpoint refuses an item, or hides a probability that is asked for.
+            UsageError: The endpoints cannot answer such a request.
+        """
+        handler = self._handlers.get(type(request))
+        if handler is None:
+            raise UsageError(f"The speed of {self._label} cannot be measured.")
+        report = progress or (lambda count, note: None)
+        return cast(T, handler(self, request, lambda count: report(count, "")))
+
+    def spent(self) -> str:
+        """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
+        account = self._fleet.account
+        report = counted(account.requests, "request")
+        report += f", {account.cached:,} more answered from the cache" if account.cached else ""
+        report += f", {account.retries:,} sent again" if account.retries else ""
+        report += f"; {account.read:,} tokens read, {account.written:,} written"
+        report += "" if account.cost is None else f", cost {account.cost:,.4f}"
+        return ". ".join(
+            [
+                report,
+                *(f"Taken out: {reason.rstrip('.')}" for reason in self._fleet.removal_reasons),
+            ]
+        )
+
+    def cancel(self) -> None:
+        """Makes the request in flight raise `Cancelled`."""
+        self._fleet.cancel()
+
+    def close(self) -> None:
+        """Abandons the requests in flight."""
+        self.cancel()
+
+    def reader(self) -> Reader:
+        """Returns a reader of probabilities, which knows the tokens of one request."""
+        return Reader(self._fleet.ask, self.can)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs the requests to the endpoints that answer one request; one answer is worked on at a time."""
+        with self._turn:
+            return self._fleet.run(work)
+
+
+def _generate(
+    model: EndpointModel, request: Generate, report: Callable[[int], None]
+) -> list[WrittenReply]:
+    model.refuse_writing(request.prompt)
+    if request.sampling.json_schema and not model.can.schema:
+        model.refuse("replies by a schema", "its replies do not follow one")
+    return model.run(lambda: write_replies(model.reader(), request, model.context, report))
+
+
+def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) -> list[Completion]:
+    for sampling in {call.sampling for call in request.calls}:
+        model.refuse_chat(sampling)
+    return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
+
+
+def _log_probs(
+    model: EndpointModel, request: LogProbs, _report: Callable[[int], None]
+) -> list[list[tuple[float, int]]]:
+    model.refuse_reading(request.prompt)
+
+    async def work() -> list[list[tuple[float, int]]]:
+        reader = model.reader()
+        around = await reader.tokenizer.learn_prompt(request.prompt)
+        results = []
+        for text, continuations in request.items:
+            answers = [await reader.tokenize_answer(answer) for answer in continuations]
+            await reader.tokenizer.learn_log([text])
+            longest = max((len(answer.ids) for answer in answers), default=0)
+            room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
+            tokens, _ = log_tokens(reader.tokenizer, [text], 0, room)
+            ids = (*around.tokens.head, *tokens, *around.tokens.tail)
+            raw = RawPrompt(around.head + text + around.tail, ids)
+            values = [await reader.log_p(raw, answer) for answer in answers]
+            if None in values:
+                raise RequestRefused(
+                    f"An answer is not among the {model.can.top} most probable tokens."
+                )
+            results.append(
+                [
+                    (value or 0.0, len(answer.ids))
+                    for value, answer in zip(values, answers, strict=True)
+                ]
+            )
+        return results
+
+    return model.run(work)
+
+
+def _count_tokens(
+    model: EndpointModel, request: CountTokens, _report: Callable[[int], None]
+) -> list[int]:
+    if not model.can.tokens:
+        model.refuse("counts of tokens", "it cannot be asked which tokens a text has")
+
+    async def work() -> list[int]:
+        tokenizer = model.reader().tokenizer
+        await tokenizer.learn([text for texts in request.items for text in texts])
+        return [sum(len(tokenizer.tokenize(text)) for text in texts) for texts in request.items]
+
+    return model.run(work)
+
+
+EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
+EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
+"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""
+
+OWN_HANDLERS: EndpointHandlers = {
+    Generate: _generate,
+    Chat: _chat,
+    LogProbs: _log_probs,
+    CountTokens: _count_tokens,
+}

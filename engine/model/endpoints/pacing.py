@@ -1,0 +1,153 @@
+"""The pace of the requests to an endpoint: how many are sent in parallel, and how long is waited before a retry.
+
+The limit on parallel requests follows additive increase and multiplicative decrease: it rises by one after as many
+answers as it allows, is halved after a "too many requests", and falls when answers become much slower. The wait before
+a retry is what the endpoint asks for by `Retry-After`, else it doubles each time (exponential backoff).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+FIRST_LIMIT = 4.0
+"""The limit before the first answer."""
+
+MAX_PARALLEL_REQUESTS = 64
+"""The highest limit, also for an endpoint that serves more."""
+
+REFUSED_FACTOR, SLOW_FACTOR = 0.5, 0.8
+"""Factors by which the limit falls after a refusal and after slow answers."""
+
+SLOW_RATIO = 6.0
+"""Answers slower than the fastest by more than this factor lower the limit. It is high, because a server that batches
+requests gains from more of them even if each takes longer."""
+
+NEWEST_WEIGHT = 0.2
+"""Weight of the newest answer in the moving average of the durations."""
+
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+"""The first and the longest wait in seconds; each wait is twice the previous one."""
+
+JITTER = 0.25
+"""Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+_REMAINING = ("x-ratelimit-remaining-requests", "x-ratelimit-remaining", "ratelimit-remaining")
+
+_RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
+
+
+class RequestLimit:
+    """The limit on parallel requests to one endpoint.
+
+    Attributes:
+        active: Number of requests in flight, which the caller counts.
+    """
+
+    def __init__(self, served_in_parallel: int | None = None) -> None:
+        """Starts with `FIRST_LIMIT`.
+
+        Args:
+            served_in_parallel: Number of requests that the endpoint serves in parallel; None if unknown.
+        """
+        self._max_limit = float(
+            min(MAX_PARALLEL_REQUESTS, served_in_parallel or MAX_PARALLEL_REQUESTS)
+        )
+        self._limit = min(FIRST_LIMIT, self._max_limit)
+        self._best_seconds: float | None = None
+        self._average_seconds: float | None = None
+        self._answers_since_cut = 0
+        self.active = 0
+
+    @property
+    def limit(self) -> int:
+        """The largest number of requests in flight, at least one."""
+        return max(1, int(self._limit))
+
+    @property
+    def free(self) -> int:
+        """The number of further requests that may be sent now; negative if the limit fell below `active`."""
+        return self.limit - self.active
+
+    def record_answer(self, seconds: float) -> None:
+        """Raises or lowers the limit after an answer that took this many seconds."""
+        self._answers_since_cut += 1
+        average = self._average_seconds
+        self._average_seconds = (
+            seconds if average is None else average + NEWEST_WEIGHT * (seconds - average)
+        )
+        best = self._best_seconds
+        self._best_seconds = (
+            self._average_seconds if best is None else min(best, self._average_seconds)
+        )
+        much_slower = self._average_seconds > SLOW_RATIO * self._best_seconds
+        if much_slower and self._answers_since_cut > self.limit:
+            self._cut(SLOW_FACTOR)
+        else:
+            self._limit = min(self._max_limit, self._limit + 1 / self._limit)
+
+    def record_refusal(self) -> None:
+        """Lowers the limit after a refusal for too many requests, unless the request was sent before the last
+        decrease."""
+        if self._answers_since_cut >= 0:
+            self._cut(REFUSED_FACTOR)
+            self._answers_since_cut = -self.active
+
+    def _cut(self, factor: float) -> None:
+        self._limit = max(1.0, self._limit * factor)
+        self._answers_since_cut = 0
+
+
+def wait_after(
+    attempt: int, headers: Mapping[str, str], jitter: float, now: datetime | None = None
+) -> float:
+    """Returns the seconds to wait before a failed request is retried.
+
+    Args:
+        attempt: Number of earlier failures.
+        headers: Headers of the answer with lower-case names; empty without an answer.
+        jitter: Random number in [0, 1).
+        now: Current time, for dates in headers; None reads the clock.
+    """
+    requested = _seconds(headers.get("retry-after"), now)
+    if requested is not None:
+        return min(LONGEST_WAIT, requested)
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + JITTER * jitter)
+
+
+def wait_for_quota(headers: Mapping[str, str], now: datetime | None = None) -> float:
+    """Returns the seconds until the rate limit in the headers of an answer allows another request; 0 if it allows one
+    now."""
+    remaining = next((headers[name] for name in _REMAINING if name in headers), None)
+    if remaining is None or remaining.strip() != "0":
+        return 0.0
+    reset = next((headers[name] for name in _RESET if name in headers), None)
+    return min(LONGEST_WAIT, _seconds(reset, now) or 0.0)
+
+
+def _seconds(header: str | None, now: datetime | None) -> float | None:
+    """Returns the seconds given by a header: a number, a duration such as `6m0s`, or a date; None for anything else."""
+    text = (header or "").strip()
+    try:
+        number = float(text)
+    except ValueError:
+        pass
+    else:
+        return number if 0 <= number < float("inf") else None
+    parts = _PART.findall(text)
+    if parts and "".join(amount + unit for amount, unit in parts) == text:
+        return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+    try:
+        date = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())

@@ -1,0 +1,405 @@
+"""Probes the capabilities of an endpoint with a few dozen short requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from math import exp
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from engine.base.errors import EndpointAway, EndpointError, RequestRefused
+from engine.base.text import one_line
+from engine.model.endpoints.capabilities import Capabilities, Prefill, Template, Tokens
+from engine.model.endpoints.client import Address, BackgroundRun, EndpointClient
+from engine.model.endpoints.dialects import (
+    Step,
+    Written,
+    apply_template,
+    grammar_for,
+    read_completion,
+    token_ids,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+LOG_PROB_COUNTS = (1000, 100, 50, 20, 10, 5, 1)
+"""Numbers of log-probabilities that are requested, one after another, until the endpoint accepts one."""
+
+MAX_DIFFERENCE = 0.05
+"""Largest difference between two readings of the same probability: more than the batch noise of any format, less than
+what the probability of another token would give."""
+
+_TEXT = "TURN 1, STEP 1, user chat:\nThe capital of France is Paris. The capital of Italy is"
+_OTHER_TEXTS = (
+    "The capital of Spain is",
+    "One, two, three, four, five,",
+    "Monday, Tuesday,",
+    "Roses are",
+)
+_CONTROL_TOKENS = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of_turn>")
+_WORD = "zqzq"
+PROBE_SECONDS = 240.0
+"""Default time limit of a request, which writes a few tokens; the server may have to load the model first."""
+
+
+def probe(
+    address: Address, key: str = "", *, end_text: str = "", seconds: float = PROBE_SECONDS
+) -> Capabilities:
+    """Returns the capabilities of an endpoint and its model.
+
+    Args:
+        end_text: Text of the model's end-of-text token; "" lets the endpoint say it.
+        seconds: Time limit of each request.
+
+    Raises:
+        ModelError: The endpoint cannot be reached, does not finish an answer in time, or neither continues texts nor
+            answers messages.
+    """
+    endpoint = EndpointClient(address, key, seconds=seconds)
+    try:
+        endpoint.ask_blocking("models", None)
+    except EndpointAway as error:
+        # Not reachable, or too slow for anything; other errors only mean that the server lists no models.
+        if error.silent or error.overdue:
+            raise
+    # What fails from here on fails for good, so nothing is tried twice.
+    once = EndpointClient(address, key, attempts=1, seconds=seconds)
+    return BackgroundRun([address]).run(lambda: _Probe(once, end_text).run())
+
+
+class _Probe:
+    """Sends the requests that show what one endpoint can do."""
+
+    def __init__(self, endpoint: EndpointClient, end_text: str) -> None:
+        self._endpoint, self._end_text = endpoint, end_text
+        self._client: httpx.AsyncClient | None = None
+        self._last_failure = ""
+
+    async def run(self) -> Capabilities:
+        async with self._endpoint.open_connections() as self._client:
+            return await self._probe_all()
+
+    async def _probe_all(self) -> Capabilities:
+        props = await self._get("/props")
+        props = props if isinstance(props, dict) else {}
+        plain = await self._attempt(self._complete(_TEXT, max_tokens=4))
+        chat = await self._attempt(self._reply([_user_message("Say hello.")], max_tokens=4))
+        if plain is None and chat is None:
+            raise EndpointError(
+                f"{self._endpoint.address.base} neither continues texts nor answers messages with the model"
+                f" {self._endpoint.address.model!r}. {self._last_failure}".rstrip(),
+                "Is that its name? `curl …/v1/models` lists the names. Does it want a key? --key-env names the"
+                " variable that holds one.",
+            )
+        tokens = await self._find_tokens()
+        top = await self._find_top() if plain is not None else 0
+        ids, named = await self._takes_ids(tokens, top)
+        end_text = self._end_text or str(props.get("eos_token") or "")
+        return Capabilities(
+            server=await self._find_server(props),
+            completions=plain is not None,
+            chat=chat is not None,
+            top=top,
+            chat_top=await self._find_chat_top() if chat is not None else 0,
+            ids=ids,
+            named=named,
+            echo=await self._gives_echo(tokens, ids) if top else False,
+            forced=await self._gives_forced() if top else False,
+            tokens=tokens,
+            template=await self._find_template(),
+            prefill=await self._find_prefill() if chat is not None else "",
+            seed=await self._keeps_seed(plain is not None),
+            grammar=await self._keeps_grammar(plain is not None),
+            schema=await self._keeps_schema() if chat is not None else False,
+            embeddings=await self._attempt(self._embed()) is not None,
+            end_token=await self._find_end_token(tokens, end_text),
+            end_text=end_text,
+            controls=await self._reads_controls(tokens, end_text),
+            context=await self._find_context(props),
+            parallel=_positive(props.get("total_slots")),
+            noise=await self._measure_noise(top) if top else None,
+        )
+
+    # Requests
+
+    async def _ask(self, name: str, body: Mapping[str, Any] | None) -> Any:
+        assert self._client is not None
+        sent = None if body is None else {"model": self._endpoint.address.model, **body}
+        return await self._endpoint.ask(self._client, name, sent)
+
+    async def _get(self, name: str) -> Any:
+        return await self._attempt(self._ask(name, None))
+
+    async def _attempt(self, work: Awaitable[T]) -> T | None:
+        """Returns the result of a request; None if the endpoint cannot answer it."""
+        try:
+            return await work
+        except (RequestRefused, EndpointAway) as error:
+            if isinstance(error, EndpointAway) and error.overdue:
+                raise  # dozens of requests follow, and each would take as long
+            self._last_failure = error.message
+            return None
+
+    async def _complete(self, prompt: str | Sequence[int], **more: Any) -> Written:
+        body = {"prompt": prompt, "temperature": 0, **more}
+        return read_completion(await self._ask("completions", body))
+
+    async def _reply(self, messages: Sequence[Mapping[str, str]], **more: Any) -> Written:
+        body = {"messages": list(messages), "temperature": 0, **more}
+        return read_completion(await self._ask("chat/completions", body))
+
+    async def _embed(self) -> Any:
+        answer = await self._ask("embeddings", {"input": ["a text"]})
+        if not (isinstance(answer, dict) and answer.get("data")):
+            raise RequestRefused("no vectors")
+        return answer
+
+    # Capabilities
+
+    async def _find_tokens(self) -> Tokens:
+        """Returns how the endpoint is asked for the tokens of a text; "" if it cannot be."""
+        kinds: tuple[Tokens, ...] = ("vllm", "llama-server", "llama-cpp-python")
+        for kind in kinds:
+            result = await self._attempt(token_ids(self._ask, kind, "Rome and Paris"))
+            # Servers ignore fields that they do not know, so one may answer with no tokens to another's question.
+            if result:
+                return kind
+        return ""
+
+    async def _find_top(self) -> int:
+        """Returns how many of the most probable tokens a completion lists, 0 for none."""
+        for count in LOG_PROB_COUNTS:
+            request = self._complete(
+                _TEXT, max_tokens=1, logprobs=count, return_tokens_as_token_ids=True
+            )
+            result = await self._attempt(request)
+            if result is not None and result.steps and result.steps[0].top:
+                return min(count, len(result.steps[0].top))
+        return 0
+
+    async def _find_chat_top(self) -> int:
+        """Returns how many of the most probable tokens an answer to messages lists, 0 for none."""
+        for count in (20, 10, 5, 1):
+            request = self._reply(
+                [_user_message("Say hello.")], max_tokens=1, logprobs=True, top_logprobs=count
+            )
+            result = await self._attempt(request)
+            if result is not None and result.steps and result.steps[0].top:
+                return min(count, len(result.steps[0].top))
+        return 0
+
+    async def _takes_ids(self, tokens: Tokens, top: int) -> tuple[bool, bool]:
+        """Returns whether a prompt may be token ids, and whether answers list tokens with their ids."""
+        if not top:
+            return False, False
+        text = await self._complete(
+            _TEXT, max_tokens=1, logprobs=1, return_tokens_as_token_ids=True
+        )
+        named = bool(text.steps) and all(one.token is not None for one in text.steps[0].top)
+        if not tokens:
+            return False, named
+        ids = await token_ids(self._ask, tokens, _TEXT, start=True)
+        same = await self._attempt(
+            self._complete(ids, max_tokens=1, logprobs=1, return_tokens_as_token_ids=True)
+        )
+        return same is not None and _same_steps(text.steps, same.steps), named
+
+    async def _gives_echo(self, tokens: Tokens, ids: bool) -> bool:
+        """Returns whether the endpoint gives the probabilities of a prompt's own tokens. They are compared with those
+        of the completion that the prompt repeats, because some servers give those of the next token."""
+        if not tokens:
+            return False
+        more = {"temperature": 0, "logprobs": 1, "return_tokens_as_token_ids": True}
+        first = await self._complete(_TEXT, max_tokens=3, **more)
+        prompt: str | list[int] = _TEXT + first.text
+        if ids:
+            start = await token_ids(self._ask, tokens, _TEXT, start=True)
+            named = [step.chosen.token for step in first.steps if step.chosen]
+            more_ids = [token for token in named if token is not None]
+            prompt = start + (more_ids or await token_ids(self._ask, tokens, first.text))
+        echoed = await self._attempt(self._complete(prompt, max_tokens=1, echo=True, **more))
+        if echoed is None or len(echoed.steps) <= len(first.steps) + 1:
+            return False
+        for shift in (0, 1):  # with or without the token written after the prompt
+            at = len(echoed.steps) - len(first.steps) - shift
+            if _same_steps(first.steps, echoed.steps[at : at + len(first.steps)]):
+                return True
+        return False
+
+    async def _gives_forced(self) -> bool:
+        """Returns whether a token that only a grammar makes the model write has the probability that it has without the
+        grammar: some servers divide by the probability of all that the grammar allows."""
+        free = await self._complete(_TEXT, max_tokens=1, logprobs=20)
+        listed = free.steps[0].top[1:] if free.steps else ()
+        plain = [one for one in listed if (one.text or b"").strip().isalpha()]
+        if not plain:
+            return False
+        wanted = plain[0]
+        text = (wanted.text or b"").decode()
+        request = self._complete(_TEXT, max_tokens=1, logprobs=1, grammar=grammar_for(text))
+        forced = await self._attempt(request)
+        if forced is None or len(forced.steps) != 1 or forced.steps[0].chosen is None:
+            return False
+        chosen = forced.steps[0].chosen
+        return (
+            chosen.text == wanted.text
+            and abs(exp(chosen.log_p) - exp(wanted.log_p)) <= MAX_DIFFERENCE
+        )
+
+    async def _find_template(self) -> Template:
+        """Returns how the endpoint is asked for messages in the model's chat template; "" if it cannot be."""
+        kinds: tuple[Template, ...] = ("llama-server", "vllm")
+        for kind in kinds:
+            result = await self._attempt(apply_template(self._ask, kind, [_user_message(_WORD)]))
+            if result and _WORD in result:
+                return kind
+        return ""
+
+    async def _find_prefill(self) -> Prefill:
+        """Returns how the beginning of a reply is given. The test is the first half of the model's own reply, which it
+        has to continue."""
+        messages = [_user_message("Count from one to ten in words, separated by commas.")]
+        full_reply = await self._attempt(self._reply(messages, max_tokens=12))
+        if full_reply is None or len(full_reply.text) < 8:
+            return ""
+        first_half = full_reply.text[: len(full_reply.text) // 2].rsplit(" ", 1)[0]
+        if not first_half:
+            return ""
+        begun_messages = [*messages, {"role": "assistant", "content": first_half}]
+        continued = {"continue_final_message": True, "add_generation_prompt": False}
+        kinds: tuple[tuple[Prefill, dict[str, bool]], ...] = (("last", {}), ("continue", continued))
+        for kind, more in kinds:
+            result = await self._attempt(self._reply(begun_messages, max_tokens=6, **more))
+            rest = full_reply.text[len(first_half) :].strip()[:6]
+            if result is not None and rest and result.text.strip().startswith(rest):
+                return kind
+        return ""
+
+    async def _keeps_seed(self, completions: bool) -> bool:
+        """Returns whether the same seed gives the same sampled text, and another seed another one."""
+
+        async def sampled(seed: int) -> str | None:
+            more = {"temperature": 1.5, "seed": seed, "max_tokens": 12}
+            request = (
+                self._complete(_TEXT, **more)
+                if completions
+                else self._reply([_user_message("Tell a story.")], **more)
+            )
+            result = await self._attempt(request)
+            return None if result is None else result.text
+
+        first, again, other = [await sampled(seed) for seed in (11, 11, 12)]
+        return first is not None and first == again != other
+
+    async def _keeps_grammar(self, completions: bool) -> bool:
+        """Returns whether a completion follows a grammar."""
+        if not completions:
+            return False
+        request = self._complete(_TEXT, grammar=grammar_for(_WORD), max_tokens=8)
+        result = await self._attempt(request)
+        return result is not None and result.text.strip() == _WORD
+
+    async def _keeps_schema(self) -> bool:
+        """Returns whether an answer to messages follows a JSON schema."""
+        schema = {
+            "type": "object",
+            "properties": {"word": {"const": _WORD}},
+            "required": ["word"],
+            "additionalProperties": False,
+        }
+        form = {"type": "json_schema", "json_schema": {"name": "word", "schema": schema}}
+        request = self._reply([_user_message("Say hello.")], response_format=form, max_tokens=24)
+        result = await self._attempt(request)
+        return result is not None and _WORD in result.text and result.text.lstrip().startswith("{")
+
+    async def _find_end_token(self, tokens: Tokens, end_text: str) -> int | None:
+        """Returns the id of the end-of-text token; None if the endpoint does not say it."""
+        if not tokens or not end_text:
+            return None
+        bare = await token_ids(self._ask, tokens, "", special=True)
+        ids = await token_ids(self._ask, tokens, end_text, special=True)
+        ids = ids[len(bare) :] if ids[: len(bare)] == bare else ids
+        return ids[0] if len(ids) == 1 else None
+
+    async def _reads_controls(self, tokens: Tokens, end_text: str) -> bool:
+        """Returns whether control tokens in texts are read as such; True if the endpoint does not say."""
+        if not tokens:
+            return True
+        bare = len(await token_ids(self._ask, tokens, ""))
+        texts = [*_CONTROL_TOKENS, *([end_text] if end_text else [])]
+        counts = [len(await token_ids(self._ask, tokens, text)) - bare for text in texts]
+        return min(counts) <= 1
+
+    async def _find_context(self, props: Mapping[str, Any]) -> int | None:
+        """Returns the longest sequence in tokens; None if the endpoint does not say it."""
+        settings = props.get("default_generation_settings")
+        if isinstance(settings, dict) and (tokens := _positive(settings.get("n_ctx"))):
+            return tokens
+        listed = await self._get("models")
+        entries = listed.get("data") if isinstance(listed, dict) else None
+        for entry in entries if isinstance(entries, list) else []:
+            if not isinstance(entry, dict) or entry.get("id") != self._endpoint.address.model:
+                continue
+            meta = entry.get("meta")
+            for place in (entry, meta if isinstance(meta, dict) else {}):
+                for name in ("max_model_len", "context_length", "max_context_length", "n_ctx"):
+                    if tokens := _positive(place.get(name)):
+                        return tokens
+        return None
+
+    async def _find_server(self, props: Mapping[str, Any]) -> str:
+        """Returns what the server calls itself."""
+        if "build_info" in props:
+            return one_line(f"llama-server {props['build_info']}", 60)
+        version = await self._get("/version")
+        if isinstance(version, dict) and isinstance(version.get("version"), str):
+            return one_line(f"version {version['version']}", 60)
+        return "unknown"
+
+    async def _measure_noise(self, top: int) -> float | None:
+        """Returns the largest change of a probability while the endpoint answers other requests; None if unknown."""
+
+        async def step() -> Step | None:
+            result = await self._attempt(self._complete(_TEXT, max_tokens=1, logprobs=min(top, 20)))
+            return result.steps[0] if result is not None and result.steps else None
+
+        undisturbed = await step()
+        others = [self._attempt(self._complete(text, max_tokens=4)) for text in _OTHER_TEXTS]
+        disturbed = (await asyncio.gather(step(), *others))[0]
+        if undisturbed is None or not isinstance(disturbed, Step):
+            return None
+        return _largest_difference(undisturbed, disturbed)
+
+
+def _user_message(content: str) -> dict[str, str]:
+    return {"role": "user", "content": content}
+
+
+def _positive(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _largest_difference(first: Step, second: Step) -> float | None:
+    """Returns the largest difference between the probabilities of tokens that both steps list; None without any."""
+    other = {(one.token, one.text): one.log_p for one in second.top}
+    shared = [
+        abs(exp(one.log_p) - exp(other[(one.token, one.text)]))
+        for one in first.top
+        if (one.token, one.text) in other
+    ]
+    return max(shared, default=None)
+
+
+def _same_steps(first: Sequence[Step], second: Sequence[Step]) -> bool:
+    """Returns whether both have the same tokens with the same probabilities, and at least one."""
+    if not first or len(first) != len(second):
+        return False
+    return all(
+        one.chosen is not None
+        and other.chosen is not None
+        and (one.chosen.token, one.chosen.text) == (other.chosen.token, other.chosen.text)
+        and abs(exp(one.chosen.log_p) - exp(other.chosen.log_p)) <= MAX_DIFFERENCE
+        for one, other in zip(first, second, strict=True)
+    )

@@ -1,0 +1,196 @@
+"""Backups of a project: whole copies of its file, beside it, named `<file>.backup-...`.
+
+One is made before each upgrade (`<file>.backup-<schema>`) and by `back_up` (`<file>.backup-<UTC time>`); only those of
+`back_up` are ever removed. `restore` puts a copy of one in the project's place and keeps the present file beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
+from engine.base.files import atomic_replacement
+from engine.project.connections import file_uri
+from engine.project.failures import translate_file_errors
+from engine.project.schema import APPLICATION_ID, SCHEMA, foreign_object
+from engine.project.write_lock import WriteLock, check_log
+
+BACKUPS_KEPT = 5
+"""Default number of backups of `back_up` that stay."""
+
+_DATED_ENDING = re.compile(r"\.backup-\d{8}T\d{6}Z(-\d+)?")
+"""Ends the name of a backup that `back_up` made."""
+
+_SIDE_FILE_ENDINGS = ("-wal", "-shm", "-journal", ".lock", ".partial")
+"""Endings of what lies beside a backup, and of one that an earlier version did not finish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup of a project.
+
+    Attributes:
+        path: Its file.
+        made: When it was written, as UTC in ISO 8601.
+        size: Its length in bytes.
+        schema: Number of its schema; None where it cannot be read.
+        conversations: Number of its conversations; None where it cannot be read.
+    """
+
+    path: str
+    made: str
+    size: int
+    schema: int | None
+    conversations: int | None
+
+
+def backups_of(path: str) -> list[Backup]:
+    """Returns the backups beside a project, the newest first; the project itself need not be there."""
+    real = os.path.realpath(path)
+    backups = [
+        _describe(name)
+        for name in glob.glob(glob.escape(real) + ".backup-*")
+        if not name.endswith(_SIDE_FILE_ENDINGS) and os.path.isfile(name)
+    ]
+    return sorted(backups, key=lambda backup: (backup.made, backup.path), reverse=True)
+
+
+def back_up(path: str, keep: int = BACKUPS_KEPT) -> tuple[str, list[str]]:
+    """Copies a project beside itself, also while it is open elsewhere, and removes the oldest copies of this kind.
+
+    Returns:
+        The new file, and those that were removed.
+
+    Raises:
+        ProjectError: There is no project, it is damaged, or the disk is full. No backup is removed then.
+    """
+    real = os.path.realpath(path)
+    target = free_name(f"{real}.backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    with translate_file_errors(real, target), closing(_open_for_reading(path, real)) as conn:
+        copy_whole(conn, target)
+    earlier = [
+        backup.path
+        for backup in backups_of(path)
+        if _DATED_ENDING.fullmatch(backup.path.removeprefix(real)) and backup.path != target
+    ]
+    removed = earlier[max(keep - 1, 0) :]
+    for backup_path in removed:
+        os.unlink(backup_path)
+    return target, removed
+
+
+def restore(path: str, backup: str) -> str | None:
+    """Puts a copy of a backup in the place of a project.
+
+    Returns:
+        The new name of the file that was there; None if there was none.
+
+    Raises:
+        ProjectLocked: Somebody is writing the project.
+        ProjectError: The backup is missing, damaged or no project, or the disk is full. The project is as it was.
+    """
+    real = os.path.realpath(path)
+    with translate_file_errors(real):
+        lock = WriteLock(real)
+        lock.acquire()
+        try:
+            with atomic_replacement(Path(real)) as part:
+                with (
+                    translate_file_errors(backup, real),
+                    closing(_open_for_reading(backup, backup)) as conn,
+                ):
+                    _check_backup(conn, backup)
+                    _vacuum(conn, part)
+                    with part.open("rb") as file:  # before the project makes room for it
+                        os.fsync(file.fileno())
+                new_name = _set_aside(real, lock) if os.path.exists(real) else None
+        finally:
+            lock.release()
+    return new_name
+
+
+def copy_whole(conn: sqlite3.Connection, target: str) -> None:
+    """Writes the database of a connection to the new file `target`, which is there whole or not at all."""
+    with atomic_replacement(Path(target)) as part:
+        _vacuum(conn, part)
+
+
+def back_up_before_upgrade(conn: sqlite3.Connection, real: str, schema: int) -> None:
+    """Copies a file of an earlier schema to `<file>.backup-<schema>`, or with a number behind it where that is taken.
+
+    Raises:
+        ProjectError: The disk is full, or the file is damaged.
+    """
+    target = free_name(f"{real}.backup-{schema}")
+    with translate_file_errors(real, target):
+        copy_whole(conn, target)
+
+
+def _vacuum(conn: sqlite3.Connection, target: Path) -> None:
+    """Writes the database of a connection, without its free pages, to a file that is new or empty."""
+    # as bytes: a path need not be UTF-8
+    conn.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(target),))
+
+
+def free_name(name: str) -> str:
+    """Returns `name`, or with a number behind it where a file has that name."""
+    candidate, count = name, 1
+    while os.path.lexists(candidate):
+        count += 1
+        candidate = f"{name}-{count}"
+    return candidate
+
+
+def _set_aside(real: str, lock: WriteLock) -> str:
+    """Renames a project, with what SQLite keeps beside it; returns the new name."""
+    with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(real)) as conn:
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if lock.file is not None:
+        lock.file.lock_anew()
+    new_name = free_name(f"{real}.before-restore")
+    # the log before the file: a file that is restored must never meet the log of another
+    for suffix in ("-wal", "-shm", ""):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(real + suffix, new_name + suffix)
+    return new_name
+
+
+def _open_for_reading(name: str, real: str) -> sqlite3.Connection:
+    """Opens a file whose log, if there is one, belongs to it; `name` is the file as the person gave it."""
+    if not os.path.isfile(real):
+        raise ProjectError(f"There is no file {name}.", "Check the path.")
+    check_log(real)
+    return sqlite3.connect(file_uri(real), uri=True)
+
+
+def _check_backup(conn: sqlite3.Connection, backup: str) -> None:
+    """Checks that a backup is a sound project."""
+    if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise NotAProject(f"{backup} is not a project of this program.", "Choose another backup.")
+    (answer,) = conn.execute("PRAGMA quick_check(1)").fetchone()
+    if answer != "ok":
+        raise ProjectDamaged(f"{backup} is damaged ({answer}).", "Choose another backup.")
+
+
+def _describe(path: str) -> Backup:
+    """Reads what a list of backups shows of one; of one that cannot be read it says the name only."""
+    status = os.stat(path)
+    schema = conversations = None
+    with (
+        contextlib.suppress(sqlite3.Error, OSError, ProjectError),
+        closing(_open_for_reading(path, path)) as conn,
+    ):
+        (schema,) = conn.execute("PRAGMA user_version").fetchone()
+        if schema > SCHEMA or foreign_object(conn, schema) is not None:
+            raise sqlite3.DatabaseError("its own SQL is not run")
+        (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
+    made = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
+    return Backup(path, made, status.st_size, schema, conversations)

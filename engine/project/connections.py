@@ -1,0 +1,110 @@
+"""Connections to the database of a project: how one is opened, and those that only read, one for each thread."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import urllib.parse
+from collections.abc import Callable
+
+_BUSY_MILLISECONDS = 5000
+"""How long SQLite waits for a lock that another connection holds."""
+
+_MAX_INTERRUPTS = 20
+"""Number of times that a query is interrupted before its connection is left to its thread."""
+
+
+def file_uri(path: str, mode: str = "ro") -> str:
+    """Returns the URI by which SQLite opens a file; the mode is `ro` to read it, `rw` to write it."""
+    return f"file:{urllib.parse.quote(os.fsencode(os.path.abspath(path)))}?mode={mode}"
+
+
+def connect(path: str, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
+    """Opens a connection that any thread may use and that begins no transaction by itself.
+
+    Args:
+        mode: `ro` to read the file, `rw` to write it.
+        immutable: Whether the file is read without locks and without its log, as nobody changes it.
+
+    Raises:
+        sqlite3.Error: The file cannot be opened.
+    """
+    conn = sqlite3.connect(
+        file_uri(path, mode) + ("&immutable=1" if immutable else ""),
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=_BUSY_MILLISECONDS / 1000,
+    )
+    conn.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+    return conn
+
+
+def fold_log(conn: sqlite3.Connection) -> None:
+    """Writes what is in the log into the file, and empties the log."""
+    conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+class Reader:
+    """One thread's connection.
+
+    Attributes:
+        handed_out: The thread has the connection itself, so that nobody else knows when it is in use.
+        in_use: Held by the thread while it reads.
+    """
+
+    def __init__(self, conn: sqlite3.Connection, thread: threading.Thread) -> None:
+        self.conn = conn
+        self.thread = thread
+        self.handed_out = False
+        self.in_use = threading.RLock()
+
+    def close(self) -> None:
+        """Ends a query that runs and closes, unless another thread may be inside the connection.
+
+        Python crashes when a connection is closed under a running query; one that is left open here is closed
+        when its thread lets go of it.
+        """
+        self.conn.interrupt()
+        is_own = self.thread is threading.current_thread() or not self.thread.is_alive()
+        if self.handed_out and not is_own:
+            return
+        for _ in range(_MAX_INTERRUPTS):
+            if self.in_use.acquire(timeout=0.05):
+                self.conn.close()
+                self.in_use.release()
+                return
+            self.conn.interrupt()  # the last one may have come between two queries
+
+
+class Readers:
+    """The readers of one project, one for each thread that has asked."""
+
+    def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
+        """`open_connection` opens a connection that only reads."""
+        self._open_connection = open_connection
+        self._local = threading.local()
+        self._readers: list[Reader] = []
+        self._guard = threading.Lock()
+
+    def of_this_thread(self) -> Reader:
+        """Returns this thread's reader; closes those of threads that have ended when it has to open one."""
+        reader: Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            conn = self._open_connection()
+            reader = self._local.reader = Reader(conn, threading.current_thread())
+            with self._guard:
+                for ended in [other for other in self._readers if not other.thread.is_alive()]:
+                    self._readers.remove(ended)
+                    ended.conn.close()
+                self._readers.append(reader)
+        return reader
+
+    def close(self) -> None:
+        """Closes the readers; see `Reader.close`."""
+        with self._guard:
+            readers = list(self._readers)
+            self._readers.clear()
+        for reader in readers:
+            reader.close()

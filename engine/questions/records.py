@@ -1,0 +1,377 @@
+"""What people say of conversations, and what follows from it: verdicts, the triage queue, calibration, example probes.
+
+A *verdict* says whether a conversation is complete; the *triage queue* has the conversations that wait for one.
+*Calibration* compares the verdicts with the scores of a model. An *example probe* predicts what a person would say of
+the other conversations; a verdict or a tag on one is an example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval, Share
+from engine.completeness.records import DecisionRule
+from engine.formats.records import Imported
+
+NO_NAME = "(no name)"
+"""Shown in the place of an annotator without a name."""
+
+VerdictKind = Literal["give", "repeat", "note", "tag", "untag"]
+"""What an act of a person does; `repeat` is a verdict given without seeing the first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierActs:
+    """What a person said of a conversation before an import replaced its text, and did not take back or say anew.
+
+    Attributes:
+        messages: Number of messages of the text that the newest of these acts was about.
+        verdict: A verdict on the earlier text, which does not hold for the present one; None without one.
+        note: Whether the note in force was left on the earlier text.
+        tags: The tags in force that were given to the earlier text.
+    """
+
+    messages: int
+    verdict: Verdict | None = None
+    note: bool = False
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """One act of a person, or the current verdict, note and tags after all acts. Acts are appended, never changed.
+
+    Attributes:
+        tags: All current tags; for one act the tag that it added or removed.
+        count: Number of conversations of the act; more than one for a bulk tag and for imported verdicts, whose row
+            has the id of one of them.
+        earlier: What was said of an earlier text; None for one act, and where nothing was.
+        annotator: Name of the person who gave the verdict; empty without a name.
+    """
+
+    id: int
+    conversation_id: int
+    verdict: Verdict | None
+    note: str
+    given_at: str
+    tags: tuple[str, ...] = ()
+    kind: VerdictKind = "give"
+    count: int = 1
+    earlier: EarlierActs | None = None
+    annotator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TriageItem:
+    """One conversation in the triage queue and the reason why it is in it."""
+
+    conversation_id: int
+    why: str
+
+
+QueueOrder = Literal[
+    "threshold", "lowest", "informative", "disagreement", "people", "unsure", "sample", "list"
+]
+"""The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriagePage:
+    """The first items of a queue in its order; `total` is the number of all conversations in it."""
+
+    items: tuple[TriageItem, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TriagePlace:
+    """The place of a person in triage, stored so that it can be resumed.
+
+    Attributes:
+        order: Which conversations come first.
+        filter: The filter as text.
+        conversation: Id of the current conversation; None if there is none.
+        skipped: Ids of skipped conversations, in order; they come again at the end of the queue.
+    """
+
+    order: QueueOrder = "threshold"
+    filter: str = ""
+    conversation: int | None = None
+    skipped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """The verdict of one person on a conversation.
+
+    Attributes:
+        annotator: Name of the person; empty without a name.
+    """
+
+    annotator: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A conversation with its current verdict, note and tags.
+
+    Attributes:
+        repeats: Verdicts that the same person gave blind, oldest first.
+        others: Verdicts of other people, by name.
+        disagreement: Whether people disagree on it and nobody decided.
+    """
+
+    conversation: Imported
+    verdict: VerdictRow
+    repeats: tuple[Verdict, ...] = ()
+    others: tuple[Opinion, ...] = ()
+    disagreement: bool = False
+
+
+MIN_VERDICTS = 40
+"""Least number of verdicts `complete` or `incomplete` on scored conversations for calibrating a threshold."""
+
+
+MIN_OF_EACH = 5
+"""Least number of verdicts of each of the two kinds among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Judged conversations whose score lies in [low, high): mean score, and what share was complete."""
+
+    low: float
+    high: float
+    predicted: float
+    observed: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of two sets of answers to the same questions.
+
+    Attributes:
+        n: Number of answers compared.
+        same: Share of equal answers; None if there are none to compare.
+        kappa: Cohen's kappa; None if chance alone would always agree.
+    """
+
+    n: int
+    same: Share | None = None
+    kappa: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRate:
+    """The rate of complete conversations, as it is and without the errors of the scores.
+
+    Attributes:
+        conversations, scored: Number of matching conversations, and of those that have a score.
+        apparent: `StateCounts.rate`: the share of the scored ones at or above the threshold; None without scores.
+        corrected: The share corrected for the errors of the classifier; None if it is unknown.
+        why: Why `corrected` is unknown.
+        low, high: The 95% Wilson interval of `apparent`; None without scores, and in what an earlier version stored.
+        borderline: Number of scored ones so near the threshold that they are borderline.
+    """
+
+    conversations: int
+    scored: int
+    apparent: float | None
+    corrected: Interval | None
+    why: str = ""
+    low: float | None = None
+    high: float | None = None
+    borderline: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Accuracy of a threshold as a classifier of complete and incomplete conversations.
+
+    Attributes:
+        sensitivity: Share of complete conversations classified as complete (recall), estimated for all scored ones.
+        specificity: Share of incomplete conversations classified as incomplete, estimated likewise.
+        precision: Share of the conversations classified as complete that are complete; None also if there is none.
+        raw_sensitivity, raw_specificity, raw_precision: The same shares over the judged conversations alone.
+        why: Why the first three are None.
+    """
+
+    threshold: float
+    sensitivity: Interval | None
+    specificity: Interval | None
+    precision: Interval | None
+    raw_sensitivity: Share
+    raw_specificity: Share
+    raw_precision: Share | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRate:
+    """The completion rate of the conversations that a saved filter matches."""
+
+    name: str
+    filter: str
+    rate: CompletionRate
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A threshold that the verdicts suggest, and what it would do to the share of conversations called complete.
+
+    Attributes:
+        rule: The decision rule with that threshold.
+        now, then: Rate of complete conversations by the rule in force, and by the proposed one.
+    """
+
+    rule: DecisionRule
+    now: float
+    then: float
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """The verdicts against the scores: threshold, accuracy, reliability, rates, agreement.
+
+    Attributes:
+        rule: The current decision rule.
+        complete, incomplete: Number of verdicts of each kind on scored conversations.
+        enough: Whether there are enough of them for a threshold.
+        why: Why there is no threshold.
+        best: The threshold with the largest sensitivity + specificity - 1 (Youden's J); None if there is none.
+        proposal: The best threshold, where it is another than that in force and the verdicts support it; else None.
+        not_proposed: Why the best threshold is not suggested; empty if it is, and if there is none.
+        accuracy: Accuracy at the threshold in force.
+        covered: Share of the scored conversations whose score is in a decile that has a verdict.
+        bins, calibration_error: Reliability of the score as a probability.
+        rate: Completion rate of the project, or of the conversations that a filter matches.
+        filters: Completion rate of each saved filter.
+        model: Agreement of the verdicts with the states.
+        itself: Agreement of first verdicts with blind repeats.
+    """
+
+    rule: DecisionRule
+    complete: int
+    incomplete: int
+    enough: bool
+    why: str
+    best: float | None
+    proposal: Proposal | None
+    not_proposed: str
+    accuracy: Accuracy | None
+    covered: float
+    bins: tuple[ReliabilityBin, ...]
+    calibration_error: float | None
+    rate: CompletionRate
+    filters: tuple[FilterRate, ...]
+    model: Agreement
+    itself: Agreement
+
+    @property
+    def verdicts(self) -> int:
+        """Number of verdicts that are used to calibrate."""
+        return self.complete + self.incomplete
+
+
+SUCCESS = ""
+"""The subject whose examples are verdicts; every other subject is the name of a tag."""
+
+
+NOT = "not-"
+"""Beginning of the tag that says that a conversation does not deserve the rest of it as a tag."""
+
+
+LEAST_OF_EACH = 10
+"""Fewest examples of either kind with which the result is shown as a figure; docs/lab/verdicts.md says why."""
+
+
+CHANCE = 0.5
+"""AUROC of a probe that knows nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleProbeTest:
+    """How well a probe predicts a person's examples, by regressions that did not see the conversation.
+
+    Attributes:
+        positive, negative: Number of examples of either kind whose hidden states are kept.
+        auroc: P(a positive one has a higher probability than a negative one); chance is .5.
+        agreement: Share of the examples that lie on their side of the threshold.
+        precision: Share of the examples at or above the threshold that are positive; None if there is none.
+        above: Number of conversations at or above the threshold, of `conversations` with a probability.
+        proposed: Those of them that are no examples.
+        rate: Share of positive ones among all, corrected for the probe's errors.
+    """
+
+    positive: int
+    negative: int
+    auroc: Interval
+    agreement: Share
+    precision: Share | None
+    above: int
+    conversations: int
+    proposed: int
+    rate: CompletionRate
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are examples enough for its figures to be shown."""
+        return min(self.positive, self.negative) >= LEAST_OF_EACH
+
+    @property
+    def tells(self) -> bool:
+        """Whether its probabilities mean anything: there are examples enough, and the interval of the AUROC is above
+        chance."""
+        return self.enough and self.auroc.low > CHANCE
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleProbe:
+    """A probe for one subject.
+
+    Attributes:
+        subject: A tag, or `SUCCESS`.
+        threshold: Probability from which a conversation is proposed.
+        marks: Number of examples that it was fitted to.
+        test: None before there are examples of both kinds.
+    """
+
+    subject: str
+    threshold: float
+    marks: int
+    test: ExampleProbeTest | None
+
+    @property
+    def tells(self) -> bool:
+        """Whether its probabilities mean anything."""
+        return self.test is not None and self.test.tells
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleProbeChange:
+    """What a newer probe would change, to be taken over or not.
+
+    Attributes:
+        now, then: The probe in force and the newer one.
+        up, down: Number of conversations that would come to lie above the threshold, and below it.
+    """
+
+    now: ExampleProbe
+    then: ExampleProbe
+    up: int
+    down: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A conversation with its probability under a probe; `marked` says what a person said of it, None for nothing."""
+
+    conversation_id: int
+    external_id: str
+    source: str
+    p: float
+    marked: bool | None
+    proposed: bool

@@ -1,0 +1,315 @@
+"""The inputs of a watch: files and folders that grow, and standard input.
+
+A *tail* is the lines at the end of an input that were not imported before; see `engine.formats.inputs.Tail`. A *line
+file* is a file in which each line is a record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple, Protocol
+
+from engine.conversations.stages import STDIN, ImportStage
+from engine.formats.file_names import logs_in
+from engine.formats.inputs import STANDARD_INPUT, Tail, format_of_lines
+from engine.formats.opening.framing import MAX_RECORD
+from engine.project.project import Project
+
+LINE_FILE_ENDINGS = (".jsonl", ".ndjson")
+"""File name endings of line files. A last line without a line break is still being written."""
+
+MAX_READ_BYTES = 64 << 20
+"""Bytes that are read of an input at a time; the rest follows at the next look."""
+
+SNIFF_BYTES = 1 << 20
+"""Bytes at the beginning of a line file by which its format is recognized."""
+
+_SKIP_BYTES = 1 << 20
+"""Bytes that are read at a time while the rest of an oversized line is thrown away."""
+
+FINGERPRINT_BYTES = 1 << 16
+"""Bytes that a fingerprint covers at the beginning of a file, and again just before the offset up to which it was
+read. By them a rewritten file is noticed."""
+
+
+class _FileState(NamedTuple):
+    """The size of a file in bytes, and the time of its last change in nanoseconds since 1970."""
+
+    size: int
+    changed_ns: int
+
+
+class WatchedInput(Protocol):
+    """An input that is looked at again and again for new conversations."""
+
+    def next_import(self, project: Project) -> ImportStage | None:
+        """Returns the stage that imports what is new; None if nothing is."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPosition:
+    """How far a line file was read.
+
+    Attributes:
+        offset: Bytes that were read, up to the end of a line.
+        lines: Number of lines that were read.
+        fingerprint: Fingerprint of the part that was read; see `_fingerprint`.
+        format: Name of the format that `format_of_lines` recognized; None for a file that is read as a whole each time.
+    """
+
+    offset: int
+    lines: int
+    fingerprint: bytes
+    format: str | None
+
+
+class WatchedFiles:
+    """Watches files and folders. What was read before is not read again, with one exception below.
+
+    A line file of which each line is a conversation so far is read on from where it was read to. If it became shorter,
+    or if its beginning or the part just before that position has changed, it was rewritten and is read from its
+    beginning. A change in the middle of a file that is otherwise the same is not noticed.
+
+    The exception: other files, such as traces, whose conversations are made of many lines, are read as a whole. When
+    one of them changes, its path is imported again without the line files in it.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], format: str | None = None, most_unpacked: int | None = None
+    ) -> None:
+        """Remembers what to watch; nothing is read yet.
+
+        Args:
+            paths: Files and folders.
+            format: Name of the format that the person chose; None to recognize it.
+            most_unpacked: Bytes to which a file may unpack; None for the usual limit.
+        """
+        self._paths, self._format, self._most_unpacked = tuple(paths), format, most_unpacked
+        self._imported_states: dict[str, _FileState] = {}
+        self._last_states: dict[str, _FileState] = {}
+        self._positions: dict[str, _ReadPosition] = {}
+        self._argument_of_file: dict[str, str] = {}  # the watched path by which a file is reached
+
+    @property
+    def is_finished(self) -> bool:
+        return False
+
+    def next_import(self, project: Project) -> ImportStage | None:
+        """Returns the stage that imports what is new since the last call; None if nothing is.
+
+        A file that has changed since it was imported is in one of these cases: it was taken away meanwhile, and is
+        skipped; it is a line file, and its tail is read; or it is another file, and is read again as a whole, as soon
+        as it is settled (the same as at the last call) or ends with a whole line.
+        """
+        states = self._scan()
+        last_states, self._last_states = self._last_states, states
+        whole_file_changed = False
+        tails: list[Tail] = []
+        for path, state in states.items():
+            if state == self._imported_states.get(path):
+                continue
+            settled = state == last_states.get(path)
+            try:
+                position = self._find_position(path) if path.endswith(LINE_FILE_ENDINGS) else None
+                if position is None or position.format is None:
+                    if settled or _ends_with_whole_line(path):
+                        whole_file_changed = True
+                        self._imported_states[path] = state
+                    continue
+                tail, position_after = self._read_tail(path, position, settled)
+            except FileNotFoundError:
+                continue  # it was taken away meanwhile
+            self._positions[path] = position_after
+            if tail is not None:
+                tails.append(tail)
+            if position_after.offset >= state.size:
+                self._imported_states[path] = state
+        if not whole_file_changed and not tails:
+            return None
+        line_files = {path for path in states if self._is_read_by_lines(path)}
+        arguments = (
+            {self._argument_of_file[path] for path in states if path not in line_files}
+            if whole_file_changed
+            else set()
+        )
+        paths_to_reread = [path for path in self._paths if path in arguments]
+        return ImportStage(
+            project,
+            paths_to_reread,
+            self._format,
+            replace=True,
+            tails=tails,
+            without=line_files,  # their new lines come as tails
+            only_forward=True,
+            most_unpacked=self._most_unpacked,
+        )
+
+    def _is_read_by_lines(self, path: str) -> bool:
+        position = self._positions.get(path)
+        return position is not None and position.format is not None
+
+    def _find_position(self, path: str) -> _ReadPosition | None:
+        """Returns how far a line file was read: 0 if it is new or was rewritten, None if it has no whole line yet."""
+        position = self._positions.get(path)
+        with open(path, "rb") as file:
+            if position is not None and _fingerprint(file, position.offset) == position.fingerprint:
+                return position
+            file.seek(0)
+            lines = file.read(SNIFF_BYTES)
+            lines = lines[: lines.rfind(b"\n") + 1]
+            if not lines.strip():
+                return None
+            format = format_of_lines(path, lines, self._format)
+            position = self._positions[path] = _ReadPosition(0, 0, _fingerprint(file, 0), format)
+            return position
+
+    def _read_tail(
+        self, path: str, position: _ReadPosition, settled: bool
+    ) -> tuple[Tail | None, _ReadPosition]:
+        """Returns the lines after a position, None if all are blank, and the position after them.
+
+        A last line without a line break is read only if the file is settled: else it is still being written.
+        """
+        assert position.format is not None
+        with open(path, "rb") as file:
+            file.seek(position.offset)
+            lines = file.read(MAX_READ_BYTES)
+            end = lines.rfind(b"\n") + 1
+            offset = position.offset + len(lines)
+            if len(lines) == MAX_READ_BYTES and not end:  # one line that is longer
+                lines = _read_line(file, lines)
+                offset = file.tell()
+            elif not settled or len(lines) == MAX_READ_BYTES:
+                lines = lines[:end]
+                offset = position.offset + end
+            position_after = _ReadPosition(
+                offset,
+                position.lines + lines.count(b"\n"),
+                _fingerprint(file, offset),
+                position.format,
+            )
+        if not lines.strip():
+            return None, position_after
+        chosen = self._format is not None
+        tail = Tail(
+            path, self._conversation_name(path), lines, position.lines, position.format, chosen
+        )
+        return tail, position_after
+
+    def _conversation_name(self, path: str) -> str:
+        """Returns the name of a file's conversations without an id: the file name, with its path inside of a folder."""
+        argument = self._argument_of_file[path]
+        return os.path.basename(path) if argument == path else os.path.relpath(path, argument)
+
+    def _scan(self) -> dict[str, _FileState]:
+        """Returns the present state of each file by path, sorted by path; missing files are left out."""
+        states: dict[str, _FileState] = {}
+        for path in self._paths:
+            files = logs_in(path)[0] if os.path.isdir(path) else [path]
+            for file in files:
+                try:
+                    status = os.stat(file)
+                except FileNotFoundError:
+                    continue  # it may come later, or was taken away meanwhile
+                states[file] = _FileState(status.st_size, status.st_mtime_ns)
+                self._argument_of_file[file] = path
+        return dict(sorted(states.items()))
+
+
+def _read_line(stream: BinaryIO, beginning: bytes = b"") -> bytes:
+    """Returns the next line, put after the beginning of it that was read before.
+
+    Of a line longer than `MAX_RECORD` only the first `MAX_RECORD + 1` bytes and a line break are returned, so that the
+    reader rejects it; the rest of it is skipped.
+    """
+    line = beginning + stream.readline(MAX_RECORD + 1 - len(beginning))
+    if len(line) > MAX_RECORD and not line.endswith(b"\n"):
+        while (rest := stream.readline(_SKIP_BYTES)) and not rest.endswith(b"\n"):
+            pass
+        line += b"\n"
+    return line
+
+
+def _fingerprint(file: BinaryIO, offset: int) -> bytes:
+    """Returns the SHA-256 of the first `FINGERPRINT_BYTES` before an offset of a file and of the last ones before it.
+
+    Where the file is shorter, it covers less, and so differs.
+    """
+    digest = hashlib.sha256()
+    for start in (0, max(0, offset - FINGERPRINT_BYTES)):
+        file.seek(start)
+        digest.update(file.read(min(FINGERPRINT_BYTES, offset - start)))
+    return digest.digest()
+
+
+def _ends_with_whole_line(path: str) -> bool:
+    """Returns whether a line file is empty or ends with a line break; True for other files."""
+    if not path.endswith(LINE_FILE_ENDINGS):
+        return True
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        if file.tell() == 0:
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+class WatchedStandardInput:
+    """Watches standard input, of which each line is a record. A thread takes lines from it as they come."""
+
+    def __init__(self, stream: BinaryIO, format: str | None = None) -> None:
+        """Starts the thread that reads `stream`; `format` is the one that the person chose, None to recognize it."""
+        self._format = format
+        self._changed = threading.Condition()
+        self._waiting_lines: list[bytes] = []
+        self._waiting_bytes = 0
+        self._ended = False
+        self._imported_lines = 0
+        threading.Thread(target=self._take, args=(stream,), name="stdin", daemon=True).start()
+
+    @property
+    def is_finished(self) -> bool:
+        with self._changed:
+            return self._ended and not self._waiting_lines
+
+    def next_import(self, project: Project) -> ImportStage | None:
+        """Returns the stage that imports the lines that came since the last call; None if none came."""
+        with self._changed:
+            lines, self._waiting_lines = self._waiting_lines, []
+            self._waiting_bytes = 0
+            self._changed.notify_all()
+        if not lines:
+            return None
+        lines_before, self._imported_lines = (
+            self._imported_lines,
+            self._imported_lines + len(lines),
+        )
+        data = b"".join(lines)
+        format = format_of_lines(STANDARD_INPUT, lines[0], self._format)
+        if format is None:
+            return ImportStage(
+                project, [STDIN], self._format, io.BytesIO(data), replace=True, only_forward=True
+            )
+        tail = Tail(STANDARD_INPUT, "stdin", data, lines_before, format, self._format is not None)
+        return ImportStage(project, [], self._format, replace=True, tails=[tail], only_forward=True)
+
+    def _take(self, stream: BinaryIO) -> None:
+        """Reads lines until the stream ends, and waits while `MAX_READ_BYTES` are not imported yet."""
+        while line := _read_line(stream):
+            if line.strip():
+                with self._changed:
+                    while self._waiting_bytes >= MAX_READ_BYTES:  # whoever writes is faster
+                        self._changed.wait()
+                    self._waiting_lines.append(line if line.endswith(b"\n") else line + b"\n")
+                    self._waiting_bytes += len(line)
+        with self._changed:
+            self._ended = True

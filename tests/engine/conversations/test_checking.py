@@ -1,0 +1,182 @@
+"""What is looked for after an import: languages, personal data and near duplicates, on small projects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.base.errors import Cancelled
+from engine.conversations import minhash
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.service import stored_accounts
+from engine.conversations.stages import CheckStage, ImportStage
+from engine.conversations.tables import facets
+from engine.conversations.text_checks import language
+from engine.opener.conversations import ConversationService
+from engine.project.project import Project
+from tests.engine.goals.service.goal_project import run
+from tests.engine.project.support import fill, talk
+
+LONG = (
+    "The blue parcel that I ordered on Monday has not come, and the shop says that it was handed to a neighbour"
+    " whom I do not know; please find out who signed for it and tell me when I can have it, or send another."
+)
+GERMAN = "Wo bleibt mein Paket? Ich habe es am Montag bestellt und warte immer noch darauf."
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Four conversations: two of them nearly equal, one in German with an address, one of a word."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        fill(
+            opened,
+            [
+                talk("one", LONG, "I am sorry to hear that."),
+                talk("two", LONG.replace("Monday", "Tuesday"), "I am sorry to hear that."),
+                talk("three", GERMAN, "Schreiben Sie an hilfe@example.org."),
+                talk("four", "ok"),
+            ],
+        )
+        run(opened, [CheckStage(opened)])
+        yield opened
+
+
+def found(project: Project, text: str) -> list[int]:
+    """Ids of the conversations that a filter selects."""
+    return list(ConversationService(project).ids(ListQuery(parse_filter(text))))
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("language:en", [1, 2]),
+        ("language:de", [3]),
+        ("language:none", [4]),
+        ("personal:email", [3]),
+        ("personal:any", [3]),
+        ("personal:phone", []),
+        ("-personal:any", [1, 2, 4]),
+        ("copies:any", [1, 2]),
+        ("copies:1", [1, 2]),
+        ("has:copies language:en", [1, 2]),
+    ],
+)
+def test_filters(project: Project, text: str, ids: list[int]) -> None:
+    """What was found can be filtered by, also for what has none of it."""
+    assert found(project, text) == ids
+
+
+def test_only_what_is_new_is_looked_at(project: Project) -> None:
+    """A second run looks at what came since, and finds its copies among all."""
+    fill(project, [talk("five", LONG.replace("blue", "red"), "Sorry.")], "later.jsonl")
+    stage = CheckStage(project)
+    run(project, [stage])
+    assert stage.languages.total() == 1
+    assert found(project, "copies:any") == [1, 2, 5]
+    assert "3 are near copies of one another (1 group)" in stage.summary()
+
+
+def test_text_that_is_replaced_is_looked_at_anew(project: Project, tmp_path: Path) -> None:
+    """What was found in a text goes with it."""
+    source = tmp_path / "grown.jsonl"
+    for text, code in ((f"{GERMAN} a@example.org", "de"), ("Where is my parcel, please?", "en")):
+        message = {"role": "user", "content": text}
+        source.write_text(json.dumps({"id": "five", "messages": [message]}) + "\n")
+        run(
+            project,
+            [ImportStage(project, [str(source)], replace=True), CheckStage(project)],
+        )
+        assert found(project, f"name:five language:{code}") == [5]
+    assert found(project, "personal:any") == [3]
+
+
+def test_a_cancel_keeps_what_was_committed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a cancel the rest is looked at by the next run, nothing twice."""
+    monkeypatch.setattr("engine.conversations.stages.BATCH", 2)
+    fill(project, [talk(f"n{n}", f"word {n} " * 30) for n in range(5)], "more.jsonl")
+    stage = CheckStage(project)
+    steps = stage.run(1)
+    next(steps)
+    stage.interrupt()
+    with pytest.raises(Cancelled):
+        list(steps)
+    with project.reading() as conn:
+        assert len(facets.unchecked(conn)) == 3
+    run(project, [CheckStage(project)])
+    with project.reading() as conn:
+        assert facets.checked_count(conn) == 9
+
+
+class TestSignatures:
+    @settings(max_examples=30)
+    @given(st.integers(0, 2**32), st.floats(0.0, 1.0))
+    def test_similarity(self, seed: int, share: float) -> None:
+        """The share of equal numbers of two signatures is the Jaccard index, within four standard errors."""
+        random = np.random.default_rng(seed)
+        every = random.choice(2**32, 600, replace=False)
+        both = int(share * 300)
+        one, other = every[:300], np.concatenate([every[:both], every[300 : 600 - both]])
+        first, second = (
+            np.frombuffer(minhash.signature(np.asarray(each)), "<u4") for each in (one, other)
+        )
+        true = both / len(np.union1d(one, other))
+        error = np.sqrt(max(true * (1 - true), 0.01) / minhash.HASHES_PER_SIGNATURE)
+        assert abs((first == second).mean() - true) < 4.5 * error + 1e-9
+
+    def test_no_group_without_a_copy(self) -> None:
+        """A thousand texts of their own form no group; of copies in another order one."""
+        random = np.random.default_rng(4)
+        rows = [random.choice(2**32, 200, replace=False).astype(np.uint32) for _ in range(1000)]
+        joined = b"".join(minhash.signature(row) for row in rows)
+        assert minhash.near_duplicate_groups(range(1, 1001), joined) == []
+        joined += minhash.signature(rows[6][::-1])
+        assert minhash.near_duplicate_groups(range(1, 1002), joined) == [[7, 1001]]
+
+    def test_short_texts_have_none(self) -> None:
+        """A greeting is no copy of another one."""
+        assert minhash.signature(np.arange(minhash.MIN_SHINGLES - 1, dtype=np.uint32)) == b""
+        assert minhash.near_duplicate_groups([], b"") == []
+
+
+class TestLanguage:
+    @pytest.mark.parametrize(
+        ("code", "text"),
+        [
+            ("en", "where is my order?"),
+            ("de", "Ich möchte meinen Flug umbuchen"),
+            ("fr", "Je voudrais réserver une table pour deux"),
+            ("zh", "你好,请问我的订单在哪里"),
+            ("ja", "明日の予約をキャンセルしたい"),
+            ("pl", "Chcę anulować zamówienie"),
+            ("en", "Explain this: ```\nfür = datei.öffne('straße')\n``` and tell me what it does."),
+            (None, "ok"),
+            (None, "123"),
+            (None, "ls -la"),
+            (None, ""),
+        ],
+    )
+    def test_sentences(self, code: str | None, text: str) -> None:
+        """A sentence is enough; what could be any language has none."""
+        assert language(text) == code
+
+
+def test_stored_counts_are_those_of_the_run(project: Project) -> None:
+    """The account of the sources begins with what the checks found, in the words of the run."""
+    stage = CheckStage(project)
+    stored = ConversationService(project).checks()
+    assert stored is not None
+    assert stored_accounts([], stored).splitlines()[0] == stored.in_words()
+    assert stored.in_words() == (
+        "Looked at 4 conversations: en 2, de 1, language not clear 1, e-mail address in 1,"
+        " 2 are near copies of one another (1 group)."
+    )
+    run(project, [stage])
+    assert ConversationService(project).checks() == stored

@@ -1,0 +1,501 @@
+"""Importing files and folders again that have grown or changed."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.base.conversation import Message, State, Verdict
+from engine.completeness.stages.fitting import FittingStage
+from engine.completeness.stages.reading_states import ReadingStage
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.stages import ImportStage
+from engine.conversations.tables import selecting
+from engine.conversations.tables.conversations import truth_by_conversation, truth_of_duplicates
+from engine.formats import input_kinds
+from engine.goals.stages.clustering import ClusterStage
+from engine.goals.stages.embedding import EmbedStage
+from engine.goals.tables import clusterings
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.vectors import read_vectors
+from engine.goals.views.decision_log import DecisionLog
+from engine.jobs.runner import JobDone, JobRunner
+from engine.model.process.process import ModelProcess
+from engine.opener.conversations import ConversationRow, ConversationService
+from engine.project.project import Project
+from engine.questions.records import EarlierActs
+from engine.questions.service.triage import TriageService
+from engine.questions.tables import second_verdicts
+from engine.simulate.demo.samples import write_jsonl
+from tests.engine.completeness import scored
+from tests.engine.goals import goal_runs
+from tests.engine.project.support import REPOSITORY, check_whole, content, give_scores, give_states
+
+Talk = tuple[str, Sequence[str]]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project; at the end its indexes and references are checked."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+    check_whole(tmp_path / "p.wb")
+
+
+def write(path: Path, *talks: Talk, **more: Any) -> Path:
+    """Writes conversations with ids and texts; user and assistant take turns."""
+    lines = [
+        {
+            "id": name,
+            "messages": [
+                {"role": ("user", "assistant")[n % 2], "content": text}
+                for n, text in enumerate(texts)
+            ],
+            **more,
+        }
+        for name, texts in talks
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def read(project: Project, *paths: Path, **options: Any) -> ImportStage:
+    """Imports paths and returns the stage."""
+    stage = ImportStage(project, [str(path) for path in paths], **options)
+    JobRunner(project, lambda event: None).run(stage)
+    return stage
+
+
+def counted(stage: ImportStage) -> dict[str, int]:
+    """The counts that are not zero; they add up to the records read."""
+    names = ("new", "grew", "changed", "unchanged", "duplicate", "quarantined")
+    counts = {name: getattr(stage, name) for name in names}
+    assert sum(counts.values()) == stage.read
+    return {name: count for name, count in counts.items() if count}
+
+
+def texts(project: Project) -> dict[str, list[str]]:
+    """The texts of all conversations by id, `*` after the id of a later conversation of the same one."""
+    found: dict[str, list[str]] = {}
+    store = ConversationService(project)
+    for key in sorted(store.ids(ListQuery())):
+        name = row(project, key).external_id
+        while name in found:
+            name += "*"
+        found[name] = [message.content for message in store.messages(key)]
+    return found
+
+
+def row(project: Project, key: int = 1) -> ConversationRow:
+    """What lists show of a conversation."""
+    (found,) = ConversationService(project).rows([key])
+    return found
+
+
+def found_by(project: Project, words: str) -> list[int]:
+    """Ids of the conversations that a search finds."""
+    return list(ConversationService(project).ids(ListQuery(parse_filter(words))))
+
+
+class TestUnchanged:
+    def test_nothing_is_parsed(
+        self, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A file that did not change is not parsed, and its counts and account are as before."""
+        path = write(tmp_path / "a.jsonl", ("1", ["a"]), ("2", ["b"]))
+        path.write_text(path.read_text() + "not json\n")
+        first = read(project, path)
+        assert counted(first) == {"new": 2, "quarantined": 1}
+        before = content(Path(project.path))
+        with monkeypatch.context() as patch:
+            patch.setattr(input_kinds, "parse_record", None)
+            again = read(project, path)
+        assert counted(again) == {"unchanged": 2, "quarantined": 1}
+        assert again.sources == first.sources
+        assert "2 already here" in again.summary()
+        assert content(Path(project.path)) == before
+
+    def test_other_settings_read_it_again(self, project: Project, tmp_path: Path) -> None:
+        """With another format than before the file is read again, since other records may come of it."""
+        path = write(tmp_path / "a.jsonl", ("1", ["a"]))
+        read(project, path)
+        stage = read(project, path, format="sharegpt")
+        assert counted(stage) == {"quarantined": 1}
+        assert stage.sources[0].detection.format == "sharegpt"
+
+    def test_a_database_that_is_being_written(self, project: Project, tmp_path: Path) -> None:
+        """Rows of an SQLite database that are in its log only, and not in the file yet, are read."""
+        path = tmp_path / "logs.db"
+        with closing(sqlite3.connect(path, isolation_level=None)) as conn:
+            conn.execute("PRAGMA journal_mode = WAL")
+            conn.execute("CREATE TABLE log (conversation_id TEXT, role TEXT, content TEXT)")
+            conn.execute("INSERT INTO log VALUES ('1', 'user', 'hi'), ('1', 'assistant', 'ho')")
+            assert counted(read(project, path)) == {"new": 1}
+            size = path.stat().st_size
+            conn.execute("INSERT INTO log VALUES ('1', 'user', 'more')")
+            assert path.stat().st_size == size
+            assert counted(read(project, path)) == {"grew": 1}
+        assert texts(project) == {"1": ["hi", "ho", "more"]}
+
+    def test_a_folder_with_more_files(self, project: Project, tmp_path: Path) -> None:
+        """Of a folder only new files bring conversations."""
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        write(folder / "a.jsonl", ("1", ["a"]))
+        read(project, folder)
+        write(folder / "b.jsonl", ("1", ["b"]), ("2", ["c"]))
+        assert counted(read(project, folder)) == {"new": 2, "unchanged": 1}
+        assert texts(project) == {"1": ["a"], "1*": ["b"], "2": ["c"]}
+
+
+class TestGrown:
+    OLD = ("tram", ["Where is the tram?", "At the corner."])
+    NEW = (
+        "tram",
+        ["Where is the tram?", "At the corner.", "And the ferry?", "渡轮 in the harbour."],
+    )
+
+    def _grow(self, project: Project, tmp_path: Path) -> ImportStage:
+        return read(project, write(tmp_path / "a.jsonl", self.NEW))
+
+    def test_it_replaces_its_older_state(self, project: Project, tmp_path: Path) -> None:
+        """The conversation keeps its id and has the new text; its earlier state can be read, with time and source."""
+        path = write(tmp_path / "a.jsonl", self.OLD, truth={"reward": 0})
+        raw = path.read_bytes().strip()
+        read(project, path)
+        assert counted(self._grow(project, tmp_path)) == {"grew": 1}
+        assert texts(project) == {"tram": self.NEW[1]}
+        assert (row(project).messages, row(project).messages_before) == (4, 2)
+        assert found_by(project, "ferry") == found_by(project, "corner") == [1]
+        assert found_by(project, "渡轮") == [1]
+        (state,) = ConversationService(project).earlier_states(1)
+        assert [message.content for message in state.messages] == self.OLD[1]
+        assert (state.source, state.raw) == (str(path), raw)
+        assert state.replaced_at.startswith("20")
+        assert list(truth_by_conversation(project.reader())) == []
+        assert counted(read(project, path)) == {"unchanged": 1}
+
+    def test_a_message_that_was_being_written(self, project: Project, tmp_path: Path) -> None:
+        """A last message that is longer now, as in a log that was imported while it was written, has grown."""
+        read(project, write(tmp_path / "a.jsonl", ("tram", ["Where is the tram?", "At the"])))
+        assert counted(self._grow(project, tmp_path)) == {"grew": 1}
+        write(tmp_path / "a.jsonl", ("tram", [*self.NEW[1][:3], self.NEW[1][3] + " Now."]))
+        assert counted(read(project, tmp_path / "a.jsonl")) == {"grew": 1}
+        assert texts(project)["tram"][3].endswith("harbour. Now.")
+
+    def test_again_and_again(self, project: Project, tmp_path: Path) -> None:
+        """Every state is kept, and an older copy of the file brings nothing."""
+        for count in (1, 2, 4):
+            read(project, write(tmp_path / "a.jsonl", ("tram", self.NEW[1][:count])))
+        states = ConversationService(project).earlier_states(1)
+        assert [len(state.messages) for state in states] == [2, 1]
+        older = read(project, write(tmp_path / "a.jsonl", self.OLD))
+        assert counted(older) == {"unchanged": 1}
+        assert texts(project) == {"tram": self.NEW[1]}
+
+    def test_what_was_computed_is_not_of_the_new_text(
+        self, project: Project, tmp_path: Path
+    ) -> None:
+        """Scores and hidden states go: it is unscored and waits for the next run, and its last score is in the
+        history. What is computed of other conversations stays."""
+        path = write(tmp_path / "a.jsonl", self.OLD, ("other", ["Hello", "Hi"]))
+        read(project, path)
+        give_scores(project, {1: 0.75, 2: 0.5})
+        give_states(project, {1: True, 2: False})
+        write(path, self.NEW, ("other", ["Hello", "Hi"]))
+        assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
+        assert row(project).state == State.UNSCORED
+        assert row(project, 2).p_end_normalised == 0.5
+        (state,) = ConversationService(project).earlier_states(1)
+        assert state.score == 0.75
+        left = {
+            table: [line[0] for line in project.reader().execute(f"SELECT {column} FROM {table}")]
+            for table, column in (("hidden_state", "conversation_id"), ("boundary_score", "1"))
+        }
+        assert left == {"hidden_state": [2], "boundary_score": [1]}
+
+    def test_what_a_person_said_stays(self, project: Project, tmp_path: Path) -> None:
+        """Verdict, note and tags are told as given to the shorter text. The verdict does not judge the new one, which
+        waits in triage again; note and tags stay in force."""
+        read(project, write(tmp_path / "a.jsonl", self.OLD))
+        give_scores(project, {1: 0.75})
+        triage = TriageService(project)
+        triage.give(1, Verdict.COMPLETE, "she knows")
+        triage.repeat(1, Verdict.INCOMPLETE)
+        triage.tag([1], "tram")
+        stage = self._grow(project, tmp_path)
+        assert "1 had a verdict on the earlier text" in stage.summary()
+        current = triage.current(1)
+        assert current is not None
+        assert (current.verdict, current.note, current.tags) == (None, "she knows", ("tram",))
+        assert current.earlier == EarlierActs(2, Verdict.COMPLETE, True, ("tram",))
+        assert row(project).verdict is None
+        assert row(project).tags == ("tram",)
+        assert triage.tally()[Verdict.COMPLETE] == 0
+        assert [item.conversation_id for item in triage.queue().items] == [1]
+        assert found_by(project, "tag:tram") == [1]
+        (exported,) = second_verdicts.export_verdicts(project.reader())
+        assert exported.verdict == current
+        assert exported.repeats == ()
+
+    def test_a_verdict_on_the_new_text(self, project: Project, tmp_path: Path) -> None:
+        """A new verdict is in force; taken back, the one on the shorter text is told again."""
+        read(project, write(tmp_path / "a.jsonl", self.OLD))
+        triage = TriageService(project)
+        triage.give(1, Verdict.INCOMPLETE, "no ferry")
+        self._grow(project, tmp_path)
+        triage.give(1, Verdict.COMPLETE)
+        current = triage.current(1)
+        assert current is not None
+        assert (current.verdict, current.note) == (Verdict.COMPLETE, "no ferry")
+        assert current.earlier == EarlierActs(2, None, True)
+        triage.undo()
+        current = triage.current(1)
+        assert current is not None
+        assert current.verdict is None
+        assert current.earlier == EarlierActs(2, Verdict.INCOMPLETE, True)
+        triage.undo()
+        assert triage.current(1) is None
+
+    def test_the_same_id_in_another_file_is_another(self, project: Project, tmp_path: Path) -> None:
+        """A longer conversation of the same id in another file, such as one of another model, replaces nothing."""
+        read(project, write(tmp_path / "a.jsonl", self.OLD))
+        assert counted(read(project, write(tmp_path / "b.jsonl", self.NEW))) == {"new": 1}
+        assert ConversationService(project).earlier_states(1) == []
+
+    def test_a_request_by_its_answer(self, project: Project, tmp_path: Path) -> None:
+        """Requests of a batch that were imported before their answers arrived grow by them; read again they are known,
+        and another file with a conversation of that id replaces nothing."""
+        asked = {"role": "user", "content": "how many"}
+        requests, answers = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+        body = {"model": "m", "messages": [asked]}
+        requests.write_text(json.dumps({"custom_id": "r", "body": body}) + "\n")
+        read(project, requests)
+        said = {"role": "assistant", "content": "four"}
+        response = {"body": {"choices": [{"message": said}]}}
+        answers.write_text(json.dumps({"id": "b", "custom_id": "r", "response": response}) + "\n")
+        assert counted(read(project, answers)) == {"grew": 1}
+        assert counted(read(project, requests)) == {"unchanged": 1}
+        assert texts(project) == {"r": ["how many", "four"]}
+        other = write(tmp_path / "other.jsonl", ("r", ["how many", "four", "why"]))
+        assert counted(read(project, other)) == {"new": 1}
+
+
+class TestChanged:
+    OLD = ("tram", ["Where is the tram?", "At the corner."])
+    NEW = ("tram", ["Where is the tram?", "There is none."])
+
+    def test_both_are_kept(self, project: Project, tmp_path: Path) -> None:
+        """A conversation whose text changed is a second one, the stored one stays, and the summary says so."""
+        read(project, write(tmp_path / "a.jsonl", self.OLD))
+        stage = read(project, write(tmp_path / "a.jsonl", self.NEW))
+        assert counted(stage) == {"changed": 1}
+        assert "changed ones are kept beside the stored ones (--replace" in stage.summary()
+        assert texts(project) == {"tram": self.OLD[1], "tram*": self.NEW[1]}
+        stage = read(project, write(tmp_path / "a.jsonl", ("tram", [*self.NEW[1], "Why?"])))
+        assert counted(stage) == {"grew": 1}
+        assert texts(project) == {"tram": self.OLD[1], "tram*": [*self.NEW[1], "Why?"]}
+
+    def test_it_is_replaced_on_request(self, project: Project, tmp_path: Path) -> None:
+        """With `replace` it takes the place of the stored text, which can be read; so does one that changed back."""
+        read(project, write(tmp_path / "a.jsonl", self.OLD))
+        for talk in (self.NEW, self.OLD):
+            stage = read(project, write(tmp_path / "a.jsonl", talk), replace=True)
+            assert counted(stage) == {"changed": 1}
+            assert "changed ones replaced the stored ones" in stage.summary()
+            assert texts(project) == {"tram": talk[1]}
+        assert found_by(project, "none") == []
+        states = ConversationService(project).earlier_states(1)
+        assert [state.messages[1].content for state in states] == [self.NEW[1][1], self.OLD[1][1]]
+
+    def test_a_later_export_under_another_name(self, project: Project, tmp_path: Path) -> None:
+        """With `replace` conversations of an earlier file are replaced too, but not those of a file that is read in
+        the same run."""
+        read(project, write(tmp_path / "may.jsonl", self.OLD))
+        june = write(tmp_path / "june.jsonl", ("tram", [*self.OLD[1], "Thanks"]))
+        other = write(tmp_path / "other.jsonl", self.NEW)
+        assert counted(read(project, june, other, replace=True)) == {"grew": 1, "new": 1}
+        assert texts(project) == {"tram": [*self.OLD[1], "Thanks"], "tram*": self.NEW[1]}
+        assert row(project).source == str(june)
+        assert counted(read(project, tmp_path / "may.jsonl", replace=True)) == {"unchanged": 1}
+
+
+class TestDuplicates:
+    def test_one_of_two_equal_ones_grows(self, project: Project, tmp_path: Path) -> None:
+        """If one of three conversations with one text grows, the others keep the text, as one with a duplicate."""
+        path = write(tmp_path / "a.jsonl", *((name, ["Hi", "你好"]) for name in "abc"))
+        assert counted(read(project, path)) == {"new": 1, "duplicate": 2}
+        write(path, ("a", ["Hi", "你好", "Bye"]), ("b", ["Hi", "你好"]), ("c", ["Hi", "你好"]))
+        assert counted(read(project, path)) == {"grew": 1, "unchanged": 2}
+        assert texts(project) == {"a": ["Hi", "你好", "Bye"], "b": ["Hi", "你好"]}
+        assert [name for _, name, _ in truth_of_duplicates(project.reader())] == ["c"]
+        assert found_by(project, "你好") == [1, 2]
+
+    def test_the_duplicate_grows(self, project: Project, tmp_path: Path) -> None:
+        """A duplicate that grows becomes a conversation with the shared text as its earlier state."""
+        path = write(tmp_path / "a.jsonl", ("a", ["Hi", "Ho"]), ("b", ["Hi", "Ho"]))
+        read(project, path)
+        write(path, ("a", ["Hi", "Ho"]), ("b", ["Hi", "Ho", "Bye"]))
+        assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
+        assert texts(project) == {"a": ["Hi", "Ho"], "b": ["Hi", "Ho", "Bye"]}
+        assert list(truth_of_duplicates(project.reader())) == []
+        (state,) = ConversationService(project).earlier_states(2)
+        assert [message.content for message in state.messages] == ["Hi", "Ho"]
+
+    def test_both_grow(self, project: Project, tmp_path: Path) -> None:
+        """If both grow, each into its own text or into one text again, they are told apart by their ids."""
+        path = write(tmp_path / "a.jsonl", ("a", ["Hi"]), ("b", ["Hi"]))
+        read(project, path)
+        write(path, ("a", ["Hi", "Ho"]), ("b", ["Hi", "Hum"]))
+        assert counted(read(project, path)) == {"grew": 2}
+        assert texts(project) == {"a": ["Hi", "Ho"], "b": ["Hi", "Hum"]}
+
+
+class TestRunsAfterwards:
+    def test_the_model_reads_what_grew(self, tmp_path: Path, process: ModelProcess) -> None:
+        """After a conversation grew, a run reads that one only with the real model, and all have scores again."""
+        whole = scored.conversations()
+        grown = whole[4]
+        assert len(grown.messages) > 3
+        source = tmp_path / "a.jsonl"
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            shorter = replace(grown, messages=grown.messages[:-2])
+            write_jsonl([*whole[:4], shorter, *whole[5:]], source)
+            read(project, source)
+            first = _score(project, process)
+            before = dict(zip(range(1, 13), first, strict=True))
+            write_jsonl(whole, source)
+            assert counted(read(project, source)) == {"grew": 1, "unchanged": 11}
+            assert row(project, 5).state == State.UNSCORED
+            waiting = ReadingStage(project, process, scored.model())
+            with project.reading() as conn:
+                assert list(waiting.waiting(conn)) == [5]
+            after = dict(zip(range(1, 13), _score(project, process), strict=True))
+        assert after[5] is not None
+        assert after[5] != before[5]
+        assert [key for key in before if (before[key] is None) != (after[key] is None)] == []
+
+    def test_goals_are_clustered_anew(self, tmp_path: Path) -> None:
+        """After a conversation grew there is a new clustering of the new texts; the earlier one keeps its vectors."""
+        goal_runs.make(tmp_path / "p.wb")
+        with Project.open(tmp_path / "p.wb") as project:
+            log = DecisionLog(project)
+            first = _cluster(project, log)
+            assert _cluster(project, log) == first
+            made = goal_runs.conversations(48)
+            said = (*made[0].messages, Message("user", "Reset the password of my bank account."))
+            goal_runs.add(project, [replace(made[0], messages=said), *made[1:]], "goals")
+            second = _cluster(project, log)
+            assert second != first
+            with project.reading() as conn:
+                for key in (first, second):
+                    stored = clusterings.clustering(conn, key)
+                    assert stored is not None
+                    members = clusterings.membership(conn, key)[0]
+                    assert len(read_vectors(conn, stored.vector_config, members)[0]) == 48
+                vectors = [_vector(conn, key) for key in (first, second)]
+        assert not np.array_equal(*vectors)
+
+
+def _score(project: Project, process: ModelProcess) -> list[float | None]:
+    """Reads what is not read and fits; returns the scores in id order."""
+    model = scored.model()
+    reading = ReadingStage(project, process, model)
+    fitting = FittingStage(project, model, lambda: reading.config_hash)
+    for stage in (reading, fitting):
+        outcome = JobRunner(project, lambda event: None).run(stage)
+        assert isinstance(outcome, JobDone), outcome
+    keys = ConversationService(project).ids(ListQuery())
+    return [row(project, key).p_end_normalised for key in sorted(keys)]
+
+
+def _cluster(project: Project, log: DecisionLog) -> int:
+    embed = EmbedStage(project, goal_runs.tfidf(), lambda: TextSource("all-user"))
+    cluster = ClusterStage(project, log, embed, k=4)
+    for outcome in goal_runs.run(project, [embed, cluster]):
+        assert isinstance(outcome, JobDone), outcome
+    assert cluster.clustering_id is not None
+    return cluster.clustering_id
+
+
+def _vector(conn: sqlite3.Connection, clustering_id: int) -> Any:
+    stored = clusterings.clustering(conn, clustering_id)
+    assert stored is not None
+    return read_vectors(conn, stored.vector_config, [1])[1]
+
+
+def _lines(rng: random.Random, *, later: bool) -> Iterator[Talk]:
+    """Conversations with twins; later some have grown, some have changed and some are new."""
+    for number in range(1200):
+        text = f"order {number} " + " ".join(rng.choices(["flight", "book", "ticket", "票"], k=20))
+        more = [f"thanks {number}"] if later and number % 5 == 0 else []
+        answer = ("No " if later and number % 7 == 0 else "") + f"answer {number}"
+        yield f"c{number}", [text, answer, *more]
+        if number % 4 == 0:
+            yield f"twin of {number}", [text, f"answer {number}"]
+    if later:
+        for number in range(100):
+            yield f"new {number}", [f"new order {number}"]
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A project after a first import, and the content after a second one that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("twice")
+    write(folder / "in.jsonl", *_lines(random.Random(3), later=False))
+    with Project.open(folder / "first.wb", create=True) as project:
+        read(project, folder / "in.jsonl")
+    write(folder / "in.jsonl", *_lines(random.Random(3), later=True))
+    (folder / "whole.wb").write_bytes((folder / "first.wb").read_bytes())
+    with Project.open(folder / "whole.wb") as project:
+        stage = read(project, folder / "in.jsonl")
+    assert counted(stage) == {"new": 100, "grew": 205, "changed": 172, "unchanged": 1123}
+    return folder / "first.wb", folder / "in.jsonl"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_kill_at_any_moment_leaves_a_whole_project(
+    tmp_path: Path, twice: tuple[Path, Path], seed: int
+) -> None:
+    """After kill -9 in a second import the file is sound, and a last import leaves the same content, bit for bit."""
+    first, source = twice
+    rng = random.Random(seed)
+    killed = tmp_path / "killed.wb"
+    killed.write_bytes(first.read_bytes())
+    for _ in range(2):
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.engine.conversations.import_child",
+                str(killed),
+                str(source),
+            ],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        for _ in range(rng.randrange(1, 20)):
+            child.stdout.readline()
+        time.sleep(rng.uniform(0.0, 0.01))
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        check_whole(killed)
+    with Project.open(killed) as project:
+        assert selecting.ids(project.reader(), ListQuery())
+        read(project, source)
+    check_whole(killed)
+    assert content(killed) == content(first.with_name("whole.wb"))

@@ -1,0 +1,76 @@
+"""The stored view settings of the conversation list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import ProjectReadOnly
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.service import SavedViews
+from engine.project import settings
+from engine.project.project import Project
+
+VIEW = ListQuery(parse_filter('state:incomplete "desk lamp"'), "p", True)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+class TestFilters:
+    def test_kept_by_name(self, project: Project) -> None:
+        """Filters are stored by name: the same name replaces, deleting removes."""
+        saved = SavedViews(project)
+        saved.save_filter("late", "date>2026-03")
+        saved.save_filter("angry", "tag:angry")
+        saved.save_filter("late", "date>2026-04")
+        assert list(saved.filters().items()) == [("angry", "tag:angry"), ("late", "date>2026-04")]
+
+        saved.delete_filter("angry")
+        saved.delete_filter("angry")
+
+        assert saved.filters() == {"late": "date>2026-04"}
+
+
+class TestView:
+    def test_comes_back_when_opened_again(self, tmp_path: Path) -> None:
+        """Filter, order, cursor and columns are restored when the project is opened again."""
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            saved = SavedViews(project)
+            assert saved.view() == (ListQuery(), None)
+            assert saved.columns() is None
+            saved.save_view(VIEW, 17)
+            saved.save_columns(["state", "date"])
+
+        with Project.open(tmp_path / "p.wb", read_only=True) as again:
+            assert SavedViews(again).view() == (VIEW, 17)
+            assert SavedViews(again).columns() == ["state", "date"]
+            with pytest.raises(ProjectReadOnly):
+                SavedViews(again).save_view(VIEW, 1)
+
+    @pytest.mark.parametrize(
+        "view", [5, "x", {}, {"filter": "foo:3", "sort": "p"}, {"filter": '"', "conversation": 3}]
+    )
+    def test_what_is_not_understood_is_absent(self, project: Project, view: object) -> None:
+        """A view of another version, or a damaged one, counts as none."""
+        project.write(lambda conn: settings.put(conn, "list.view", view))
+
+        assert SavedViews(project).view() == (ListQuery(), None)
+
+    def test_parts_that_are_not_understood(self, project: Project) -> None:
+        """An unknown order becomes the order of import; the filter stays."""
+        view = {"filter": "lamp", "sort": "moon", "descending": 1, "conversation": "x"}
+        project.write(lambda conn: settings.put(conn, "list.view", view))
+        project.write(lambda conn: settings.put(conn, "filters", {"a": 1, "b": "lamp"}))
+        project.write(lambda conn: settings.put(conn, "list.columns", {"a": 1}))
+
+        saved = SavedViews(project)
+        assert saved.view() == (ListQuery(parse_filter("lamp")), None)
+        assert saved.filters() == {"b": "lamp"}
+        assert saved.columns() is None

@@ -1,0 +1,291 @@
+"""Requests to an endpoint that is busy, broken, slow or unreachable, against a real server on this machine."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.base.errors import Cancelled, EndpointAway, ModelError, RequestRefused
+from engine.model.endpoints import client
+from engine.model.endpoints.client import MAX_ATTEMPTS, EndpointClient, parse_address
+from engine.model.endpoints.fleet import Fleet, Prices
+from engine.model.endpoints.pacing import LONGEST_WAIT
+from tests.engine.model.dripping import dripping
+from tests.engine.model.endpoints.toy_peer import Fault, ToyPeer, hangs_up, running, says
+
+BODY = {"prompt": "Hello", "max_tokens": 2, "temperature": 0}
+SAFETY = 30.0
+"""Seconds after which something hangs; nothing here is timed."""
+
+
+class Waits(list[float]):
+    """Records the seconds that the client wants to wait, without waiting."""
+
+    async def note(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture
+def peer() -> Iterator[ToyPeer]:
+    with running("vllm") as made:
+        yield made
+
+
+def asker(peer: ToyPeer, waits: Waits, **options: Any) -> EndpointClient:
+    return EndpointClient(parse_address(peer.url), sleep=waits.note, **options)
+
+
+class TestOneEndpoint:
+    @pytest.mark.parametrize(
+        "fault", [says(429, "slowly"), says(503, "busy"), says(500, "oh"), hangs_up]
+    )
+    def test_again(self, peer: ToyPeer, fault: Fault) -> None:
+        """A request that meets a busy, failing or disconnecting server is repeated, each time after a longer wait."""
+        waits = Waits()
+        peer.faults = [fault, fault]
+        answer = asker(peer, waits).ask_blocking("completions", BODY)
+        assert answer["usage"]["completion_tokens"] == 2
+        assert len(waits) == 2
+        assert 0.5 <= waits[0] <= 0.625 < 1 <= waits[1] <= 1.25
+
+    @pytest.mark.parametrize(("said", "waited"), [("3", 3.0), ("100000", LONGEST_WAIT)])
+    def test_retry_after(self, peer: ToyPeer, said: str, waited: float) -> None:
+        """The client waits as long as the server asks, within bounds."""
+        waits = Waits()
+        peer.faults = [says(429, "slowly", Retry_After=said)]
+        asker(peer, waits).ask_blocking("completions", BODY)
+        assert waits == [waited]
+
+    def test_used_up_quota(self, peer: ToyPeer) -> None:
+        """After an answer whose headers leave no request, the client waits before the next one."""
+        waits = Waits()
+        answer = peer.post("/v1/completions", BODY)[1]
+        headers = {"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "1m2s"}
+        peer.faults = [says(200, answer, **headers)]
+        asker(peer, waits).ask_blocking("completions", BODY)
+        assert waits == [LONGEST_WAIT]
+
+    def test_busy_for_good(self, peer: ToyPeer) -> None:
+        """After some attempts an error says that the endpoint is unavailable, with the server's message made safe to
+        show.
+        """
+        waits = Waits()
+        peer.faults = [says(503, b"out of \x1b[31mmemory")] * MAX_ATTEMPTS
+        with pytest.raises(EndpointAway, match=r"503 .out of ␛"):
+            asker(peer, waits).ask_blocking("completions", BODY)
+        assert len(waits) == MAX_ATTEMPTS - 1
+
+    @pytest.mark.parametrize("code", [400, 413, 422])
+    def test_about_the_request(self, peer: ToyPeer, code: int) -> None:
+        """A refusal of one request is an error of that request and is not repeated."""
+        peer.faults = [says(code, "too long")]
+        with pytest.raises(RequestRefused, match=f"{code}.*too long"):
+            asker(peer, Waits()).ask_blocking("completions", BODY)
+        assert len(peer.completions) == 1
+
+    @pytest.mark.parametrize("code", [401, 403, 404])
+    def test_about_the_endpoint(self, peer: ToyPeer, code: int) -> None:
+        """Any other refusal means that the endpoint is unusable, and is not repeated."""
+        peer.faults = [says(code, "no")]
+        with pytest.raises(EndpointAway, match=str(code)):
+            asker(peer, Waits()).ask_blocking("completions", BODY)
+        assert len(peer.completions) == 1
+
+    def test_no_json(self, peer: ToyPeer) -> None:
+        """An answer that is not JSON is an error: the URL is not such an endpoint."""
+        peer.faults = [says(200, b"<html>")]
+        with pytest.raises(EndpointAway, match="not JSON"):
+            asker(peer, Waits()).ask_blocking("completions", BODY)
+
+    def test_nested_without_end(self, peer: ToyPeer) -> None:
+        """Nor is JSON that is nested deeper than Python reads."""
+        peer.faults = [says(200, b"[" * 100_000)]
+        with pytest.raises(EndpointAway, match="not JSON"):
+            asker(peer, Waits()).ask_blocking("completions", BODY)
+
+    def test_without_end(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An answer that goes on for ever is read up to a limit, also one that was packed."""
+        monkeypatch.setattr(client, "MAX_ANSWER_BYTES", 100_000)
+        for told, headers in (
+            (b"1" * 200_000, {}),
+            (gzip.compress(bytes(200_000)), {"Content_Encoding": "gzip"}),
+        ):
+            peer.faults = [says(200, told, **headers)]
+            with pytest.raises(EndpointAway, match="answered with more than"):
+                asker(peer, Waits()).ask_blocking("completions", BODY)
+
+    def test_slow(self, peer: ToyPeer) -> None:
+        """A request without an answer within the time limit is repeated."""
+        waits = Waits()
+        peer.delay = 20.0
+        with pytest.raises(EndpointAway, match="cannot be reached"):
+            asker(peer, waits, seconds=0.05, attempts=2).ask_blocking("completions", BODY)
+        assert len(waits) == 1
+
+    @pytest.mark.parametrize(
+        "start", [b"HTTP/1.1 200 OK\r\nServer: ", b"HTTP/1.1 200 OK\r\n\r\n{"], ids=["head", "body"]
+    )
+    def test_a_byte_now_and_then(self, start: bytes) -> None:
+        """An answer that goes on for ever, a byte at a time, is given up at the time limit of a request, and the
+        request is not repeated."""
+        waits = Waits()
+        with dripping(start) as url:
+            slow = EndpointClient(parse_address(f"{url}/v1#m"), sleep=waits.note, seconds=2.0)
+            with pytest.raises(EndpointAway, match="did not finish an answer within 2 s") as error:
+                slow.ask_blocking("completions", BODY)
+        assert error.value.overdue
+        assert waits == []
+
+    def test_the_key_is_not_repeated(self, peer: ToyPeer) -> None:
+        """A key that the server repeats in an error is removed from the message."""
+        peer.faults = [says(401, "wrong key canary-123")]
+        with pytest.raises(EndpointAway) as caught:
+            asker(peer, Waits(), key="canary-123").ask_blocking("completions", BODY)
+        assert "canary" not in str(caught.value)
+        assert peer.keys == ["Bearer canary-123"]
+
+
+class MemoryCache(dict[str, str]):
+    """A reply cache in memory."""
+
+    def put(self, key: str, value: str) -> None:
+        self[key] = value
+
+
+def fleet(
+    *peers: ToyPeer, replies: MemoryCache | None = None, prices: Prices | None = None
+) -> Fleet:
+    made = Fleet([(asker(peer, Waits()), prices) for peer in peers], replies)
+    made.begin()
+    return made
+
+
+def ask(made: Fleet, count: int = 1) -> list[Any]:
+    """Sends different requests concurrently and returns the answers."""
+    import asyncio
+
+    async def work() -> list[Any]:
+        bodies = [{**BODY, "prompt": f"Hello {number}"} for number in range(count)]
+        return list(await asyncio.gather(*(made.ask("completions", body) for body in bodies)))
+
+    return made.run(work)
+
+
+class TestSeveralEndpoints:
+    def test_work_is_shared(self) -> None:
+        """Two endpoints share the requests, and their answers together are those of one."""
+        with running("vllm") as first, running("vllm") as second:
+            first.delay = second.delay = 0.02
+            together = ask(fleet(first, second), 24)
+            assert first.completions
+            assert second.completions
+            assert len(first.completions) + len(second.completions) == 24
+            assert together == ask(fleet(first), 24)
+
+    def test_one_fails(self) -> None:
+        """An unusable endpoint is taken out with a notice; its requests go to the other."""
+        with running("vllm") as first, running("vllm") as second:
+            first.faults = [says(401, "no key")] * 50
+            made = fleet(first, second)
+            answers = ask(made, 12)
+            assert len(second.completions) == 12
+        assert len(answers) == 12
+        (why,) = made.removal_reasons
+        assert "401" in why
+
+    def test_all_fail(self) -> None:
+        """When no endpoint is left, the error has the reason for each."""
+        with running("vllm") as first, running("vllm") as second:
+            first.faults = [says(401, "no key")] * 50
+            second.faults = [says(404, "no model")] * 50
+            with pytest.raises(ModelError, match=r"401.*404"):
+                ask(fleet(first, second), 12)
+
+    def test_too_much_at_once(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each answer that the endpoint is overloaded reaches the endpoint's pace; all requests are answered in the
+        end.
+        """
+        one = asker(peer, Waits())
+        heard: list[int] = []
+        refused = one.request_limit.record_refusal
+
+        def listen() -> None:
+            refused()
+            heard.append(one.request_limit.limit)
+
+        monkeypatch.setattr(one.request_limit, "record_refusal", listen)
+        made = Fleet([(one, None)])
+        made.begin()
+        before = one.request_limit.limit
+        peer.faults = [says(429, "slowly")] * 4
+        assert len(ask(made, 6)) == 6
+        assert len(heard) == made.account.retries == 4
+        assert min(heard) < before
+
+
+class TestAccount:
+    def test_tokens_and_cost(self, peer: ToyPeer) -> None:
+        """Tokens are those that the server counts; the cost is at the prices that a person gave."""
+        made = fleet(peer, prices=Prices(read=2.0, written=10.0))
+        ask(made, 3)
+        account = made.account
+        # The start token and `Hello N`, and two tokens of each reply.
+        assert (account.requests, account.read, account.written) == (3, 24, 6)
+        assert account.cost == pytest.approx((24 * 2 + 6 * 10) / 1e6)
+
+    def test_nothing_is_asked_twice(self, peer: ToyPeer) -> None:
+        """A cached reply costs no request, and is the same."""
+        kept = MemoryCache()
+        first = ask(fleet(peer, replies=kept), 3)
+        made = fleet(peer, replies=kept)
+        assert ask(made, 3) == first
+        assert len(peer.completions) == 3
+        assert (made.account.requests, made.account.cached) == (0, 3)
+
+    def test_what_a_reply_is_kept_under(self, peer: ToyPeer) -> None:
+        """Another model behind the same URL is asked anew, and the cache contains no key."""
+        kept = MemoryCache()
+        ask(fleet(peer, replies=kept))
+        other = EndpointClient(parse_address(f"{peer.base}#other"), "canary-123")
+        ask(Fleet([(other, None)], kept))
+        assert [body["model"] for body in peer.completions] == ["toy", "other"]
+        assert "canary" not in json.dumps(kept)
+
+
+class TestCancelling:
+    def test_without_waiting_for_the_server(self, peer: ToyPeer) -> None:
+        """A cancel gives up requests in flight at once, without waiting for their answers."""
+        peer.delay = 20.0
+        made = fleet(peer)
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                ask(made, 8)
+            except Cancelled as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while len(peer.completions) < 4:
+            time.sleep(0.01)
+        made.cancel()
+        thread.join(SAFETY)
+        assert failures
+        assert peer.active
+
+    def test_before_it_began(self, peer: ToyPeer) -> None:
+        """A cancel between two requests stops the next one; a new run can ask again."""
+        made = fleet(peer)
+        made.cancel()
+        with pytest.raises(Cancelled):
+            ask(made)
+        assert not peer.completions
+        made.begin()
+        assert ask(made)

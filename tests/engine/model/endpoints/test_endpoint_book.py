@@ -1,0 +1,118 @@
+"""The endpoint list: what is stored of each endpoint, which may share a run, and that no key is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import ModelFileError, UsageError
+from engine.jobs.contract import config_hash
+from engine.model.endpoints.endpoint_book import EndpointBook
+from engine.model.endpoints.fleet import Prices
+from engine.model.interface import LoadOptions
+from tests.engine.model.endpoints.toy_peer import MODEL, NAMES, ToyPeer, running
+from tests.engine.model.toy import END
+
+OPTIONS = LoadOptions()
+
+
+class TestAdding:
+    def test_kept(self, tmp_path: Path) -> None:
+        """An endpoint is found again with its settings and probe results, by default under the model's name."""
+        with running("vllm") as peer:
+            book = EndpointBook(tmp_path)
+            added = book.add(peer.base, end_text=NAMES[END], prices=Prices(1, 2), timeout=90.0)
+        assert (added.name, added.url, added.prices) == (MODEL, peer.url, Prices(1, 2))
+        assert added.timeout == 90.0
+        assert EndpointBook(tmp_path).entries() == [added]
+
+    def test_the_key_is_asked_for_and_not_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The key is sent with every request and is in no file; only the name of its environment variable is."""
+        monkeypatch.setenv("TOY_KEY", "canary-456")
+        with running("vllm") as peer:
+            EndpointBook(tmp_path).add(peer.url, "toy", key_env="TOY_KEY")
+            assert set(peer.keys) == {"Bearer canary-456"}
+        assert "TOY_KEY" in (tmp_path / "endpoints.json").read_text()
+        assert all(b"canary" not in path.read_bytes() for path in tmp_path.rglob("*"))
+
+    def test_no_key(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An unset environment variable is an error before any request."""
+        monkeypatch.delenv("TOY_KEY", raising=False)
+        with running("vllm") as peer:
+            with pytest.raises(UsageError, match="TOY_KEY holds no key"):
+                EndpointBook(tmp_path).add(peer.url, key_env="TOY_KEY")
+            assert not peer.requests
+
+    def test_names(self, tmp_path: Path) -> None:
+        """A name stands for one URL; adding the same endpoint again probes it anew."""
+        with running("vllm") as first, running("bare") as second:
+            book = EndpointBook(tmp_path)
+            book.add(first.url, "one")
+            book.add(first.url, "one")
+            with pytest.raises(UsageError, match="taken"):
+                book.add(second.url, "one")
+            with pytest.raises(UsageError, match="comma"):
+                book.add(second.url, "a,b")
+        book.forget("one")
+        assert EndpointBook(tmp_path).entries() == []
+
+    def test_a_damaged_list(self, tmp_path: Path) -> None:
+        """A list that cannot be read is an error that names the file."""
+        (tmp_path / "endpoints.json").write_text("[1, 2")
+        with pytest.raises(ModelFileError, match=r"endpoints\.json"):
+            EndpointBook(tmp_path)
+
+
+class TestSharing:
+    def book(self, folder: Path, *peers: ToyPeer) -> EndpointBook:
+        made = EndpointBook(folder)
+        for number, peer in enumerate(peers):
+            made.add(peer.url, f"n{number}", end_text=NAMES[END])
+        return made
+
+    def test_several_names(self, tmp_path: Path) -> None:
+        """Names with commas between them are endpoints that share a run; their order changes no config hash."""
+        with running("vllm") as first, running("vllm") as second:
+            book = self.book(tmp_path, first, second)
+        names = book.named("n0, n1")
+        assert names == ("n0", "n1")
+        keys = {
+            config_hash("complete", {}, book.loadable(each, OPTIONS).fingerprints)
+            for each in (names, names[::-1])
+        }
+        assert len(keys) == 1
+        alone = book.loadable(("n0",), OPTIONS)
+        assert config_hash("complete", {}, alone.fingerprints) not in keys
+
+    def test_others_do_not(self, tmp_path: Path) -> None:
+        """Endpoints of different abilities cannot share a run, and the error names the difference."""
+        with running("vllm") as first, running("llama-server") as second:
+            book = self.book(tmp_path, first, second)
+        with pytest.raises(UsageError, match=r"differ in .*echo"):
+            book.loadable(("n0", "n1"), OPTIONS)
+
+    def test_other_models_do_not(self, tmp_path: Path) -> None:
+        """Endpoints that serve different models cannot share a run."""
+        with running("vllm") as first, running("vllm") as second:
+            book = self.book(tmp_path, first)
+            book.add(f"{second.base}#other", "n1")
+        with pytest.raises(UsageError, match="serves 'toy' and 'n1' serves 'other'"):
+            book.loadable(("n0", "n1"), OPTIONS)
+
+    def test_mixed_with_files(self, tmp_path: Path) -> None:
+        """A model file cannot share a run with an endpoint; names that are no endpoints are left to the catalogue."""
+        with running("vllm") as first:
+            book = self.book(tmp_path, first)
+        with pytest.raises(UsageError, match="'smollm2-135m' is no endpoint"):
+            book.named("n0,smollm2-135m")
+        assert book.named("smollm2-135m") == ()
+        assert book.named(None) == ()
+
+    def test_smaller_context(self, tmp_path: Path) -> None:
+        """Endpoints that share a run have the smallest of their contexts."""
+        with running("vllm", context=900) as first, running("vllm") as second:
+            book = self.book(tmp_path, first, second)
+        assert book.can(("n0", "n1")).context == 900

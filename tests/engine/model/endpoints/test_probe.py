@@ -1,0 +1,200 @@
+"""What a probe finds out about servers of several kinds, and which of their claims it checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.base.errors import ModelError, UsageError
+from engine.model.endpoints.capabilities import (
+    Capabilities,
+    no_curve,
+    no_reading,
+    no_tree,
+    no_writing,
+)
+from engine.model.endpoints.client import EndpointClient, parse_address, with_model
+from engine.model.endpoints.probe import probe
+from engine.model.prompt_files import parse_prompt, prompt_text
+from tests.engine.model.endpoints.toy_peer import (
+    MODEL,
+    NAMES,
+    Manner,
+    ToyPeer,
+    drips,
+    running,
+    says,
+)
+from tests.engine.model.toy import END
+
+SUMMARY, JUDGE, BASE = (
+    parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base")
+)
+
+
+def probed(manner: Manner, end_text: str = "") -> Capabilities:
+    with running(manner) as peer:
+        return probe(parse_address(peer.url), end_text=end_text)
+
+
+class TestWhatIsFound:
+    def test_vllm(self) -> None:
+        """vLLM: token ids in both directions, log-probabilities of the prompt, the 20 best; the end token is given by a
+        person.
+        """
+        found = probed("vllm", NAMES[END])
+        assert (found.ids, found.named, found.echo, found.forced) == (True, True, True, False)
+        assert (found.top, found.chat_top, found.tokens, found.template) == (20, 20, "vllm", "vllm")
+        assert (found.prefill, found.seed, found.context) == ("continue", True, 4096)
+        assert (found.end_token, found.controls, found.embeddings) == (END, True, False)
+
+    def test_llama_server(self) -> None:
+        """llama-server reports its end token and its number of slots, and accepts a forced continuation."""
+        found = probed("llama-server")
+        assert (found.ids, found.named, found.echo, found.forced) == (True, True, False, True)
+        assert (found.tokens, found.template, found.prefill) == (
+            "llama-server",
+            "llama-server",
+            "last",
+        )
+        assert (found.end_token, found.end_text, found.controls) == (END, NAMES[END], False)
+        assert (found.parallel, found.context, found.grammar) == (4, 4096, True)
+        assert found.top == 259
+
+    def test_llama_cpp_python(self) -> None:
+        """llama-cpp-python: texts only; its log-probabilities of prompt tokens are shifted by a position, which the
+        probe detects, so they are not used.
+        """
+        found = probed("llama-cpp-python", NAMES[END])
+        assert (found.ids, found.named, found.echo, found.forced) == (False, False, False, True)
+        assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
+
+    def test_messages_only(self) -> None:
+        """A chat-only server gives the 20 best tokens and no raw completions."""
+        found = probed("chat")
+        assert (found.completions, found.top, found.chat, found.chat_top) == (False, 0, True, 20)
+
+    def test_no_log_probabilities(self) -> None:
+        """A server that ignores the request for log-probabilities has none."""
+        found = probed("bare")
+        assert (found.completions, found.top, found.chat_top, found.echo) == (True, 0, 0, False)
+
+    def test_round_trip(self) -> None:
+        """Probe results are stored as JSON; fields that an older program did not write have their defaults."""
+        found = probed("vllm")
+        assert Capabilities.from_params(found.as_params()) == found
+        older = {**found.as_params(), "unheard_of": 1}
+        del older["forced"]
+        assert Capabilities.from_params(older) == found
+
+    def test_config_hash(self) -> None:
+        """The number of concurrent requests is not part of the config hash; the length of the top list is."""
+        found = probed("vllm")
+        assert replace(found, parallel=9, noise=0.5).decisive == found.decisive
+        assert replace(found, top=5).decisive != found.decisive
+
+
+class TestWhatIsEnough:
+    def reasons(self, can: Capabilities) -> list[bool]:
+        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, judge, answers, trees."""
+        asked = [
+            no_writing(can, SUMMARY),
+            no_curve(can, None, None),
+            no_curve(can, None, "END"),
+            no_curve(can, BASE, None),
+            no_curve(can, JUDGE, None),
+            no_reading(can),
+            no_tree(can),
+        ]
+        return [reason is None for reason in asked]
+
+    @pytest.mark.parametrize(
+        ("manner", "enough"),
+        [
+            ("vllm", [1, 1, 1, 1, 1, 1, 1]),
+            ("llama-server", [1, 1, 1, 1, 1, 1, 1]),
+            ("llama-cpp-python", [1, 0, 1, 0, 1, 1, 1]),
+            ("chat", [1, 0, 0, 0, 1, 0, 0]),
+            ("bare", [1, 0, 0, 0, 0, 0, 0]),
+        ],
+    )
+    def test_each_server(self, manner: Manner, enough: list[int]) -> None:
+        """Each kind of work states what it needs, and each kind of server what it has."""
+        assert self.reasons(probed(manner, NAMES[END])) == [bool(one) for one in enough]
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """The URL of an endpoint that was just closed."""
+    with running("vllm") as peer:
+        url = peer.url
+    yield url
+
+
+class TestTrouble:
+    def test_nobody_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An unreachable endpoint is an error that says so."""
+        monkeypatch.setattr("engine.model.endpoints.pacing.FIRST_WAIT", 0.001)
+        with silent() as url, pytest.raises(ModelError, match="cannot be reached"):
+            probe(parse_address(url))
+
+    def test_properties_that_are_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that has a list where its properties belong, and a number for its models, is probed without them."""
+        answers = {"/v1/models": {"data": 7}}
+        monkeypatch.setattr(ToyPeer, "get", lambda peer, path: (200, answers.get(path, ["x"])))
+        assert probed("vllm").context is None
+
+    def test_a_list_that_does_not_come_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that once answers without the list of tokens that it gave before has no forced continuation."""
+        whole = ToyPeer.post
+
+        def post(peer: ToyPeer, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+            if body.get("logprobs") == 20 and "return_tokens_as_token_ids" not in body:
+                return 200, {"choices": [{"text": "a"}]}
+            return whole(peer, path, body)
+
+        monkeypatch.setattr(ToyPeer, "post", post)
+        assert not probed("llama-server").forced
+
+    def test_another_model(self) -> None:
+        """A model that neither completes nor chats is an error that names it and says how to list the server's
+        models.
+        """
+        with running("vllm") as peer:
+            peer.faults = [says(404, "no such model")] * 3
+            with pytest.raises(ModelError, match="neither continues texts nor answers"):
+                probe(parse_address(peer.url))
+
+    def test_wrong_key(self) -> None:
+        """The error about a wrong key has the server's message and says where keys come from; the key in the message is
+        hidden.
+        """
+        with running("vllm") as peer:
+            peer.faults = [says(401, "no such key sk-wrong")] * 3
+            with pytest.raises(ModelError, match=r"answered 401 \(.*no such key …") as caught:
+                probe(parse_address(peer.url), "sk-wrong")
+        assert "--key-env" in caught.value.hint
+        assert "sk-wrong" not in str(caught.value)
+
+    def test_too_slow(self) -> None:
+        """A server that lists its models, and then does not come to the end of an answer, is asked nothing more."""
+        with running("vllm") as peer:
+            peer.faults = [drips] * 9
+            with pytest.raises(ModelError, match="did not finish an answer"):
+                probe(parse_address(peer.url), seconds=4.0)
+            assert len(peer.completions) == 1
+
+    def test_the_only_model(self) -> None:
+        """Where the server has one model only, it need not be named."""
+        with running("vllm") as peer:
+            assert with_model(EndpointClient(parse_address(peer.base))).model == MODEL
+
+    def test_no_url(self) -> None:
+        """What is no URL, or holds a password, is refused."""
+        for url in ("ftp://host/v1", "http://me:secret@host/v1", "http://"):
+            with pytest.raises(UsageError, match="URL"):
+                parse_address(url)

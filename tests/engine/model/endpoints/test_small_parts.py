@@ -1,0 +1,227 @@
+"""Unit tests of retry waits, pace, control tokens, addresses and answer formats."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from engine.base.errors import RequestRefused
+from engine.model.endpoints.client import parse_address
+from engine.model.endpoints.dialects import read_completion, without_controls
+from engine.model.endpoints.pacing import (
+    JITTER,
+    LONGEST_WAIT,
+    MAX_PARALLEL_REQUESTS,
+    RequestLimit,
+    wait_after,
+    wait_for_quota,
+)
+
+_NAMES = [
+    *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),
+    *("token_logprobs", "token", "logprob", "bytes", "id"),
+]
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+class TestWaits:
+    @pytest.mark.parametrize(
+        ("said", "seconds"),
+        [
+            ("7", 7.0),
+            ("0.25", 0.25),
+            ("250ms", 0.25),
+            ("2m", LONGEST_WAIT),
+            ("Sun, 01 Mar 2026 12:00:05 GMT", 5.0),
+            ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
+        ],
+    )
+    def test_what_the_server_says(self, said: str, seconds: float) -> None:
+        """Numbers, durations and dates in a Retry-After header are read, within bounds."""
+        assert wait_after(3, {"retry-after": said}, 0.9, NOW) == pytest.approx(seconds)
+
+    @given(st.text(max_size=30), st.floats(0, 1, exclude_max=True))
+    @example("1 Jan 2024 10:00 +99999999999999999999", 0.5)
+    def test_nonsense(self, said: str, jitter: float) -> None:
+        """Whatever a header says, a wait is a number within bounds."""
+        assert 0 <= wait_after(0, {"retry-after": said}, jitter, NOW) <= LONGEST_WAIT
+
+    def test_longer_each_time(self) -> None:
+        """Without a header each wait is twice the one before, up to a bound, with random jitter."""
+        plain = [wait_after(n, {}, 0.0) for n in range(10)]
+        assert plain[:4] == [0.5, 1.0, 2.0, 4.0]
+        assert max(plain) == LONGEST_WAIT
+        assert wait_after(0, {}, 1.0) == 0.5 * (1 + JITTER)
+
+    @pytest.mark.parametrize(
+        ("headers", "seconds"),
+        [
+            ({}, 0.0),
+            ({"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "9s"}, 0.0),
+            ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}, 9.0),
+            ({"ratelimit-remaining": "0", "ratelimit-reset": "4"}, 4.0),
+            ({"x-ratelimit-remaining": "0"}, 0.0),
+        ],
+    )
+    def test_quota(self, headers: dict[str, str], seconds: float) -> None:
+        """The client waits for a quota only when it is used up, as long as its header says."""
+        assert wait_for_quota(headers, NOW) == seconds
+
+
+class TestPace:
+    def test_grows_while_all_is_well(self) -> None:
+        """While answers take the same time, the number of concurrent requests grows up to a bound."""
+        pace = RequestLimit()
+        before = pace.limit
+        for _ in range(20_000):
+            pace.record_answer(0.1)
+        assert before < pace.limit == MAX_PARALLEL_REQUESTS
+
+    def test_halves_when_it_is_too_much(self) -> None:
+        """A burst of refusals of concurrent requests halves the limit once, not once for each."""
+        pace = RequestLimit()
+        for _ in range(500):
+            pace.record_answer(0.1)
+        limit = pace.active = pace.limit
+        for _ in range(limit):
+            pace.record_refusal()
+            pace.active -= 1
+        assert pace.limit == limit // 2
+
+    def test_shrinks_when_answers_become_slow(self) -> None:
+        """Where more concurrent requests only make all answers slower, the limit falls."""
+        pace = RequestLimit()
+        for _ in range(500):
+            pace.record_answer(0.1)
+        limit = pace.limit
+        for _ in range(200):
+            pace.record_answer(5.0)
+        assert pace.limit < limit
+
+    def test_at_least_one(self) -> None:
+        """However often the server is overloaded, one request may be sent; the limit is at most the server's own."""
+        pace = RequestLimit(served_in_parallel=2)
+        assert pace.limit == 2
+        for _ in range(50):
+            pace.record_answer(0.1)
+            pace.record_refusal()
+        assert pace.limit == 1
+
+
+class TestControlTokens:
+    @pytest.mark.parametrize(
+        "token",
+        ["<|im_end|>", "<|endoftext|>", "</s>", "<s>", "<end_of_turn>", "[/INST]", "<｜User｜>"],
+    )
+    def test_broken_up(self, token: str) -> None:
+        """A control token in a text is broken up so that it no longer is one, and is counted."""
+        text, count = without_controls(f"before {token} after {token}")
+        assert count == 2
+        assert token not in text
+        assert text.replace(" ", "") == f"before {token} after {token}".replace(" ", "")
+
+    @pytest.mark.parametrize("text", ["a < b | c > d", "<p>", "x[1]", "<|", "<|a b|>"])
+    def test_other_text_stays(self, text: str) -> None:
+        """Text without control tokens is not changed."""
+        assert without_controls(text) == (text, 0)
+
+
+class TestAddress:
+    @pytest.mark.parametrize(
+        ("name", "url"),
+        [("completions", "http://h:8/v1/completions"), ("/tokenize", "http://h:8/tokenize")],
+    )
+    def test_paths(self, name: str, url: str) -> None:
+        """A server's own paths are beside /v1."""
+        assert parse_address("http://h:8/v1/#m").url(name) == url
+
+    def test_below_a_path(self) -> None:
+        """Paths of a server that is mounted below a path begin with that path."""
+        address = parse_address("https://h/gate/v1#m")
+        assert address.url("/tokenize") == "https://h/gate/tokenize"
+        assert address.port == 443
+
+
+class TestAnswers:
+    def test_texts(self) -> None:
+        """The old completions format names tokens by texts; the most probable comes first."""
+        told = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"a": -1.0, "b": -0.5}]}
+        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
+        assert step.chosen is not None
+        assert (step.chosen.token, step.chosen.text) == (None, b"a")
+        assert [one.text for one in step.top] == [b"b", b"a"]
+
+    def test_ids(self) -> None:
+        """Tokens that are named by ids have an id and no text."""
+        told = {
+            "tokens": ["token_id:7"],
+            "token_logprobs": [-1.0],
+            "top_logprobs": [{"token_id:9": -0.5}],
+        }
+        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
+        assert step.chosen is not None
+        assert (step.chosen.token, step.top[0].token) == (7, 9)
+
+    def test_objects(self) -> None:
+        """The chat format has bytes, which may be part of a character, and ids where the server gives them."""
+        entry = {"token": "\ufffd", "bytes": [0xC3], "id": 5, "logprob": -0.25}
+        told = {"content": [{**entry, "top_logprobs": [entry]}]}
+        (step,) = read_completion({"choices": [{"text": "", "logprobs": told}]}).steps
+        assert step.chosen is not None
+        assert (step.chosen.token, step.chosen.text) == (5, b"\xc3")
+        assert step.top == (step.chosen,)
+
+    def test_half_a_pair(self) -> None:
+        """Half a pair of surrogates, which no file can hold, becomes the sign for a character that is missing."""
+        assert read_completion({"choices": [{"text": "a\ud83d"}]}).text == "a\ufffd"
+
+    @pytest.mark.parametrize(
+        "choice",
+        [
+            {"text": {}},
+            {"text": 7},
+            {"text": "a", "logprobs": {"content": [{"token": "a", "logprob": -(10**400)}]}},
+        ],
+    )
+    def test_other_types(self, choice: object) -> None:
+        """What is no text, and a number beyond every float, are refused."""
+        with pytest.raises(RequestRefused):
+            read_completion({"choices": [choice]})
+
+    def test_bytes_that_are_a_number(self) -> None:
+        """A number where the bytes of a token belong makes no token of so many bytes."""
+        entry = {"token": "a", "bytes": 10**9, "logprob": -1.0}
+        (step,) = read_completion(
+            {"choices": [{"text": "a", "logprobs": {"content": [entry]}}]}
+        ).steps
+        assert step.chosen is not None
+        assert step.chosen.text == b"a"
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.text(max_size=8) | st.integers(),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(_NAMES),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=12,
+        )
+    )
+    def test_anything(self, answer: object) -> None:
+        """Any answer is parsed or refused; a log-probability is never above 0 or NaN."""
+        try:
+            found = read_completion(answer)
+        except RequestRefused:
+            return
+        for step in found.steps:
+            for one in (*step.top, *([step.chosen] if step.chosen else [])):
+                assert one.log_p <= 0
+                assert not math.isnan(one.log_p)
