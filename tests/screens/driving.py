@@ -93,9 +93,7 @@ def _paint(pilot: Pilot[None]) -> None:
     """Paints what has changed on the screen in front."""
     app = pilot.app
     # In a context of its own: which screens lie behind is told to what is painted by a context variable.
-    copy_context().run(
-        _render_update, app.screen._compositor, screen_stack=app._background_screens
-    )
+    copy_context().run(_render_update, app.screen._compositor, screen_stack=app._background_screens)
 
 
 async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:
