@@ -7,11 +7,7 @@ from collections.abc import Iterator
 import pytest
 from textual.widgets import Input
 
-from tests.screens.driving import (
-    one_parse_of_each_style,
-    painting_once_settled,
-    wait_for_idle,
-)
+from tests.screens.driving import one_parse_of_each_style, painting_once_settled, wait_for_idle
 from tests.screens.project import close_projects
 
 
