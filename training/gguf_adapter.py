@@ -31,6 +31,7 @@ from training.base import load_base, load_tokenizer
 from training.examples import read_logs
 
 Width = Literal["f16", "f32"]
+"""Number format of the converted adapter."""
 
 
 class BaseConfig(Protocol):
@@ -59,6 +60,7 @@ _ARCHITECTURES = {
     "qwen2": Architecture("qwen2", False),
     "qwen3": Architecture("qwen3", False),
 }
+"""Name of an architecture in `transformers` -> its name in GGUF."""
 
 _MODULES = {
     "self_attn.q_proj": "attn_q",

@@ -79,10 +79,10 @@ class _Plan:
                 self._share(first, last, parent, start)
 
 
-def _common_prefix_length(one: Sequence[int], other: Sequence[int]) -> int:
+def _common_prefix_length(first: Sequence[int], other: Sequence[int]) -> int:
     """Returns the length of the common prefix of two prompts."""
-    shorter = min(len(one), len(other))
-    return next((index for index in range(shorter) if one[index] != other[index]), shorter)
+    shorter = min(len(first), len(other))
+    return next((index for index in range(shorter) if first[index] != other[index]), shorter)
 
 
 def share_prefixes(

@@ -19,6 +19,7 @@ LIVE_CELLS = 1536
 live cells of a shared cache, so many long prompts at once cost more than they gain."""
 
 Stopped = Literal["end", "stop", "length"]
+"""Why a reply ended: at an end token, at a stop text, or at the limit of its length."""
 
 
 class Chooser(Protocol):

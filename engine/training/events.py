@@ -36,16 +36,23 @@ from engine.base.files import create_private_file
 from engine.training.config import LARGEST
 
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
+"""The state of a run."""
+
 Event = dict[str, Any]
+"""One event, as JSON values."""
 
 _COUNTS = {
     "step", "steps", "examples", "tokens", "end_labels", "other_labels", "valid", "pid", "memory", "done", "of", "n",
     "same_tokens", "best_step",
 }  # fmt: skip
+"""Fields of events that are whole numbers."""
+
 _FIGURES = {
     "time", "epoch", "loss", "learning_rate", "tokens_per_s", "seconds_left", "auroc", "f1", "p_end", "p_continue",
     "top1", "max_dp", "moved",
 }  # fmt: skip
+"""Fields of events that are numbers."""
+
 _OUT_OF_MEMORY = (
     "out of memory",
     "outofmemory",
@@ -54,6 +61,7 @@ _OUT_OF_MEMORY = (
     "memoryerror",
     "bad_alloc",
 )
+"""Parts of messages about a lack of memory, in small letters."""
 
 
 @dataclass(frozen=True, slots=True)

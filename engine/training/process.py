@@ -33,6 +33,7 @@ EIGHT_BIT = "bitsandbytes"
 """The package for 8-bit AdamW and bases in 4 bits; the extra `gpu` installs it."""
 
 INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
+"""Hint about missing packages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,11 @@ MAX_TEXT_CHARS = 8_000
 MIN_TEXTS_FOR_RARITY = 50
 """Number of texts from which a term has to occur in two of them."""
 TEXTS_PER_BATCH = 4_096
+"""Texts whose counts are in memory together."""
 
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Ranges of the characters of scripts without spaces, for a regular expression."""
+
 _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
 """A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
 Numbers are left out: they identify a booking, not a goal."""
@@ -70,7 +73,10 @@ _LEFTOVERS = (
 )
 """Parts of contractions such as `I've` that are stop words."""
 _MAGIC = b"WTFIDF1\n"
+"""First bytes of a state."""
+
 _LIMITS = {"words": 200_000, "rank": 4_096}
+"""Largest plausible number of words and of dimensions in a state."""
 
 
 class TfidfEmbedder:

@@ -207,6 +207,8 @@ def _count_tokens(
 
 
 EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
+"""Answers one kind of request; it is given the model, the request, and a callback for counts."""
+
 EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
 """The function that answers each kind of request; it is given the model, the request, and a callback for counts."""
 
@@ -216,3 +218,4 @@ OWN_HANDLERS: EndpointHandlers = {
     LogProbs: _log_probs,
     CountTokens: _count_tokens,
 }
+"""The handlers of the requests that all subjects use."""

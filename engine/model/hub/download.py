@@ -20,7 +20,10 @@ MAX_ATTEMPTS = 6
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds; each wait is twice the one before, or what the server asks for."""
 MAX_REDIRECTS = 5
+"""Most requests on the way from the hub to the file."""
+
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+"""Header of an answer that gives a piece: the first byte of the piece."""
 
 
 class _RetryLater(Exception):

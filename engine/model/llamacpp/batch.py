@@ -67,9 +67,11 @@ class BatchBuffers:
 
 
 HIDDEN_STATE_TENSOR = b"result_norm"
+"""Name in llama.cpp's graph of the tensor with the last hidden states."""
 
 
 FLOAT_BYTES = 4
+"""Bytes of one number of that tensor."""
 
 
 class HiddenStates:

@@ -36,6 +36,7 @@ from engine.model.memory_plan import (
 )
 
 ABORTED = 2
+"""Status of a decode that the abort callback ended."""
 
 
 class LlamaModel:

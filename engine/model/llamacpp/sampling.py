@@ -15,6 +15,7 @@ from engine.base.errors import ModelError
 from engine.model.interface import Sampling
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r", "\n": "\\n"})
+"""Characters that a literal of a grammar escapes."""
 
 
 def grammar_of(schema: str) -> str:
@@ -101,6 +102,7 @@ class Sampler:
 
 
 _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+"""The layout of llama.cpp's `llama_token_data`: a token that may be chosen."""
 
 
 def _candidate_array(candidates: NDArray[Any]) -> Any:
