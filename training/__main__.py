@@ -59,6 +59,7 @@ def main(words: list[str]) -> int:
 
 
 def _run(run: RunDirectory, events: EventLog) -> int:
+    """Trains the run of a directory and returns the exit code; what went wrong becomes an event."""
     try:
         config = TrainConfig.load(run.config)
         from training.loop import Interrupted

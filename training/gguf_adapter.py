@@ -209,6 +209,7 @@ def _alpha(settings: Mapping[str, Any]) -> float:
 
 
 def _renamed(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+    """Returns the matrices of an adapter by their names in GGUF."""
     matrices = {}
     for name, values in tensors.items():
         match = _TENSOR.fullmatch(name)
@@ -387,6 +388,7 @@ def _compare(
     end: int,
     same: bool,
 ) -> ParityResult:
+    """Returns how far the trainer and llama.cpp agree on the same tokens."""
     from peft import PeftModel
 
     tuned = PeftModel.from_pretrained(model, str(adapter)).eval()

@@ -44,6 +44,12 @@ class _Plan:
     """The tree of common prefixes, as far as it fits into the cache."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], room: int, most: int) -> None:
+        """Plans the prefixes.
+
+        Args:
+            room: Largest number of tokens of all prefixes together.
+            most: Largest number of prefixes.
+        """
         self.prefixes: list[Prefix] = []
         self.prefix_of_prompt: list[int | None] = [None] * len(prompts)
         self._prompts, self._free_tokens, self._max_prefixes = prompts, room, most
@@ -255,6 +261,7 @@ def _write_together(
     layout: Layout,
     progress: Callable[[int], None] | None,
 ) -> list[Reply]:
+    """Returns the replies of one layout, which shares the common prefixes of its prompts."""
     model.arrange(layout.separate)
     count = model.capacity.sequences
     max_prefixes = count // 4 if layout.separate else count - min(PARALLEL, count // 2)

@@ -271,6 +271,8 @@ def _decode_batch(
 
 
 def _reply_if_ended(model: TokenModel, writer: _Writer) -> Reply | None:
+    """Returns the reply of a writer whose newest token ended it; None if it goes on."""
+
     def reply(tokens: Sequence[int], data: bytes, stopped: Stopped) -> Reply:
         return Reply(tuple(tokens), data.decode("utf-8", "replace"), stopped)
 

@@ -197,6 +197,7 @@ def read_gguf(path: Path) -> GgufFile:
 
 
 def _read_one(path: Path) -> GgufFile:
+    """Reads and checks one file; raises ModelFileError as `read_gguf`."""
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -228,6 +229,7 @@ class _Cursor:
         self._data, self._position = data, at
 
     def contents(self, path: Path) -> GgufFile:
+        """Returns the values and tensors of the header, from the position after the version on."""
         tensors = self._count(_MIN_TENSOR_BYTES, "tensors")
         pairs = self._count(_MIN_PAIR_BYTES, "values")
         values: dict[str, Value] = {}

@@ -77,14 +77,17 @@ class RunDirectory:
 
     @property
     def config(self) -> Path:
+        """The settings of the run."""
         return self.path / "config.json"
 
     @property
     def train(self) -> Path:
+        """The conversations to train on."""
         return self.path / "train.jsonl"
 
     @property
     def valid(self) -> Path:
+        """The conversations that select a checkpoint."""
         return self.path / "valid.jsonl"
 
     @property
@@ -94,6 +97,7 @@ class RunDirectory:
 
     @property
     def events(self) -> Path:
+        """The events of the run, one a line."""
         return self.path / "events.jsonl"
 
     @property
@@ -108,6 +112,7 @@ class RunDirectory:
 
     @property
     def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
         return self.path / "checkpoints"
 
     @property
@@ -117,6 +122,7 @@ class RunDirectory:
 
     @property
     def adapter_gguf(self) -> Path:
+        """The adapter as llama.cpp reads it."""
         return self.path / "adapter.gguf"
 
     @property

@@ -197,6 +197,7 @@ class RunHistory:
         return int(count) if count else None
 
     def _refresh(self) -> _Events:
+        """Reads the events that were written since the last call, and returns the state."""
         file: tuple[int, int] | None = None
         with contextlib.suppress(OSError):
             status = self.run.events.stat()
@@ -320,6 +321,7 @@ def as_typed(value: Any) -> str:
 
 
 def _add_event(read: _Events, event: Event) -> None:
+    """Adds one event to the state; raises KeyError, TypeError or ValueError if a field is missing or wrong."""
     kind = event["event"]
     time = float(event.get("time", read.last))
     if kind == "started":

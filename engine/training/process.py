@@ -270,6 +270,7 @@ class Trainers:
             write_atomically(_exit_file(run), ended + "\n")
 
     def _enforce_stop(self, run: RunDirectory) -> None:
+        """Waits for a run to end after the STOP file, as long as it writes events; then ends it with signals."""
         grace, began = self._grace, time.time()
         while has_process(run):
             if time.time() - max(began, _last_event(run)) > grace.stop:

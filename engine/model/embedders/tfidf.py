@@ -80,16 +80,17 @@ _LIMITS = {"words": 200_000, "rank": 4_096}
 
 
 class TfidfEmbedder:
-    """Makes vectors of at most `dimensions` numbers; fewer if the rank of the TF-IDF matrix is lower.
-
-    Args:
-        dimensions: Most numbers in a vector.
-        seed: Seed of the sample and of the decomposition.
-    """
+    """Makes vectors of at most `dimensions` numbers; fewer if the rank of the TF-IDF matrix is lower."""
 
     kind = "tfidf"
 
     def __init__(self, *, dimensions: int = DIMENSIONS, seed: int = 0) -> None:
+        """Prepares an embedder that has to be fitted.
+
+        Args:
+            dimensions: Most numbers in a vector.
+            seed: Seed of the sample and of the decomposition.
+        """
         self._dimensions = dimensions
         self._seed = seed
         self._words: list[str] = []
@@ -100,14 +101,17 @@ class TfidfEmbedder:
 
     @property
     def recipe(self) -> str:
+        """The dimensions and the seed."""
         return f"tfidf-1:{self._dimensions}:{self._seed}"
 
     @property
     def fitted(self) -> bool:
+        """Whether words and axes are known."""
         return self._counter is not None
 
     @property
     def fingerprint(self) -> str:
+        """The hash of the state; raises UsageError before `fit`."""
         if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         return self._fingerprint

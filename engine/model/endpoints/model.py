@@ -162,6 +162,7 @@ def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) ->
 def _log_probs(
     model: EndpointModel, request: LogProbs, _report: Callable[[int], None]
 ) -> list[list[tuple[float, int]]]:
+    """Reads the log-probability of each continuation of each text; refuses a continuation that the endpoint hides."""
     model.refuse_reading(request.prompt)
 
     async def work() -> list[list[tuple[float, int]]]:

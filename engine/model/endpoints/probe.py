@@ -86,10 +86,12 @@ class _Probe:
         self._last_failure = ""
 
     async def run(self) -> Capabilities:
+        """Returns the capabilities."""
         async with self._endpoint.open_connections() as self._client:
             return await self._probe_all()
 
     async def _probe_all(self) -> Capabilities:
+        """Probes one capability after another, because later requests depend on what earlier ones showed."""
         props = await self._get("/props")
         props = props if isinstance(props, dict) else {}
         plain = await self._attempt(self._complete(_TEXT, max_tokens=4))

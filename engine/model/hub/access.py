@@ -303,6 +303,7 @@ class _TimeLimit:
     """
 
     def __init__(self, host: str) -> None:
+        """Prepares a limit for a question to this host."""
         self._host = host
         self._connection: socket.socket | None = None
         self._over = threading.Event()

@@ -301,6 +301,7 @@ def _delete_files(plan: PullPlan) -> None:
 def _fetch(
     hub: Hub, plan: PullPlan, part: PartFile, stop: threading.Event, report: _Reporter
 ) -> None:
+    """Downloads the rest of one file, and reports after each piece."""
     other_bytes = plan.done - _size(plan.part(part))
     redirect = ""
 
@@ -388,6 +389,7 @@ class _Pull:
     """One pull of this process, from its start to its result."""
 
     def __init__(self, hub: Hub, plan: PullPlan, ended: Callable[[], None]) -> None:
+        """Prepares a pull; `ended` is called from its thread at its end."""
         self.plan = plan
         self.stop = threading.Event()
         self._hub, self._ended = hub, ended

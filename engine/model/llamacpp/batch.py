@@ -26,6 +26,7 @@ class BatchBuffers:
     """The arrays of a `llama_batch`, allocated once and filled by numpy instead of token by token."""
 
     def __init__(self, size: int) -> None:
+        """Allocates the arrays for so many tokens."""
         self.token = np.zeros(size, dtype=np.int32)
         self.position = np.zeros(size, dtype=np.int32)
         self.sequence_count = np.zeros(size, dtype=np.int32)

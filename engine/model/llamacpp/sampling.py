@@ -41,6 +41,15 @@ class Sampler:
     """Chooses tokens for one sequence, within a grammar when there is one."""
 
     def __init__(self, vocab: Any, vocabulary: int, settings: Sampling, seed: int) -> None:
+        """Builds llama.cpp's chain of samplers, and the grammar if there is one.
+
+        Args:
+            vocab: The vocabulary of the model in llama.cpp.
+            vocabulary: Number of tokens in it.
+
+        Raises:
+            ModelError: The grammar cannot be parsed.
+        """
         chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
         if settings.temperature > 0:
             steps = []

@@ -167,6 +167,7 @@ class ModelService:
         return next((entry for entry in self._endpoints() if entry.name == name), None)
 
     def _model_row(self, facts: ModelFacts) -> ModelRow:
+        """Returns the row of a model in the list."""
         footprint = facts.footprint
         manifest, folder = facts.manifest, facts.entry.path.parent
         return ModelRow(
@@ -264,6 +265,7 @@ def hub_of(url: str) -> Hub:
 
 
 def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
+    """Returns what is known of a model, in the order in which it is shown."""
     entry, facts_shown = facts.entry, list[Fact]()
     if facts.problem:
         return [Fact("problem", facts.problem)]
@@ -331,6 +333,7 @@ def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
 
 
 def _endpoint_details(entry: EndpointEntry) -> list[Fact]:
+    """Returns what is known of an endpoint, in the order in which it is shown."""
     key = f"from the variable {entry.key_env}" if entry.key_env else "none"
     facts_shown = [Fact("address", entry.url), Fact("server", entry.can.server), Fact("key", key)]
     if entry.prices is not None:
