@@ -26,6 +26,7 @@ MOST_SOURCES = 10
 """Sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
+"""Most kinds of what was not read that the text names for a source."""
 
 
 def import_stages(
@@ -155,6 +156,7 @@ def _reason_lines(source: SourceReport) -> list[str]:
 
 
 def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
+    """Returns lines on what was not read, the most text first."""
     most = sorted(unread.items(), key=lambda entry: -entry[1].chars)
     lines = [
         f"  {what}: `{name}`, {counted(one.times, 'time')}, {one.chars:,} characters,"
@@ -177,6 +179,7 @@ def shares_line(account: Account) -> str:
 
 
 _SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+"""The keys that a list can be ordered by."""
 
 
 _FILTERS = "filters"

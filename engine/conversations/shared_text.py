@@ -48,8 +48,11 @@ ROLES: tuple[Role, ...] = ("user", "assistant")
 """Roles whose texts are compared: those that goal texts and openings are made of."""
 
 _WORD = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uff65]|[^\\s{CJK}\u3000-\u303f\uff00-\uff65]+")
+"""Finds a word."""
 _LETTER = re.compile(r"\w")
+"""Finds a letter."""
 _SENTENCE_END = re.compile("[.!?:;。！？：；][\"')\\]}*”’）」』]*$")
+"""Finds the end of a sentence."""
 
 Texts = Mapping[Role, Sequence[str]]
 """The texts of one conversation by role."""

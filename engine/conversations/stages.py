@@ -89,12 +89,17 @@ def _program_files() -> Iterator[tuple[str, int]]:
 
 
 STDIN = "-"
+"""Path that stands for the standard input."""
 
 BATCH_RECORDS = 500
+"""Most records of one transaction."""
 BATCH_BYTES = 4 << 20
+"""Number of bytes of records at which a transaction ends."""
 BATCH_SECONDS = 0.25
+"""Seconds of reading at which a transaction ends."""
 
 _OBJECTS_PER_COLLECTION = 50_000
+"""Number of new objects after which Python looks for unreachable cycles during an import."""
 
 
 class ImportStage:
@@ -277,6 +282,7 @@ class ImportStage:
         return text + "."
 
     def _import(self, source: Input, run_id: int, *, whole: bool = True) -> Iterator[Progress]:
+        """Imports one input batch by batch; one that did not change since it was read is passed over."""
         detection = source.detection
         self._opened += 1
         label = _storable(source.label)
@@ -349,6 +355,7 @@ class ImportStage:
         return Progress(done, self._total, "looking for text that many share")
 
     def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
+        """Yields the records of an input in batches; two records of one id are never in the same batch."""
         batch: list[Parsed | Rejected] = []
         ids: set[str] = set()
         size = 0
@@ -384,12 +391,14 @@ class ImportStage:
         run_id: int,
         batch: list[Parsed | Rejected],
     ) -> Progress:
+        """Stores a batch with its counter in one transaction, and returns the progress."""
         parsed = [record for record in batch if isinstance(record, Parsed)]
         rejected = [record for record in batch if isinstance(record, Rejected)]
         read = self.read + len(batch)
         done = read if self._total is None else self._before + source.position()
 
         def store(conn: sqlite3.Connection) -> imports.BatchCounts:
+            """Stores the batch; returns its counts."""
             added = imports.add_records(
                 conn,
                 source_id,
@@ -536,6 +545,7 @@ class CheckStage(CpuStage):
         }
 
     def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.CheckEntry:
+        """Returns what is found in the text of a conversation."""
         from engine.conversations.minhash import signature  # brings numpy
         from engine.conversations.shingle_overlap import shingles
 

@@ -45,6 +45,7 @@ _SHORT_CHARACTERS = 20
 that have nothing to do with a label `angry`."""
 
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
+"""Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
 
 
 def account(
@@ -326,6 +327,7 @@ def strings(value: Any) -> list[str]:
 
 
 _LABEL_KEYS = ("role", "type", "object", "speaker")
+"""Keys whose short texts say what a value is; they are kept beside what remains of it."""
 
 
 _LEAST_PIECE = 20

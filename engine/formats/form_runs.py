@@ -27,6 +27,7 @@ OPTIONAL_WEIGHT = 0.2
 """Weight of the optional fields, with weight 1 for the required ones."""
 
 COMPLETE_BASIS = "all required fields of the final form are filled"
+"""What makes a run complete, in words for its truth."""
 
 PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose."""
@@ -90,6 +91,7 @@ class FormScores:
         """
 
         def count(name: str) -> Count | None:
+            """Returns a stored pair of counts; None if it is not there."""
             pair = run.get(name)
             return None if pair is None else (int(pair[0]), int(pair[1]))
 
@@ -261,6 +263,7 @@ def _harmonic(first: float, second: float) -> float:
 
 
 RIGHT = ("required_right", "optional_right")
+"""Names of the counts of correctly filled fields."""
 
 
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
@@ -274,6 +277,7 @@ def with_files(transcripts: Reader) -> Reader:
     """Returns the reader of transcripts that also reads the files beside them."""
 
     def read(record: Any, fallback_id: str, outer: Any = None) -> ParsedRecord:
+        """Reads a transcript, and adds what the files beside it say."""
         files = record.get(COMPANIONS) if isinstance(record, dict) else None
         if not isinstance(files, dict):
             return transcripts.read(record, fallback_id, outer)

@@ -33,6 +33,7 @@ from engine.formats.records import Input, Reader
 from engine.formats.registry import all_readers, reader_named
 
 STANDARD_INPUT = "standard input"
+"""Label of what is read from the standard input."""
 
 
 def open_inputs(
@@ -172,6 +173,7 @@ class _Opener:
         return self._files(folder, logs, others)
 
     def _files(self, folder: str, logs: list[str], others: list[str]) -> Iterator[Input]:
+        """Yields the inputs of a folder, and at last one that names the skipped files."""
         size = 0
         looked_into: list[str] = []
         for path in logs:
@@ -216,6 +218,7 @@ class _Opener:
     def _refused(
         self, content: Content, error: FormatError | OSError
     ) -> UnreadableFile | SkippedFiles:
+        """Returns the input for a content that fits no format: skipped if it need not be a log, else unreadable."""
         may_be_none = content.kind == "table" or (
             content.error is None and suffix(content.label) not in LOG_SUFFIXES
         )
@@ -224,6 +227,7 @@ class _Opener:
         return UnreadableFile(content, _reason(content.label, error))
 
     def _opened(self, content: Content, file_contents: Sequence[Content] = ()) -> Input:
+        """Returns the input of a content, with what joins it with other files."""
         if content.error is not None:
             raise content.error
         records = Records(content, suffix(content.label), self._format, self._all_branches)

@@ -65,27 +65,40 @@ _SUBMISSION = re.compile(
     r"<<SUBMISSION\|\|.*?\|\|SUBMISSION>>|<<SWE_AGENT_SUBMISSION>>.*?<<SWE_AGENT_SUBMISSION>>",
     re.DOTALL,
 )
+"""Matches a patch that an agent submitted, between its marks."""
 _SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
+"""Matches the command with which mini-SWE-agent submits."""
 _SUBMITS = re.compile(_SUBMIT_WORD)
+"""Finds that command in the arguments of a call."""
 _STATED = re.compile(
     r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
     r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
     re.MULTILINE,
 )
+"""Matches a line that gives an outcome a value, as `Reward: 1`."""
 _LONGEST_WORD = 40
+"""Most characters of a value that is looked for in messages."""
 
 _NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
+"""Fields within which outcomes are looked for."""
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
+"""Arguments of a finishing call that state the outcome."""
 _ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
+"""Arguments of a finishing call with the text for the user, the surest first."""
 _LONGEST_FOUND = 200
+"""Most characters that are kept of a leak."""
 
 _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
+"""Matches any of `STOP_TOKENS`."""
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
+"""Matches the last page of WebShop, which shows the score."""
 _NAMES_OUTCOME = (
     "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
 )  # fmt: skip
+"""Words without which a message states no score; they spare the slow expressions."""
 _EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
+"""Matches words that say that an episode has ended."""
 _SCORE_LINE = re.compile(
     rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"
     r"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:(?:agent|task|episode|run|final)[ \t]+)?exit[ _]?(?:status|reason)"
@@ -99,12 +112,15 @@ _SCORE_LINE = re.compile(
     r"(?:\s*(?:done|success|finished)[ \t]*[:=][ \t]*\w+[ \t.]*)?\s*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Matches a last line that states a score or the end of the episode."""
 
 _HAS_FINISH = re.compile(
     r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
     re.IGNORECASE,
 )
+"""Finds words without which a text has no finish marker; it spares the slow expressions."""
 _ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
+"""Matches the beginning of an action in the text of an agent."""
 _FINISH_WITH_ARGUMENT = re.compile(
     rf"^(?:{_ACTION})?(?:finish|submit)[ \t]*(?:\[([^\n]*)\]|\(([^\n]*)\))[ \t.]*\Z"
     rf"|^{_ACTION}answer\(([^\n]*)\)[ \t.]*\Z"
@@ -113,15 +129,18 @@ _FINISH_WITH_ARGUMENT = re.compile(
     r"|^<attempt_completion>(?:\s*<result>(.*?)</result>)?.*</attempt_completion>\Z",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
+"""Matches an action that finishes and gives an answer."""
 _FINISH_ALONE = re.compile(
     rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
     rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?{_SUBMIT_WORD}[^\n]*)\s*\n```\s*\Z"
     r"|\A(?:finish|submit|exit|terminate)\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Matches an action that only finishes."""
 _ANSWER_ACTION = re.compile(
     rf"^{_ACTION}(?:final )?answer[ \t]*$\n?|^final answer:[ \t]*", re.IGNORECASE | re.MULTILINE
 )
+"""Matches the words before a final answer, which stays."""
 
 
 def guard(
@@ -160,6 +179,7 @@ def guard(
 def _divide(
     fields: Mapping[str, Any], truth_fields: frozenset[str], leaks: list[Leak]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the fields that are metadata and those that state an outcome; the latter are leaks."""
     meta: dict[str, Any] = {}
     truth: dict[str, Any] = {}
     for name, value in fields.items():
@@ -190,6 +210,7 @@ def _plain(name: str) -> str:
 
 
 def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
+    """Hides the tokens with which simulated users end a conversation."""
     for index, message in enumerate(messages):
         if "###" in message.content or (
             message.tool_calls and any("###" in call.arguments for call in message.tool_calls)
@@ -311,6 +332,7 @@ def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
 
 
 def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    """Hides a finish marker in the text of a message; the answer for the user stays."""
     body = messages[index].seen.rstrip()
     found: list[str] = []
     if match := _FINISH_WITH_ARGUMENT.search(body):
@@ -329,6 +351,7 @@ def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> 
 
 
 def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    """Hides the calls of a message that finish, and the answer of the tool to them."""
     message = messages[index]
     finishing = [call for call in message.tool_calls if _finishes(call)]
     if not finishing:

@@ -29,10 +29,15 @@ from engine.formats.records import Account, Parsed, Rejected
 from engine.formats.registry import built_in, mapping_folder, parse_record
 
 MOST_GUESSES = 12
+"""Most guesses that are offered."""
 _FIELDS_LISTED = 16
+"""Most fields that a guess lists in its comments."""
 _EXAMPLE = 60
+"""Most characters of an example."""
 _SHOWN = 2
+"""Number of conversations that a trial shows."""
 _MESSAGES_TRIED = 5_000
+"""Number of messages at which a trial ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ PLUGINS = "conversation_workbench.formats"
 """Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
 
 _MAPPINGS = Path(__file__).parent / "mappings"
+"""Folder of the mapping files of the program."""
 
 _CODED: tuple[Reader, ...] = (
     SHARDED_LOGS,
@@ -58,6 +59,7 @@ _CODED: tuple[Reader, ...] = (
     *MODEL_CALLS,
     *CHAT_LOGS,
 )
+"""The readers in code."""
 
 
 def mapping_folder() -> Path:

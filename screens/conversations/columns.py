@@ -13,10 +13,12 @@ from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.row_table import Column, Piece
 
 NAME_WIDTH = 22
+"""Width of the column of names in cells."""
 CHOSEN_KEEP = 8
 """`keep` of a column that the person added: a narrow table drops most of the default columns before it."""
 
 DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "verdict", "tag")
+"""Keys of the columns that are shown until a person chooses others."""
 COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
     "p": "score",

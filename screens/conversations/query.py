@@ -29,6 +29,7 @@ STATE_CYCLE: tuple[State | None, ...] = (
     State.UNSCORED,
     State.COMPLETE,
 )
+"""The states that a key goes through, after them all conversations."""
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
     "name": "name",
@@ -42,6 +43,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "verdict": "your verdict",
     "tag": "your tag",
 }
+"""What each order is called on the screen."""
 _OUTCOME = ("state", "verdict", "p", "success", "remaining", "disagreement")
 """Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
 

@@ -51,6 +51,7 @@ class SavedFiltersDialog(Dialog[str | None]):
         self._fill(0)
 
     def _fill(self, at: int) -> None:
+        """Shows the saved filters, with the cursor on the chosen one."""
         listed = self.query_one(Choices)
         listed.clear_options()
         listed.add_options(Option(_line(name, text)) for name, text in self._filters.items())

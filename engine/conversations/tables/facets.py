@@ -36,7 +36,9 @@ LONGEST = 200
 MOST = 200
 """Facets of one conversation that are indexed."""
 _DEEPEST = 5
+"""Deepest level at which fields within fields are indexed."""
 _MODEL_KEYS = ("model", "model_name", "model_id", "modelId", "model_slug")
+"""Keys under which facts and metadata name the model."""
 
 Facet = tuple[str, str]
 """Key and value."""
@@ -150,6 +152,7 @@ def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:
 
 
 def _stored(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
+    """Returns the facets of a conversation as it is stored."""
     meta, truth = conn.execute(
         "SELECT meta, truth FROM conversation LEFT JOIN truth ON conversation_id = id WHERE id = ?",
         (conversation_id,),
@@ -201,6 +204,7 @@ def _short(text: str) -> str:
 
 
 _CLEARED = (LANGUAGE, PERSONAL, COPIES)
+"""Keys of what a check found, which a new text makes void."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +314,7 @@ def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
 def _delete(
     conn: sqlite3.Connection, keys: Sequence[str], conversation_id: int | None = None
 ) -> None:
+    """Deletes facets under some keys, of one conversation or of all."""
     of_one = "" if conversation_id is None else " AND conversation_id = ?"
     conn.execute(
         "DELETE FROM conversation_facet WHERE facet_id IN"

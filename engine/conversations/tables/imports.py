@@ -411,6 +411,7 @@ def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> i
 
 
 def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    """Returns the ids of the stored conversations with these messages, by the hash of the messages."""
     ids_by_hash: dict[bytes, int] = {}
     for keys in chunks(hashes):
         ids_by_hash.update(

@@ -27,11 +27,14 @@ FIELD_QUERIES: dict[str, FieldQuery] = {}
 `engine.opener.open_project` hands in when a project is opened."""
 
 MAIN_INDEX = "message_fts"
+"""Name of the full-text index of all messages."""
 FEW_MESSAGES = 1_000
 """Messages of a conversation up to which a temporary index is made of it."""
 
 _WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
+"""Condition that a text stands in a message as it is written; `written` is registered before each use."""
 _MARKS = re.compile("[\u0300-\u036f]")
+"""Finds accents that stand apart from their letters."""
 _ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
 """Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
 
@@ -188,6 +191,7 @@ MOST_VALUES = 200
 """Values of a field that are offered for completion."""
 
 _MOST_WORDS = 50
+"""Most words of a search."""
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:

@@ -22,9 +22,13 @@ from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
+"""Beginning of a user's message that has the result of a tool."""
 _FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
+"""Marks of what a user wrote into such a message."""
 _DETAILS = "<environment_details>"
+"""Beginning of the part that the program adds to a message."""
 _LOOKED_AT = 6
+"""Number of messages in which marks of Cline are looked for."""
 
 
 def recognise(record: Any) -> str | None:
@@ -52,6 +56,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 
 def _with_role(item: Any) -> ChatMessage:
+    """Returns a message with the role `tool` if it is the result of a tool, and with the name of that tool."""
     if not isinstance(item, dict) or item.get("role") != "user":
         return item  # type: ignore[no-any-return]
     texts = _texts(item.get("content"))
@@ -81,15 +86,20 @@ CLINE_HISTORY = Reader(
     conditions=4,
     title="conversation histories of Cline",
 )
+"""Reads the history of a task of Cline."""
 
 
 # OpenClaw writes a line for each event, of which `agent.start` has the history of the session so far. A session is one
 # conversation: the longest history, then what the events after it tell. Its sub-agents are sessions.
 
 _KINDS = ("message.", "agent.", "tool.", "llm.", "session.")
+"""Beginnings of the types of events."""
 _SUB_AGENT = ":subagent:"
+"""Part of the key of a session that a sub-agent has."""
 _NOT_THE_USER = "[Inter-session message]"
+"""Beginning of a prompt that another session wrote."""
 _ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
+"""What OpenClaw calls a speaker, and the role that it stands for."""
 
 
 def _recognise_openclaw(record: Any) -> str | None:
@@ -163,6 +173,7 @@ def _history(event: dict[str, Any]) -> list[Any]:
 
 
 def _message_of_history(item: Any) -> ChatMessage:
+    """Returns an entry of a session's history in the form of a chat API."""
     if not isinstance(item, dict):
         raise BadRecord("a message of the history is no object")
     role = item.get("role")
@@ -176,6 +187,7 @@ def _message_of_history(item: Any) -> ChatMessage:
 
 
 def _of_event(event: dict[str, Any]) -> ChatMessage | None:
+    """Returns the message that an event tells; None if it tells none."""
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
         prompt = event["prompt"]
@@ -211,6 +223,7 @@ OPENCLAW = Reader(
     title="telemetry of OpenClaw",
     sample="openclaw_telemetry.jsonl",
 )
+"""Reads the sessions in a file of telemetry."""
 
 
 # Gemini CLI writes the session, then a line for each message, as often as it was changed. Lines that change the session
@@ -218,6 +231,7 @@ OPENCLAW = Reader(
 # which the mapping file reads.
 
 _WORDS = ("user", "gemini", "info", "warning", "error")
+"""Types of lines that are messages."""
 
 
 def gemini_cli_lines(whole: Reader) -> Reader:

@@ -46,6 +46,7 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
 
 
 def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+    """Reads a record of the uniform format, which exports of this program have too."""
     record = as_object(record)
     complete = _is_complete(record)
     truth = record.get("truth")
@@ -122,6 +123,7 @@ def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
 
 
 def _recognise_openai(record: Any) -> str | None:
+    """Returns in words why a record looks like a request, an answer, or both; None if it does not."""
     if not isinstance(record, dict):
         return None
     name, request = _request(record)
@@ -134,6 +136,7 @@ def _recognise_openai(record: Any) -> str | None:
 
 
 def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+    """Reads the messages of a request and of its answer as one conversation."""
     record = as_object(record)
     name, request = _request(record)
     answer, rest = _answer(record)
@@ -179,9 +182,11 @@ def _recognise_sharegpt(record: Any) -> str | None:
 
 
 _SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
+"""Fields that may name a conversation, the first that there is."""
 
 
 def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+    """Reads a record with `conversations`, and the system prompt that may stand beside them."""
     record = as_object(record)
     name, turns = _turns(record)
     messages = read_messages(turns if turns is not None else [])
@@ -242,12 +247,14 @@ CHAT_LOGS: tuple[Reader, ...] = (
         sample="doc/autogen_history.json",
     ),
 )
+"""The readers of logs whose messages have role and content, or from and value."""
 
 
 # Logged calls whose messages stand under other names than `messages`: OpenAI Responses, Anthropic, Bedrock Converse and
 # Gemini; a request, its response, or both.
 
 _IDS = ("custom_id", "id", "request_id", "requestId", "response_id", "responseId")
+"""Fields that may name a call, the first that there is."""
 
 
 class _Call(NamedTuple):
@@ -297,6 +304,7 @@ def _recognise_call(call: _Call, record: Any) -> str | None:
 
 
 def _read_call(call: _Call, record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Reads what a call was given and answered; the rest of the record becomes metadata."""
     if not isinstance(record, dict):
         raise BadRecord("the record is no object")
     given = call.given.first(record) if call.given else None
@@ -365,3 +373,4 @@ MODEL_CALLS: tuple[Reader, ...] = (
         "candidates[].content.parts[], !contents", "", ".", "candidates[].content",
     ),
 )  # fmt: skip
+"""The readers of logged calls whose messages stand under other names."""

@@ -17,14 +17,18 @@ from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
 
 _SPOKEN = ("user", "assistant")
+"""Types of lines that have a message."""
 _CLEAR = "<command-name>/clear</command-name>"
+"""What the user's message holds that begins a new conversation."""
 _OF_SESSION = (
     "cwd", "gitBranch", "version", "slug", "userType", "entrypoint", "sessionId", "agentId",
 )  # fmt: skip
 """Keys that are much the same in all lines of a session; each value is kept once."""
 
 _NOT_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_OF_SESSION))
+"""Keys of a line that are not kept as facts of its message."""
 _TAKEN_BACK = "taken_back"
+"""Key under which a conversation has the lines of prompts that were taken back."""
 
 
 def recognise(record: Any) -> str | None:
@@ -98,6 +102,7 @@ def _of_stream(line: dict[str, Any]) -> dict[str, Any]:
 
 
 _STREAM_KEYS = ("session_id", "parent_tool_use_id")
+"""Keys that only lines of the stream have."""
 
 
 def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
@@ -257,6 +262,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 
 def _item(line: dict[str, Any]) -> ChatMessage:
+    """Returns the message of a line in the form of a chat API, with what else the line says as facts."""
     message = line["message"]
     role = message["role"]
     if role == "user" and (line.get("isMeta") or line.get("isCompactSummary")):
@@ -283,6 +289,7 @@ def _join(item: ChatMessage, more: ChatMessage) -> None:
 
 
 def _of_session(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns what the lines of a session have in common, each value once."""
     found: dict[str, Any] = {}
     for key in _OF_SESSION:
         values = list(dict.fromkeys(line[key] for line in lines if isinstance(line.get(key), str)))
@@ -303,3 +310,4 @@ CLAUDE_CODE = Reader(
     title="sessions of Claude Code",
     sample="claude_code/tool_call_conversation.jsonl",
 )
+"""Reads the sessions in files of Claude Code."""

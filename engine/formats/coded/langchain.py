@@ -18,11 +18,15 @@ _MESSAGES = read_path(
     "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
     " | kwargs.messages | state.messages | output.messages"
 )
+"""Where a state or a checkpoint has its messages."""
 _THREAD = read_path(
     "config.configurable.thread_id | metadata.thread_id | configurable.thread_id | thread_id"
 )
+"""Where a state names its thread."""
 _STEP = read_path("metadata.step")
+"""Where a state has its number within the thread."""
 _OTHERS = "other states"
+"""Key under which the longest state of a thread has the others."""
 
 
 def recognise(record: Any) -> str | None:
@@ -112,3 +116,4 @@ LANGCHAIN = Reader(
     title="messages of LangChain, states and checkpoints of LangGraph",
     sample="made/langgraph_state.json",
 )
+"""Reads messages of LangChain and states of LangGraph."""

@@ -20,7 +20,9 @@ from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
 
 _LISTS = ("history", "trajectory", "events")
+"""Keys of the list of events in a record."""
 _IDS = ("instance_id", "conversation_id", "session_id", "id")
+"""Fields that may name a conversation, the first that there is."""
 _JUDGED = (
     "test_result",
     "report",
@@ -30,10 +32,13 @@ _JUDGED = (
     "eval_output",
     "instance",
 )
+"""Fields that say how well the task was solved; they become truth."""
 _PROGRAM = frozenset(
     ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
 )
+"""Actions and observations of the program itself, which are no messages."""
 _SPOKEN = frozenset(("message", "system"))
+"""Actions that are a message."""
 
 
 def recognise(record: Any) -> str | None:
@@ -49,6 +54,7 @@ def recognise(record: Any) -> str | None:
 
 
 def _is_event(event: Any) -> bool:
+    """Returns whether a value is an event of either version."""
     if not isinstance(event, dict):
         return False
     kind = event.get("kind")
@@ -273,3 +279,4 @@ OPENHANDS = Reader(
     title="trajectories of OpenHands",
     sample="openhands_output.jsonl",
 )
+"""Reads the events of a trajectory as one conversation."""

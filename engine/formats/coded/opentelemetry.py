@@ -92,6 +92,7 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
 
 
 _SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
+"""Beginnings of attributes that say that a model was called."""
 
 
 def span_of(record: Any) -> Span | None:
@@ -142,6 +143,7 @@ def span_of(record: Any) -> Span | None:
 
 
 def _kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
+    """Returns whether a span is a call of a model, a call of a tool, or another step."""
     kind = as_text(first(attributes, "openinference.span.kind", "traceloop.span.kind", "span_kind"))
     kind = kind or as_text(
         object_in(object_in(nested.get("openinference")).get("span")).get("kind")

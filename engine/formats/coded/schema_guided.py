@@ -17,7 +17,9 @@ from engine.formats.messages.normalise import messages_of, record_id
 from engine.formats.records import ParsedRecord, Reader
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
+"""Speakers and the roles that they stand for."""
 _VERSION = re.compile(r"_\d+$")
+"""Matches the number at the end of a service's name."""
 
 
 def recognise(record: Any) -> str | None:
@@ -94,3 +96,4 @@ SGD = Reader(
     title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
     sample="sgd.json",
 )
+"""Reads schema-guided dialogues."""

@@ -188,6 +188,7 @@ def _histories(spans: list[Span]) -> list[_History]:
 
 
 def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
+    """Returns the histories of the wanted steps, in the order in which they began."""
     parents = {span.key: span.parent for span in spans}
     histories: list[_History] = []
     for position in sorted(range(len(spans)), key=lambda at: spans[at].start):
@@ -247,6 +248,7 @@ def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _Histo
 
 
 _BEFORE = ("system", "developer")
+"""Roles of instructions, which stand before what is spoken."""
 _Key = tuple[str, str]
 
 

@@ -20,11 +20,17 @@ _JUDGED = (
     *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
     *("eval_logs", "test_result", "submission", "reward", "score", "report"),
 )
+"""Fields that say how well the task was solved; they become truth."""
 _IDS = ("traj_id", "trajectory_id", "instance_id", "id")
+"""Fields that may name a trajectory, the first that there is."""
 _OBSERVATIONS = ("<returncode>", "OBSERVATION:", "Observation:", "<output>", "EXECUTION RESULT")
+"""Beginnings of messages in which the environment answers."""
 _EXECUTED = ("EXECUTION RESULT of [", "OBSERVATION:\n")
+"""Beginnings of messages of SWE-Gym with the result of a command."""
 _LOOKED_AT = 8
+"""Number of messages in which such results are looked for."""
 _REPEATS = frozenset(("trajectory", "replay_config"))
+"""Fields that repeat the messages or say how to run them again; they stay in the original record."""
 
 
 def recognise_trajectory(record: Any) -> str | None:
@@ -227,6 +233,7 @@ SWE_AGENT = Reader(
     title="trajectories of SWE-agent",
     sample="sweagent_katy.traj",
 )
+"""Reads trajectories of SWE-agent."""
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
     recognise_mini,
@@ -235,6 +242,7 @@ MINI_SWE_AGENT = Reader(
     title="trajectories of mini-SWE-agent",
     sample="minisweagent.traj.json",
 )
+"""Reads trajectories of mini-SWE-agent."""
 SWE_INSTANCES = Reader(
     "swe_instances",
     recognise_instance,
@@ -243,3 +251,4 @@ SWE_INSTANCES = Reader(
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
     sample="doc/swesmith_traj.jsonl",
 )
+"""Reads trajectories on instances of SWE-bench."""

@@ -30,25 +30,31 @@ IDS = (
     "convo_id", "ticket_id", "case_id", "call_id", "interaction_id", "room_id", "conversation", "session",
     "ticket",
 )  # fmt: skip
+"""Names of columns with the id of a conversation, the surest first."""
 _ROLES = (
     "role", "speaker", "sender", "sender_type", "sender_role", "author_type", "author_role",
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
 )  # fmt: skip
+"""Names of columns that say who speaks."""
 _TEXTS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
     "msg", "value",
 )  # fmt: skip
+"""Names of columns with the text of a message."""
 _ASKED = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
+"""Names of columns with a question."""
 _ANSWERED = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
+"""Names of columns with an answer."""
 TIMES = (
     "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts",
 )  # fmt: skip
+"""Names of columns with the time of a message."""
 
 
 class RowColumns(NamedTuple):
@@ -131,6 +137,7 @@ _ORDERS = (
     "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
     *TIMES,
 )  # fmt: skip
+"""Names of columns by which the rows of a conversation are put in order."""
 _KEPT_AS_ROLES = ("role", "speaker")
 """Columns whose words are only read as roles; others may tell more, such as a name."""
 
@@ -249,17 +256,21 @@ ROWS = Reader(
     title="rows that are a message, or a question with its answer, of a named conversation",
     sample="doc/messages.csv",
 )
+"""Reads rows of which several are one conversation."""
 
 
 _SYSTEMS = ("system", "system_prompt", "system_message")
+"""Names of columns with the system prompt."""
 _TRANSCRIPTS = (
     "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
     "content",
 )  # fmt: skip
+"""Names of columns with a whole conversation as text."""
 _EXCHANGES = (
     "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
     "turns", "exchanges",
 )  # fmt: skip
+"""Names of columns with a list of questions and answers."""
 _LISTS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
     "conversation_history", "conversation_log", "messages_json", "turns",
@@ -278,6 +289,7 @@ class _Whole(NamedTuple):
 
 
 def _whole(record: Any) -> _Whole | None:
+    """Returns where a record has its conversation; None if it has none."""
     if not isinstance(record, dict) or looks_like_message(record):
         return None
     listed = named_column(record, _LISTS, list)
@@ -336,6 +348,7 @@ def _are_turns(value: Any) -> bool:
 
 
 def _recognise_conversation(record: Any) -> str | None:
+    """Returns in words where a record has its conversation; None if it has none."""
     found = _whole(record)
     if found is None:
         return None
@@ -412,3 +425,4 @@ CONVERSATION_ROWS = Reader(
     arrange=_arrange_conversations,
     title="rows that are a conversation: a list of messages, a transcript, or questions with their answers",
 )
+"""Reads rows that are a whole conversation."""

@@ -79,6 +79,7 @@ _TYPES = frozenset(
         *("EMBEDDING", "GUARDRAIL"),
     )
 )
+"""Types of observations of Langfuse."""
 
 
 def _langfuse_span(record: Any) -> Span | None:
@@ -195,6 +196,7 @@ _MODEL_CALLS = (
     *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
     *("generate_content", "responses.create", "litellm.completion", "converse"),
 )
+"""Ends of the names of functions that call a model."""
 
 
 def _weave_span(call: Any) -> Span | None:
@@ -273,7 +275,10 @@ def _reader(
     explode: Exploder = _alone,
     conditions: int = 4,
 ) -> Reader:
+    """Returns the reader of a platform: `read` reads one span, `explode` takes the spans out of a record."""
+
     def recognise(record: Any) -> str | None:
+        """Returns in words why a record looks like this format; None if it does not."""
         if not isinstance(record, dict):
             return None
         spans, _ = explode(record)
@@ -321,3 +326,4 @@ TRACES: tuple[Reader, ...] = (
         conditions=3,
     ),
 )
+"""The readers of traces."""

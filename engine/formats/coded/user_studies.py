@@ -31,6 +31,7 @@ TASKS = {
 """Chinese name -> English name of the four tasks; other names are English already."""
 
 HALLUCINATED = {"是": True, "否": False, "无法判断": None}
+"""What people chose for whether an answer is invented; None where they could not say."""
 RATED = {
     "Memorization": {"是": 1, "否": 0},
     "Detail": {"详细": 2, "一般": 1, "简略": 0},
@@ -41,8 +42,11 @@ RATED = {
 
 _SIMULATED, _ASKED = "preference_id", "questionnaire"
 _OF_A_MESSAGE = ("role", "content")
+"""Keys of a message that are no annotations."""
 _RECLLMSIM_META = ("chat_model",)
+"""Fields of a record of RecLLMSim that are metadata."""
 _LANGUAGES = ("en", "zh")
+"""Codes of the languages of the studies."""
 
 
 def _recognise_recllmsim(record: Any) -> str | None:
@@ -78,6 +82,7 @@ def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecor
 
 
 def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a record says of the task, of its language and of the people, as truth."""
     task = record.get("task", record.get("task_type"))
     stated = record.get("language")
     language = stated if stated in _LANGUAGES else "en" if _SIMULATED in record else "zh"
@@ -154,12 +159,15 @@ RECLLMSIM = Reader(
     conditions=2,
     title="the three studies of RecLLMSim",
 )
+"""Reads the three studies of RecLLMSim."""
 
 
 _SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
+"""Fields of a record of Laban et al. that are metadata."""
 
 
 NOTE = "log"
+"""Role of an entry that is a note and no message."""
 
 
 def _recognise_sharded(record: Any) -> str | None:
@@ -209,3 +217,4 @@ SHARDED_LOGS = Reader(
     conditions=2,
     title='logs of "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025)',
 )
+"""Reads the logs of Laban et al."""

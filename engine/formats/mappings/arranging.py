@@ -23,6 +23,7 @@ RECORDS = "records"
 """Key under which a group has its records."""
 
 _ATTACHMENT = re.compile(r"attachment://(\w+)")
+"""Matches a reference to an attachment."""
 
 
 def arranged(
@@ -78,6 +79,7 @@ def _with_attachments(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def _resolved(value: Any, texts: Any) -> Any:
+    """Returns a value with the texts of attachments in place of the references to them."""
     if isinstance(value, str):
         if "attachment://" not in value or not isinstance(texts, dict):
             return value
@@ -229,6 +231,7 @@ def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
 
 
 def _preferred_leaf(tree: Tree, by_id: dict[str, Any], parents: dict[str, str]) -> str:
+    """Returns the id of the leaf to which the preferred child of each node leads."""
     below: dict[str, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent if parent in by_id else "", []).append(name)

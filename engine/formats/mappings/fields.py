@@ -15,66 +15,90 @@ from engine.formats.messages.times import as_time
 from engine.formats.paths import as_word, decoded
 
 DEEPEST = 6
+"""Deepest level of a record at which fields are looked for."""
 MOST_VALUES = 2_000
 """Values of a field that are looked at."""
 
 _MOST_ROLES = 12
+"""Most different values of a field that says who speaks."""
 _LONGEST_ROLE = 40
+"""Most characters of a role."""
 _LEAST_PRESENT = 0.7
 """Share of the messages that have a role; events without one stand between them in some logs."""
 
 _MOST_TIMES_LONG = 40
+"""Most characters of a time."""
 _PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
+"""Matches a key that needs no quotation marks in a path."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
+"""Matches a number."""
 _WORDS = re.compile(r"\s|[\u2e80-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
+"""Finds a blank, or a character of a script that has no blanks."""
 _DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}[T ,]+\d\d?:\d\d")
+"""Matches a date with a time of day."""
 _CLOCK = re.compile(r"\d.*\d:\d\d")
+"""Matches a text with a time of day in it."""
 _TEXT_NAMES = re.compile(
     r"(?:^|[._])(?:text|content|body|message|msg|value|utterance|words|say|said|line|parts)(?:\[\])?$",
     re.I,
 )
+"""Finds names of fields with texts of messages."""
 _ROLE_NAMES = re.compile(
     r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|direction"
     r"|is_?(?:user|bot|human|agent|customer|me)|from_?me|\w*_(?:role|speaker|sender|author))"
     r"(?:[_.]?(?:name|role|id|username|type))?\Z",
     re.I,
 )
+"""Finds names of fields that say who speaks."""
 _GROUP_NAMES = re.compile(
     r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
     re.I,
 )
+"""Finds names of what a row belongs to."""
 _ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
+"""Finds names of ids."""
 _OTHER_IDS = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
     r"|account|org|project",
     re.I,
 )
+"""Finds names of ids of something other than the conversation."""
 _PARENT_NAMES = re.compile(r"parent|repl(?:y|ies)_?to|in_?reply|previous|prev_|answers_to", re.I)
+"""Finds names of fields with the id of the message before."""
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
 )
+"""Words of names of times."""
 _LATER_WORDS = frozenset(("end", "ended", "updated", "edited", "finished", "expires", "due"))
+"""Words of names of times that are not the beginning."""
 _ORDER_NAMES = re.compile(
     r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
     r"(?:_?(?:id|index|idx|number|nr|no))?\Z",
     re.I,
 )
+"""Finds names of numbers of messages."""
 _REASONING_NAMES = re.compile(
     r"(?:^|[._])(?:reasoning|thinking|thoughts?)(?:_content|_text)?\Z", re.I
 )
+"""Finds names of what an assistant thought."""
 _ANSWERED_CALL = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
+"""Finds names of the id of the call that a tool answers."""
 _CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
+"""Keys of the name of a tool call, the surest first."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
+"""Keys of the arguments of a tool call, the surest first."""
 _ASKED = re.compile(
     r"(?:^|[._])(?:prompt|question|input|query|instruction|user|request|human|customer|asked|message)",
     re.I,
 )
+"""Finds names of questions."""
 _ANSWERED = re.compile(
     r"(?:^|[._])(?:response|answer|output|completion|reply|assistant|bot|generated|model_|system)",
     re.I,
 )
+"""Finds names of answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +162,7 @@ def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
 
 
 def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yields the fields within a value that hold no others, each with its path and its value as text."""
     if isinstance(value, dict) and depth < DEEPEST:
         for key, entry in value.items():
             yield from _leaves(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
@@ -263,6 +288,7 @@ def time_field(fields: Sequence[Field]) -> Field | None:
     ]
 
     def order(field: Field) -> tuple[bool, bool, int, int]:
+        """Returns the rank of a field: no later time, named as a time, outside, with a short name."""
         words = _words_of(field.path)
         later = bool(_LATER_WORDS & set(words))
         return later, not _is_named_as_time(field.path), field.path.count("."), len(words)
@@ -285,6 +311,7 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
     none does."""
 
     def weight(field: Field) -> float:
+        """Returns how much a field looks like the id of a conversation; more than 0.9 is likely."""
         values = field.values
         different = len(set(values))
         if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
@@ -310,6 +337,7 @@ def id_field(records: Sequence[Any]) -> str | None:
     none."""
 
     def order(field: Field) -> tuple[bool, int, int]:
+        """Returns the rank of a field: named as a conversation, outside, with a short name."""
         return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
 
     likely = [

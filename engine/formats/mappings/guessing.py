@@ -18,7 +18,9 @@ from engine.formats.messages.roles import role_meant
 from engine.formats.paths import decoded, read_path
 
 _MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
+"""Finds a word with a colon at the beginning of a line, which may be a speaker."""
 _MOST_SPEAKERS = 12
+"""Most speakers of a text with turns."""
 _LEAST_MARKED = 0.7
 """Share of the texts that begin with a turn, in a field that holds whole conversations as text."""
 
@@ -26,6 +28,7 @@ _LIST_NAMES = re.compile(
     r"\w*(?:messages|turns|conversations?|dialog(?:ue)?s?|history|chat|log|utterances|transcript|events|steps)\Z",
     re.I,
 )
+"""Matches names of lists of messages."""
 
 IN_TURN = "=user, assistant"
 """Role of messages that do not say who speaks."""

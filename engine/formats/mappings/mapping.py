@@ -23,11 +23,15 @@ Destination = Role | Literal["metadata", "left out"]
 """What a role of a log stands for: a role, or what is no message."""
 
 DESTINATIONS: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out")
+"""What a role of a log can stand for, in the order in which it is offered."""
 
 OTHER_SPEAKERS = "*"
+"""Word for all speakers whose role is not said."""
 FIRST_SPEAKER = "first"
+"""Word for the first speaker whose role is not said."""
 
 _ITSELF = read_path(".")
+"""Path of the value itself."""
 
 
 class Paths(tuple[Path, ...]):

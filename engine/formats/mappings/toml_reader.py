@@ -30,7 +30,9 @@ from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_pat
 from engine.formats.records import ParsedRecord, Reader
 
 _DEFAULT_ROLE = SpeakerRole(read_path("role | from"), ())
+"""Where a message says who speaks if the mapping does not."""
 _ITSELF = read_path(".")
+"""Path of the value itself."""
 
 _OWN_KEY = "@key"
 """Path of the name of a tool call that is the key under which the call stands."""
@@ -67,6 +69,7 @@ def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
 
 
 def _arranges(mapping: Mapping) -> bool:
+    """Returns whether a mapping splits, groups or changes records."""
     ways = (
         mapping.split,
         mapping.subrecords,
@@ -193,6 +196,7 @@ class _Reading:
             self._events.append(value)
 
     def _read_items(self, items: MessageList) -> None:
+        """Reads the messages of a list of items, in the order of their times."""
         found = (items.each or _ITSELF).find(self._record, self._record, self._outer)
         rules = items.rules
         time = rules[0].time
@@ -255,6 +259,7 @@ class _Reading:
         value, within = part.value, part.trail or ()
 
         def take(path: Path | None) -> list[Any]:
+            """Returns the values that a path finds in the part, and notes them as used."""
             found = path.find(value, self._record, self._outer) if path else []
             used.extend((*within, *one.trail) for one in found if one.trail is not None)
             return [one.value for one in found]
@@ -305,6 +310,7 @@ class _Reading:
         return [message]
 
     def _calls(self, calls: CallMapping, part: Target, used: list[Trail]) -> list[Any]:
+        """Returns the tool calls of a part of an item in the form of a chat API."""
         made: list[Any] = []
         for found in calls.each.find(part.value, self._record):
             inside = (*(part.trail or ()), *(found.trail or ()))

@@ -91,6 +91,7 @@ _ITEM_KEYS = frozenset(
         *("summary", "encrypted_content", "action", "queries"),
     )
 )
+"""Keys of an item that are read; the others are facts."""
 
 
 _OTHER_ITEMS = frozenset(
@@ -112,6 +113,7 @@ def is_response_item(value: Any) -> bool:
 
 
 def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Returns the tool call of an item in the form of a chat API."""
     arguments = next(
         (item[key] for key in ("arguments", "input", "action", "queries") if key in item), None
     )
@@ -130,9 +132,13 @@ _SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MU
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
 _ANSWERED = ("text", "call", "reasoning")
+"""Kinds of parts of an answer."""
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
+"""Keys whose only text is no question or answer."""
 _OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer", "replies")
+"""Keys of an answer, the surest first."""
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
+"""Keys of a question, the surest first."""
 
 
 def messages_given(value: Any) -> list[ChatMessage]:
@@ -223,6 +229,7 @@ def text_answered(value: Any) -> str | None:
 
 
 def _only_text(value: Any, keys: Iterable[str]) -> str | None:
+    """Returns the text under the first of some keys, or the only one; None if there is none."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, list) and len(value) == 1:
@@ -240,6 +247,7 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
 
 
 def _of_list(values: list[Any]) -> list[ChatMessage]:
+    """Returns the messages in a list of messages, items, pairs, or parts of one answer; [] if it is none of these."""
     if len(values) == 1 and isinstance(values[0], list):
         return _of_list(values[0])
     values = [json_within(value) for value in values]
@@ -305,9 +313,11 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
 
 
 _DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
+"""Keys of a piece of an answer in a stream."""
 
 
 def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+    """Returns the message of a choice of an answer; [] if it has none."""
     for key in ("message", "content", "delta"):
         inner = choice.get(key)
         if isinstance(inner, dict):

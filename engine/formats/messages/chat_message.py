@@ -133,6 +133,7 @@ def _wrapped_call(call: Any) -> bool:
 
 
 def _openinference(value: dict[str, Any]) -> ChatMessage:
+    """Returns a message of OpenInference, whose parts and calls are wrapped, in the form of a chat API."""
     message = {key: entry for key, entry in value.items() if key != "contents"}
     parts = [
         one.get("message_content", one)

@@ -18,11 +18,15 @@ PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unkn
 """What a part is; a mark, such as the beginning of a step, has no content."""
 
 _TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
+"""Types of parts that are text."""
 _CALLS = frozenset(
     ("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall")
 )
+"""Types of parts that are tool calls."""
 _ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response"))
+"""Types of parts that are answers of tools."""
 _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
+"""Types of parts with what a model thought."""
 _MEDIA = {
     "image": "image",
     "image_url": "image",
@@ -39,6 +43,7 @@ _MEDIA = {
     "inline_data": "file",
     "fileData": "file",
 }
+"""Types of parts that are no text, and the word that stands for them."""
 _UNTYPED: dict[str, PartKind] = {
     "toolUse": "call",
     "functionCall": "call",
@@ -56,15 +61,23 @@ _UNTYPED: dict[str, PartKind] = {
 """Parts of Bedrock and Gemini, which have no type: the key that tells the kind."""
 
 _CALL_NAMES = ("name", "toolName", "tool_name")
+"""Keys of the name of a tool."""
 _CALL_IDS = ("id", "toolCallId", "toolUseId", "tool_use_id", "tool_call_id", "call_id")
+"""Keys of the id of a call."""
 _ANSWERED_IDS = ("tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "call_id", "id")
+"""Keys of the id of the call that an answer is for."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
+"""Keys of the arguments of a call."""
 _RESULTS = ("content", "output", "result", "response")
+"""Keys of the answer of a tool."""
 _ENDED = ("output-available", "result")
 """States of a call in the Vercel AI SDK that has an answer, which may be null."""
 _MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
+"""Keys of the type of an image, a sound or a file."""
 _MEDIA_NAMES = ("filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri")
+"""Keys of the name or the place of an image, a sound or a file."""
 _LONGEST_URL = 2_000
+"""Most characters that are kept of an address."""
 
 
 @dataclass(slots=True)
@@ -127,6 +140,7 @@ class MessageParts:
         return self.messages
 
     def _end(self) -> None:
+        """Makes a message of the parts collected so far."""
         self.messages.append(
             Message(
                 self.role,
@@ -141,6 +155,7 @@ class MessageParts:
         self.texts, self.calls, self.reasoning, self.facts = [], [], [], None
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
+        """Adds a tool call, and its answer if the part has that too."""
         if part.get("type") == "tool_call" and "name" not in part:
             self.calls.extend(calls_in_text(_text(part) or ""))
             return
@@ -152,6 +167,7 @@ class MessageParts:
             self._add_answer(part, answer)
 
     def _add_answer(self, part: Mapping[str, Any], answer: Any) -> None:
+        """Adds the answer of a tool as a message of its own."""
         if self.texts or self.calls or self.reasoning:
             self._end()
         name = _first(part, _CALL_NAMES)
@@ -296,6 +312,7 @@ def reasoning_text(value: Any) -> str:
 
 
 def _reasoning(part: Mapping[str, Any]) -> str:
+    """Returns what a part says that a model thought; JSON if it is no text."""
     found = _first(
         part,
         ("thinking", "reasoning", "reasoningText", "text", "value", "content", "summary", "data"),
@@ -358,6 +375,7 @@ def _id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
 
 
 def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the texts within a value, each with its key."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, dict):

@@ -17,7 +17,9 @@ from engine.base.conversation import Conversation
 
 _Item = TypeVar("_Item")
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
+"""Matches a number in a text."""
 _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
+"""Matches a date of ISO 8601, perhaps with a time of day."""
 
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
@@ -80,8 +82,11 @@ _HOLDERS = frozenset(("metadata", "meta", "info", "attributes", "properties", "h
 """Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
 
 _ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
+"""Matches a whole text that is a date of ISO 8601."""
 _RFC = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
+"""Matches a date of RFC 2822."""
 _DIGITS = re.compile(r"\d{9,19}(\.\d+)?\Z")
+"""Matches a time since 1970 as text."""
 _FIRST, _LAST = "1990", "2100"
 """Years in which logs are written; a number outside is none of seconds or parts of them since 1970."""
 
@@ -143,6 +148,7 @@ _A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\
 
 
 TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
+"""Keys of the time of a message, the surest first."""
 
 
 def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:

@@ -32,7 +32,9 @@ DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
 
 _BEGINNING = 512
+"""Number of bytes by which the kind of a file is told."""
 _HOW_TO_MERGE = "To take in what another project has, see `workbench merge`."
+"""Hint for a project that is given as a log."""
 _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
 """Compression in zip archives whose data are as in a file: bzip2 and zstd."""
 
@@ -42,10 +44,15 @@ _NOT_LOGS = re.compile(
     r"np[yz]|pkl|wb)$|-(?:wal|shm|journal)$",
     re.IGNORECASE,
 )
+"""Finds names of files that are no logs."""
 _OF_FILE_MANAGERS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
+"""Finds what file managers leave in archives."""
 _AIDER = ".aider.chat.history.md"
+"""Name of the log of Aider, which is hidden."""
 _INSPECT_SAMPLE = re.compile(r"^samples/.*\.json$")
+"""Matches the samples in an archive of Inspect."""
 _INSPECT_HEADERS = ("header.json", "_journal/start.json")
+"""Names of the file with what the samples of an archive of Inspect have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +162,7 @@ def _kind(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
 
 
 def _contents(file: _File) -> Iterator[Content]:
+    """Yields what is in a file on disk, by its first bytes."""
     with open(file.path, "rb") as opened:
         kind = _kind(opened.read(_BEGINNING))
     if kind == "Parquet":
@@ -184,12 +192,14 @@ def _rows(
     """Returns the content whose rows are read so, counted."""
 
     def counted() -> Iterator[Frame]:
+        """Yields the rows, and counts them anew."""
         return rows(file.expansion.reading(label, size))
 
     return Content(label, name, size, rows=counted, kind=kind, expansion=file.expansion)
 
 
 def _tables(file: _File) -> Iterator[Content]:
+    """Yields the tables and views of a database, or the conversations of a log of `llm`."""
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
@@ -271,6 +281,7 @@ class _Member(io.BufferedIOBase):
         self._sum = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
+        """Returns the next bytes; empty at the end."""
         try:
             data: bytes = self._stream.read(size)
         except (
@@ -288,6 +299,7 @@ class _Member(io.BufferedIOBase):
         return data
 
     def close(self) -> None:
+        """Closes the stream."""
         self._stream.close()
         super().close()
 
@@ -304,6 +316,7 @@ class _Lzma:
         self._data = header
 
     def read(self, size: int) -> bytes:
+        """Returns the next bytes; empty at the end."""
         while not self._decompressor.eof:
             if self._decompressor.needs_input and not self._data:
                 self._data = self._packed.read(CHUNK)
@@ -315,10 +328,12 @@ class _Lzma:
         return b""
 
     def close(self) -> None:
+        """Closes the packed stream."""
         self._packed.close()
 
 
 def _zip_members(file: _File) -> Iterator[Content]:
+    """Yields what is in the members of a zip archive; a log of Inspect is one content."""
     try:
         archive = zipfile.ZipFile(file.path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
@@ -344,6 +359,7 @@ def _zip_members(file: _File) -> Iterator[Content]:
 
 
 def _tar_members(file: _File) -> Iterator[Content]:
+    """Yields what is in the members of a tar archive."""
     try:
         archive = tarfile.open(file.path, "r:")  # noqa: SIM115 -- read with its members
         for entry in archive:
@@ -432,6 +448,7 @@ def _inspect_rows(
 
 
 def _json_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
+    """Returns the JSON value of a member, which may be as large as a record."""
     try:
         source = Source(_zip_stream(archive, entry))
     except OSError as error:

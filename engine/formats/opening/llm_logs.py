@@ -24,8 +24,11 @@ from engine.formats.opening.databases import (
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, too_large
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
+"""Tables of a log since version 0.32."""
 _RESPONSES = frozenset(("conversations", "responses"))
+"""Tables of an older log."""
 _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
+"""Columns that are facts of a message."""
 
 _Rows = list[dict[str, Any]]
 
@@ -114,6 +117,7 @@ class _Log:
             self._size = 0
 
     def _thread(self, thread: dict[str, Any]) -> dict[str, Any]:
+        """Returns a thread with its messages, from its last one back to the first."""
         turns = list(self._rows("turns", "thread_id = ? order by datetime_utc", thread["id"]))
         ends = {turn.get("tip_message_hash"): turn for turn in turns}
         path: _Rows = []
@@ -132,6 +136,7 @@ class _Log:
         return {"thread": thread, "messages": messages, "turns": turns}
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
+        """Returns a part of a message in the form of a chat API."""
         payload = _object(part.get("payload"))
         if pieces := payload.pop("text_ref", None):
             part["text"] = "".join(map(self._piece, pieces))
@@ -178,6 +183,7 @@ class _Log:
                 yield None
 
     def _conversation(self, name: Any, key: str, numbers: list[Any]) -> dict[str, Any]:
+        """Returns a conversation of the older tables with its messages."""
         thread = self._first("conversations", "id = ?", name) or {"id": name}
         messages: list[dict[str, Any]] = []
         turns: _Rows = []
@@ -226,6 +232,7 @@ class _Log:
 
 
 _SPOKEN = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
+"""Columns of a response that are read as messages."""
 _LONGEST = 100_000
 """Most messages that are followed from the last one of a thread."""
 

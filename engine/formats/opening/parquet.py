@@ -423,6 +423,7 @@ def _elements(file: BinaryIO, depth: int = 0) -> Iterator[Any]:
 
 
 def _value(file: BinaryIO, kind: int, depth: int) -> Any:
+    """Reads a value of a kind; returns numbers, structures and lists, None for others."""
     if kind in (1, 2):  # true and false, which have no bytes
         return None
     if kind == 3:

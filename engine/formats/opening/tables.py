@@ -21,9 +21,13 @@ from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame,
 from engine.formats.opening.source import Source
 
 _DELIMITERS = ",\t;|"
+"""Characters that may divide cells."""
 _ROWS_COMPARED = 6
+"""Number of rows by which the delimiter is told."""
 _CHARS_COMPARED = 1 << 20
+"""Number of characters by which the delimiter is told."""
 _SEPARATOR = re.compile(r"\ufeff?sep=(.)\r?\n")
+"""Matches a first line that names the delimiter, as Excel writes it."""
 _SAID = ("content", "text")
 """Columns with what was said, which may happen to be JSON."""
 
@@ -96,6 +100,7 @@ def csv_rows(source: Source) -> Iterator[Frame]:
 
 
 def _csv_row(number: int, header: list[str], row: list[str]) -> Frame:
+    """Returns the frame of a row of CSV."""
     if len(row) != len(header):
         raw = json_text(row).encode("utf-8", "surrogateescape")
         return Frame(number, raw, None, f"the row has {len(row)} cells, the header {len(header)}")
@@ -166,6 +171,7 @@ class _TextLines:
         self._size = self._quotes = 0
 
     def _next(self) -> bytes:
+        """Returns the next line."""
         if self._ended:
             line = self._ended.pop() + b"\n"
             self._quotes += line.count(b'"')
