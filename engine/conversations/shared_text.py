@@ -178,7 +178,12 @@ def find_shared_text(conversations: Iterable[Texts]) -> SharedText:
         for conversation in texts:
             words = [_Words(text) for text in conversation.get(role, ())]
             counts.update(
-                {key for one in words for common in (True, False) for key in _keys(one, common)}
+                {
+                    key
+                    for conversation_text in words
+                    for common in (True, False)
+                    for key in _keys(conversation_text, common)
+                }
             )
         common_keys = {key for key, count in counts.items() if count >= least_common}
         long_keys = {key for key, count in counts.items() if count >= least_long}

@@ -41,14 +41,16 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     """
     best: tuple[int, Reader, str] | None = None
     for reader in all_readers():
-        seen = [why for value in values if (why := reader.recognise(value)) is not None]
-        if seen and (best is None or len(seen) > best[0]):
-            best = (len(seen), reader, seen[0])
+        reasons = [why for value in values if (why := reader.recognise(value)) is not None]
+        if reasons and (best is None or len(reasons) > best[0]):
+            best = (len(reasons), reader, reasons[0])
     if best is None:
         wrapped = next(filter(None, map(_wrapped, values)), None)
         # of several objects with a list of questions and answers each is a conversation, not each question
-        whole = wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
-        return None if whole else wrapped
+        is_whole_conversation = (
+            wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
+        )
+        return None if is_whole_conversation else wrapped
     count, reader, why = best
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
@@ -412,8 +414,8 @@ def _framing(head: bytes, suffix: str) -> Framing:
         return "lines"
     if rows[0][:1] == b"[" and rows[0][1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
-    whole = rows[0][:1] in _OPENING and _is_json(rows[0])
-    if whole and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
+    first_is_json = rows[0][:1] in _OPENING and _is_json(rows[0])
+    if first_is_json and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
     closed = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
     if len(rows) > 1 and 2 * closed > len(rows):

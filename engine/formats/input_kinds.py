@@ -155,11 +155,11 @@ class SkippedFiles(Input):
         Args:
             size: Size of those files that were looked into, in bytes.
         """
-        some = ", ".join(os.path.basename(name) for name in names[:_MAX_NAMES_SHOWN])
+        shown_names = ", ".join(os.path.basename(name) for name in names[:_MAX_NAMES_SHOWN])
         endings = Counter(suffix(name) or "no ending" for name in names)
         more = len(names) - _MAX_NAMES_SHOWN
         files = "1 file holds" if len(names) == 1 else f"{len(names):,} files hold"
-        about = f"{files} no conversations: {some}"
+        about = f"{files} no conversations: {shown_names}"
         if more > 0:
             about += (
                 f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"

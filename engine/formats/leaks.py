@@ -215,9 +215,9 @@ def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
         if "###" in message.content or (
             message.tool_calls and any("###" in call.arguments for call in message.tool_calls)
         ):
-            found = _STOP_TOKEN.findall(message.seen)
-            if found:
-                leaks.extend(Leak(index, "stop-token", token) for token in found)
+            tokens = _STOP_TOKEN.findall(message.seen)
+            if tokens:
+                leaks.extend(Leak(index, "stop-token", token) for token in tokens)
                 messages[index] = _with_view(message, _STOP_TOKEN.sub("", message.seen))
 
 
@@ -273,26 +273,26 @@ def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[L
         return
     ends = {outcomes[name] for name in _ENDS if name in outcomes}
     backwards = range(len(messages) - 1, -1, -1)
-    left = [*islice((index for index in backwards if not messages[index].hidden), 2)]
-    for index in reversed(left):
+    last_shown = [*islice((index for index in backwards if not messages[index].hidden), 2)]
+    for index in reversed(last_shown):
         body = messages[index].seen
-        whole = body.strip().lower()
-        if whole in ends:
+        said_word = body.strip().lower()
+        if said_word in ends:
             leaks.append(Leak(index, "truth-value", body.strip()))
             messages[index] = _with_view(messages[index], "")
             continue
         spelled = body.lower().replace("-", "_").replace(" ", "_")
         if not any(name in spelled for name in outcomes):  # the expression below is slow
             continue
-        found = [
-            one
-            for one in _STATED.finditer(body)
-            if outcomes.get(_plain(one["name"].strip())) == _word(one["value"])
+        statements = [
+            statement
+            for statement in _STATED.finditer(body)
+            if outcomes.get(_plain(statement["name"].strip())) == _word(statement["value"])
         ]
-        if found and not messages[index].tool_calls:
-            for one in reversed(found):
-                leaks.append(Leak(index, "truth-value", one.group().strip()))
-                body = body[: one.start()] + body[one.end() :]
+        if statements and not messages[index].tool_calls:
+            for statement in reversed(statements):
+                leaks.append(Leak(index, "truth-value", statement.group().strip()))
+                body = body[: statement.start()] + body[statement.end() :]
             messages[index] = _with_view(messages[index], body)
 
 
@@ -334,19 +334,19 @@ def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
 def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
     """Hides a finish marker in the text of a message; the answer for the user stays."""
     body = messages[index].seen.rstrip()
-    found: list[str] = []
+    markers: list[str] = []
     if match := _FINISH_WITH_ARGUMENT.search(body):
-        found.append(match.group())
+        markers.append(match.group())
         argument = next((text for text in match.groups() if text is not None), "")
         body = body[: match.start()] + _answer(argument)
     elif match := _FINISH_ALONE.search(body):
-        found.append(match.group())
+        markers.append(match.group())
         body = body[: match.start()]
     else:
-        found = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
+        markers = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
         body = _ANSWER_ACTION.sub("", body)
-    if found:
-        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in found)
+    if markers:
+        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in markers)
         messages[index] = _with_view(messages[index], body)
 
 

@@ -94,11 +94,11 @@ def reader_named(name: str) -> Reader:
     Raises:
         FormatError: There is none.
     """
-    known = all_readers()
-    for reader in known:
+    readers = all_readers()
+    for reader in readers:
         if reader.name == name:
             return reader
-    names = ", ".join(reader.name for reader in known)
+    names = ", ".join(reader.name for reader in readers)
     raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 

@@ -62,8 +62,8 @@ class ListColumns:
         columns = [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
         if self.found is not None:
             hits = Column("hits", "hits", 4, self._hits_cell, right=True)
-            at = next(nth for nth, column in enumerate(columns) if column.key == FIXED)
-            columns.insert(at, hits)
+            position = next(nth for nth, column in enumerate(columns) if column.key == FIXED)
+            columns.insert(position, hits)
         return columns
 
     def _every(self) -> list[Column[ConversationRow]]:

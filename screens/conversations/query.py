@@ -91,8 +91,8 @@ def read_counts(services: OpenProject, query: ListQuery) -> ListCounts:
 def next_state(query: ListQuery) -> ListQuery:
     """Returns the query with the next state filter of the cycle."""
     now = query.filter.of("state")
-    at = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
-    after = STATE_CYCLE[(at + 1) % len(STATE_CYCLE)]
+    position = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
+    after = STATE_CYCLE[(position + 1) % len(STATE_CYCLE)]
     return replace(query, filter=query.filter.with_choice("state", after))
 
 

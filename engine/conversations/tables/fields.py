@@ -261,8 +261,8 @@ def _has_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """
     if term.key and not facets.is_known(conn, term.field):
         beginning = term.field.partition(".")[0] + "."
-        known = facets.keys(conn, beginning)
-        near = get_close_matches(term.field, known, 3, 0.5) or known[:5]
+        known_keys = facets.keys(conn, beginning)
+        near = get_close_matches(term.field, known_keys, 3, 0.5) or known_keys[:5]
         raise WorkbenchError(
             f"No conversation has the field “{term.field}”.",
             f"Do you mean {' or '.join(near)}?"

@@ -59,7 +59,7 @@ def _put(
     conn.executemany(
         "INSERT OR REPLACE INTO watched (conversation_id, boundaries, p, grew_at, ended)"
         " VALUES (?, ?, ?, ?, ?)",
-        ((one.conversation_id, one.boundaries, one.p, now, int(ended)) for one in entries),
+        ((entry.conversation_id, entry.boundaries, entry.p, now, int(ended)) for entry in entries),
     )
 
 

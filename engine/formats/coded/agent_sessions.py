@@ -75,8 +75,8 @@ def _has_result(content: Any) -> bool:
 def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
-    found = (part.get("text") for part in objects_in(content))
-    return [text for text in found if isinstance(text, str)]
+    texts = (part.get("text") for part in objects_in(content))
+    return [text for text in texts if isinstance(text, str)]
 
 
 CLINE_HISTORY = Reader(
@@ -126,13 +126,13 @@ def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             members.append(frame)
     begun = [frame.value for frame in members if frame.value["type"] == "agent.start"]
-    known = dict.fromkeys(str(event.get("sessionKey")) for event in begun)
-    main = next((key for key in known if _SUB_AGENT not in key), next(iter(known), ""))
-    sessions: dict[str, list[Frame]] = {key: [] for key in known}
+    begun_keys = dict.fromkeys(str(event.get("sessionKey")) for event in begun)
+    main = next((key for key in begun_keys if _SUB_AGENT not in key), next(iter(begun_keys), ""))
+    sessions: dict[str, list[Frame]] = {key: [] for key in begun_keys}
     for frame in members:
         key = str(frame.value.get("sessionKey"))
-        main = key if key in known and _SUB_AGENT not in key else main
-        sessions.setdefault(key if key in known else main, []).append(frame)
+        main = key if key in begun_keys and _SUB_AGENT not in key else main
+        sessions.setdefault(key if key in begun_keys else main, []).append(frame)
     for key, events in sessions.items():
         value = {"id": key, "events": [frame.value for frame in events]}
         yield joined_frame(events, value, number=events[0].number, name=key or None)
@@ -144,13 +144,13 @@ def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord
     Raises:
         BadRecord: No event has a message.
     """
-    events = [one for one in as_object(record).get("events", ()) if isinstance(one, dict)]
+    events = [entry for entry in as_object(record).get("events", ()) if isinstance(entry, dict)]
     lengths = [len(_history(event)) for event in events]
     longest = lengths.index(max(lengths)) if any(lengths) else 0
-    items = [_message_of_history(one) for one in _history(events[longest])] if events else []
+    items = [_message_of_history(entry) for entry in _history(events[longest])] if events else []
     for event in events[longest:]:
         message = _of_event(event)
-        if message is not None and not any(_same(message, one) for one in items[-_NEAR:]):
+        if message is not None and not any(_same(message, entry) for entry in items[-_NEAR:]):
             items.append(message)
     messages = read_in_turn(items)
     rest = MessageTexts(messages).without(events)
@@ -168,8 +168,8 @@ _NEAR = 3
 
 
 def _history(event: dict[str, Any]) -> list[Any]:
-    found = event.get("messages")
-    return found if isinstance(found, list) and event.get("type") == "agent.start" else []
+    history = event.get("messages")
+    return history if isinstance(history, list) and event.get("type") == "agent.start" else []
 
 
 def _message_of_history(item: Any) -> ChatMessage:
@@ -203,8 +203,8 @@ def _of_event(event: dict[str, Any]) -> ChatMessage | None:
     if kind == "tool.end" and event.get("result") is not None:
         result = event["result"]
         text = result if isinstance(result, str | list) else json_text(result)
-        found = {"role": "tool", "content": text, "tool_call_id": event.get("toolCallId")}
-        return {**found, "name": event.get("toolName")}
+        answer = {"role": "tool", "content": text, "tool_call_id": event.get("toolCallId")}
+        return {**answer, "name": event.get("toolName")}
     if kind in ("message.out", "message.sending") and isinstance(event.get("content"), str):
         return {"role": "assistant", "content": event["content"]}
     return None
@@ -234,10 +234,10 @@ _WORDS = ("user", "gemini", "info", "warning", "error")
 """Types of lines that are messages."""
 
 
-def gemini_cli_lines(whole: Reader) -> Reader:
+def gemini_cli_lines(session_reader: Reader) -> Reader:
     """Returns the reader of sessions as lines, by the one of sessions that are one object."""
     return replace(
-        whole,
+        session_reader,
         name="gemini_cli_lines",
         title="sessions of Gemini CLI as JSON Lines",
         recognise=_recognise_gemini_lines,
@@ -261,9 +261,11 @@ def _is_session(record: dict[str, Any]) -> bool:
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    wanted = {"id", "timestamp", "content", "type"}
+    required_keys = {"id", "timestamp", "content", "type"}
     beside = {"message", "sessionId", "role", "payload"}
-    return record.keys() >= wanted and record["type"] in _WORDS and not record.keys() & beside
+    return (
+        record.keys() >= required_keys and record["type"] in _WORDS and not record.keys() & beside
+    )
 
 
 def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:

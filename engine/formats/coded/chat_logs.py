@@ -62,9 +62,9 @@ def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
         as_time(record.get("created_at")) if complete else created_at(record),
     )
     if complete:
-        known = ("id", "dataset", "messages", "meta", "truth", "created_at")
+        read_keys = ("id", "dataset", "messages", "meta", "truth", "created_at")
         file = (id(record), "dataset")  # the file of its first import
-        return ParsedRecord(conversation, _rest(record, *known), left_out=frozenset((file,)))
+        return ParsedRecord(conversation, _rest(record, *read_keys), left_out=frozenset((file,)))
     return ParsedRecord(conversation, _rest(record, "id", "messages", "truth"))
 
 
@@ -153,8 +153,10 @@ def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     differ = {key: fields[key] for key in fields if key in rest and rest[key] != fields[key]}
     if differ:  # as the model that was asked for, and the version of it that answered
         rest["request"] = differ
-    found = record_id(record, _OPENAI_IDS, fallback_id)
-    return ParsedRecord(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
+    external_id = record_id(record, _OPENAI_IDS, fallback_id)
+    return ParsedRecord(
+        Conversation(external_id, messages, {}, None, created_at(record)), fields | rest
+    )
 
 
 def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
@@ -196,8 +198,8 @@ def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
         used.append("system")
         if system:
             messages = (Message("system", system), *messages)
-    found = record_id(record, _SHAREGPT_IDS, fallback_id)
-    conversation = Conversation(found, messages, {}, None, created_at(record))
+    external_id = record_id(record, _SHAREGPT_IDS, fallback_id)
+    conversation = Conversation(external_id, messages, {}, None, created_at(record))
     return ParsedRecord(conversation, _rest(record, *used))
 
 
@@ -297,26 +299,28 @@ def _call(
 
 
 def _recognise_call(call: _Call, record: Any) -> str | None:
-    if not isinstance(record, dict) or not all(one.holds(record) for one in call.when):
+    if not isinstance(record, dict) or not all(condition.holds(record) for condition in call.when):
         return None
-    asked = " and ".join(f"`{one.path.text}`" for one in call.when if not one.absent)
-    return f"the records have {asked}, as {call.title}"
+    required_paths = " and ".join(
+        f"`{condition.path.text}`" for condition in call.when if not condition.absent
+    )
+    return f"the records have {required_paths}, as {call.title}"
 
 
 def _read_call(call: _Call, record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Reads what a call was given and answered; the rest of the record becomes metadata."""
     if not isinstance(record, dict):
         raise BadRecord("the record is no object")
-    given = call.given.first(record) if call.given else None
-    items = messages_given(given)
-    if not items and (text := text_given(given)):
+    request = call.given.first(record) if call.given else None
+    items = messages_given(request)
+    if not items and (text := text_given(request)):
         items = [{"role": "user", "content": text}]
     answered = call.answered.first(record) if call.answered else None
     messages = read_messages([*items, *messages_answered(answered)])
-    trails = [one.trail or () for path in call.used for one in path.find(record)]
+    trails = [match.trail or () for path in call.used for match in path.find(record)]
     rest = without(record, trails)
-    found = record_id(record, _IDS, fallback_id)
-    conversation = Conversation(found, messages, created_at=created_at(record))
+    external_id = record_id(record, _IDS, fallback_id)
+    conversation = Conversation(external_id, messages, created_at=created_at(record))
     return ParsedRecord(conversation, object_or_empty(rest))
 
 

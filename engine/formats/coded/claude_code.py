@@ -73,21 +73,28 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
         else:
             inner = frame.value.get("loglines")
             inner = inner if isinstance(inner, list) else [frame.value]
-            lines += [(_of_stream(one), frame) for one in inner if isinstance(one, dict)]
+            lines += [
+                (_of_stream(inner_line), frame)
+                for inner_line in inner
+                if isinstance(inner_line, dict)
+            ]
     lines = _once(lines)
     taken_back: set[str] = set() if all_branches else _taken_back([line for line, _ in lines])
     groups = _groups(lines)
     for name, members in groups.items():
         frames_of = {id(frame): frame for _, frame in members}
-        kept = [line for line, _ in members if _uuid(line) not in taken_back]
-        value: dict[str, Any] = {"id": name, "lines": kept}
-        if len(kept) < len(members):
+        followed_lines = [line for line, _ in members if _uuid(line) not in taken_back]
+        value: dict[str, Any] = {"id": name, "lines": followed_lines}
+        if len(followed_lines) < len(members):
             value[_TAKEN_BACK] = [line for line, _ in members if _uuid(line) in taken_back]
-        whole = all("loglines" not in frame.value for _, frame in members)
+        has_own_bytes = all("loglines" not in frame.value for _, frame in members)
         raw = b"\n".join(frame.raw for frame in frames_of.values())
         first = next(iter(frames_of.values()))
         yield Frame(
-            first.number, raw if whole else json_text(value).encode(), value, name=name or None
+            first.number,
+            raw if has_own_bytes else json_text(value).encode(),
+            value,
+            name=name or None,
         )
 
 
@@ -107,15 +114,15 @@ _STREAM_KEYS = ("session_id", "parent_tool_use_id")
 
 def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
     """Returns the lines without those that a resumed session repeats."""
-    seen: set[tuple[str, str]] = set()
-    kept = []
+    seen_ids: set[tuple[str, str]] = set()
+    new_lines = []
     for line, frame in lines:
         key = (_uuid(line), _uuid(line, "sessionId"))
-        if key[0] and key in seen and _is_spoken(line):
+        if key[0] and key in seen_ids and _is_spoken(line):
             continue
-        seen.add(key)
-        kept.append((line, frame))
-    return kept
+        seen_ids.add(key)
+        new_lines.append((line, frame))
+    return new_lines
 
 
 def _groups(
@@ -147,22 +154,22 @@ def _groups(
         if not any(_is_spoken(line) and not _clears(line) for line, _ in groups[name]):
             groups[name.rpartition("#")[0]] += groups.pop(name)  # nothing follows
     for line, frame in late:  # summaries and snapshots name a line, not a session
-        asked = _uuid(line, "leafUuid") or _uuid(line, "messageId")
-        name = homes.get(asked, next(iter(groups), ""))
+        named_line = _uuid(line, "leafUuid") or _uuid(line, "messageId")
+        name = homes.get(named_line, next(iter(groups), ""))
         groups.setdefault(name, []).append((line, frame))
     return groups
 
 
 def _uuid(line: dict[str, Any], key: str = "uuid") -> str:
     """Returns the id under a key; "" if there is none."""
-    found = line.get(key)
-    return found if isinstance(found, str) else ""
+    value = line.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _root(uuid: str, parents: dict[str, str]) -> str:
-    seen = set()
-    while uuid in parents and parents[uuid] in parents and uuid not in seen:
-        seen.add(uuid)
+    visited = set()
+    while uuid in parents and parents[uuid] in parents and uuid not in visited:
+        visited.add(uuid)
         uuid = parents[uuid]
     return uuid
 
@@ -230,12 +237,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         items.append((item, [line]))
         current = (name, item, items[-1][1]) if name is not None else current
     messages: list[Message] = []
-    for item, own in items:
+    for item, own_lines in items:
         try:
             messages += messages_of(item, len(messages) + 1)
         except BadRecord:
-            events += own
-            unknown += own
+            events += own_lines
+            unknown += own_lines
     if not messages:
         raise BadRecord("no messages")
     fields = _of_session(lines)
@@ -290,15 +297,15 @@ def _join(item: ChatMessage, more: ChatMessage) -> None:
 
 def _of_session(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns what the lines of a session have in common, each value once."""
-    found: dict[str, Any] = {}
+    session: dict[str, Any] = {}
     for key in _OF_SESSION:
         values = list(dict.fromkeys(line[key] for line in lines if isinstance(line.get(key), str)))
         if values:
-            found[key] = values[0] if len(values) == 1 else values
+            session[key] = values[0] if len(values) == 1 else values
     summary = next((line.get("summary") for line in lines if line.get("type") == "summary"), None)
     if isinstance(summary, str):
-        found["summary"] = summary
-    return found
+        session["summary"] = summary
+    return session
 
 
 CLAUDE_CODE = Reader(

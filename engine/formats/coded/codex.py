@@ -228,7 +228,7 @@ _OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<
 
 def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
     """Tells whether the message of a user at a position is what the user wrote: an event beside it says so."""
-    said = {
+    prompt_positions = {
         position
         for position, line in enumerate(lines)
         if line.get("type") == "event_msg"
@@ -237,8 +237,8 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
 
     def own(position: int, body: dict[str, Any]) -> bool:
         """Returns whether the user wrote the message at a position."""
-        if said:
-            return not said.isdisjoint((position - 1, position + 1))
+        if prompt_positions:
+            return not prompt_positions.isdisjoint((position - 1, position + 1))
         content = body.get("content")
         first = content[0] if isinstance(content, list) and content else {}
         text = object_or_empty(first).get("text", content)
@@ -256,13 +256,13 @@ def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the messages of events, for files that have no items."""
-    found = []
+    messages = []
     for event in events:
         role = _SPOKEN.get(str(event.get("type")))
         if role is not None and isinstance(event.get("message"), str):
             message = {"type": "message", "role": role, "content": event["message"]}
-            found.append(message)
-    return found
+            messages.append(message)
+    return messages
 
 
 def _without_empty(message: ChatMessage) -> ChatMessage:

@@ -71,8 +71,8 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
 
 
 def _step(state: Any) -> float:
-    found = _STEP.first(state)
-    return found if isinstance(found, int | float) else 0
+    step = _STEP.first(state)
+    return step if isinstance(step, int | float) else 0
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -97,7 +97,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         return ParsedRecord(
             Conversation(fallback_id, tuple(messages)), left_out=frozenset(left_out)
         )
-    used = [one.trail for one in places if one.trail] + [(_OTHERS,)]
+    used = [match.trail for match in places if match.trail] + [(_OTHERS,)]
     rest = without(record, used)
     conversation = Conversation(fallback_id, tuple(messages), created_at=created_at(record))
     return ParsedRecord(

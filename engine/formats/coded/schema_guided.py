@@ -61,10 +61,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         messages.extend(messages_of(spoken, number))
     services = record.get("services", [])
     truth: dict[str, Any] = {"services": services, "intents": list(intents)}
-    if isinstance(services, list) and services and all(isinstance(one, str) for one in services):
-        truth["goal"] = "+".join(sorted({_VERSION.sub("", one) for one in services}))
-    found = record_id(record, ("dialogue_id",), fallback_id)
-    return ParsedRecord(Conversation(found, tuple(messages), {}, truth))
+    if (
+        isinstance(services, list)
+        and services
+        and all(isinstance(service, str) for service in services)
+    ):
+        truth["goal"] = "+".join(sorted({_VERSION.sub("", service) for service in services}))
+    external_id = record_id(record, ("dialogue_id",), fallback_id)
+    return ParsedRecord(Conversation(external_id, tuple(messages), {}, truth))
 
 
 def _service_call(frame: Mapping[str, Any]) -> list[Message]:

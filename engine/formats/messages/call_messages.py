@@ -25,29 +25,29 @@ from engine.formats.paths import json_within
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     """Returns the messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each
     other are one message."""
-    found: list[ChatMessage] = []
+    messages: list[ChatMessage] = []
     others: list[dict[str, Any]] = []
 
     def writing(part: str) -> ChatMessage:
         """Returns the message of the assistant to which a part of it belongs."""
-        last = found[-1] if found else {}
+        last = messages[-1] if messages else {}
         ends = ("tool_calls",) if part == "tool_calls" else ("tool_calls", "content")
         begun = last.get("role") == "assistant" and "reasoning_content" in last
         if last.get("role") == "assistant" and part == "tool_calls":
             return last
         if not begun or any(last.get(end) for end in ends):
-            found.append({"role": "assistant", "content": ""})
-        return found[-1]
+            messages.append({"role": "assistant", "content": ""})
+        return messages[-1]
 
     for item in items:
         kind = str(item.get("type", "message"))
         rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
         if kind == "reasoning":
             texts = [
-                one["text"]
+                text_part["text"]
                 for key in ("summary", "content")
-                for one in list_or_empty(item.get(key))
-                if isinstance(one, dict) and isinstance(one.get("text"), str)
+                for text_part in list_or_empty(item.get(key))
+                if isinstance(text_part, dict) and isinstance(text_part.get("text"), str)
             ]
             message = writing("reasoning_content")
             before = message.get("reasoning_content", "")
@@ -55,25 +55,25 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             _add_facts(message, rest)
         elif kind.endswith("_output"):
             answer = {"role": "tool", "content": _answer(item.get("output"))}
-            found.append({**rest, **answer, "tool_call_id": item.get("call_id")})
+            messages.append({**rest, **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
             message = writing("tool_calls")
             message.setdefault("tool_calls", []).append(_item_call(item, kind))
             _add_facts(message, rest)
             if isinstance(item.get("output"), str):
                 answer = {"role": "tool", "content": item["output"]}
-                found.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
+                messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
         elif item.get("role") == "assistant":
             message = writing("content")
             message["content"] = item.get("content") or ""
             message |= rest
         elif message := as_message(item):  # type: ignore[assignment]
-            found.append({key: value for key, value in message.items() if key != "type"})
+            messages.append({key: value for key, value in message.items() if key != "type"})
         else:  # such as the list of a server's tools
             others.append(dict(item))
-    if others and found:
-        found[0].setdefault("items", []).extend(others)
-    return found
+    if others and messages:
+        messages[0].setdefault("items", []).extend(others)
+    return messages
 
 
 def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
@@ -152,20 +152,20 @@ def messages_given(value: Any) -> list[ChatMessage]:
     if (
         isinstance(inner, dict)
         and not langchain_message(value)
-        and (found := messages_given(inner))
+        and (inner_messages := messages_given(inner))
     ):
-        return found
+        return inner_messages
     for key in ("messages", "contents", "input", "history", "chat_history"):
         if isinstance(json_within(value.get(key)), list) and (
-            found := _of_list(json_within(value[key]))
+            inner_messages := _of_list(json_within(value[key]))
         ):
-            return [*_instructions(value, found), *found]
+            return [*_instructions(value, inner_messages), *inner_messages]
     contents = json_within(value.get("contents"))
     if isinstance(contents, str):
         return [*_instructions(value, []), {"role": "user", "content": contents}]
-    asked = value.get("input", value.get("prompt"))
-    if isinstance(asked, str) and asked and (system := _instructions(value, [])):
-        return [*system, {"role": "user", "content": asked}]
+    question = value.get("input", value.get("prompt"))
+    if isinstance(question, str) and question and (system := _instructions(value, [])):
+        return [*system, {"role": "user", "content": question}]
     prompts = value.get("prompts")
     if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
         return _of_text(prompts[0])
@@ -178,8 +178,12 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     if isinstance(value, list):
         return _of_stream(value) or _of_list(value)
     if isinstance(value, str):
-        found = _of_text(value)
-        return found if len(found) == 1 and found[0]["role"] == "assistant" else []
+        inner_messages = _of_text(value)
+        return (
+            inner_messages
+            if len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
+            else []
+        )
     if not isinstance(value, dict):
         return []
     if message := as_message(value):
@@ -195,8 +199,8 @@ def messages_answered(value: Any) -> list[ChatMessage]:
             return _of_choice(first)
     for key in ("messages", *_OUTPUTS):
         inner = json_within(value.get(key))
-        if isinstance(inner, list | dict) and (found := messages_answered(inner)):
-            return found
+        if isinstance(inner, list | dict) and (inner_messages := messages_answered(inner)):
+            return inner_messages
     calls = json_within(_first(value, ("tool_calls", "toolCalls")))
     if isinstance(calls, list):
         text = value.get("text")

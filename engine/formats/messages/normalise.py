@@ -150,8 +150,8 @@ def _instead(item: Mapping[str, Any]) -> str | None:
     """Returns what a message without content says: a refusal, or what was spoken (OpenAI); None for neither."""
     audio = item.get("audio")
     spoken = audio.get("transcript") if isinstance(audio, dict) else None
-    found = item.get("refusal") or spoken
-    return found if isinstance(found, str) else None
+    text = item.get("refusal") or spoken
+    return text if isinstance(text, str) else None
 
 
 def _bad_role(spoken_by: Any, number: int) -> str:

@@ -190,7 +190,9 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     if kind in _TEXTS and _text(part) is not None:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind is None:
-        return next((found for key, found in _UNTYPED.items() if key in part), "unknown")
+        return next(
+            (untyped_kind for key, untyped_kind in _UNTYPED.items() if key in part), "unknown"
+        )
     if kind == "tool_call":
         return "call" if "name" in part or calls_in_text(_text(part) or "") else "unknown"
     if kind in _ANSWERS or kind.endswith("tool_result"):
@@ -265,8 +267,8 @@ def media_reference(part: Mapping[str, Any]) -> str:
             facts.append(text[:_LONGEST_URL])
         elif key in ("data", "bytes", "file_data") and text:
             facts.append(f"{len(text) * 3 // 4:,} bytes")
-    known = ", ".join(dict.fromkeys(filter(None, facts)))
-    return f"[{what}: {known}]" if known else f"[{what}]"
+    description = ", ".join(dict.fromkeys(filter(None, facts)))
+    return f"[{what}: {description}]" if description else f"[{what}]"
 
 
 def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
@@ -293,12 +295,12 @@ def _inner(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(part: Mapping[str, Any]) -> str | None:
-    found = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
-    if found is None and part.get("type") == "text":  # OpenTelemetry
-        found = part.get("content")
-    if isinstance(found, dict):
-        found = found.get("value")
-    return found if isinstance(found, str) else None
+    text = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
+    if text is None and part.get("type") == "text":  # OpenTelemetry
+        text = part.get("content")
+    if isinstance(text, dict):
+        text = text.get("value")
+    return text if isinstance(text, str) else None
 
 
 def reasoning_text(value: Any) -> str:
@@ -313,15 +315,15 @@ def reasoning_text(value: Any) -> str:
 
 def _reasoning(part: Mapping[str, Any]) -> str:
     """Returns what a part says that a model thought; JSON if it is no text."""
-    found = _first(
+    thought = _first(
         part,
         ("thinking", "reasoning", "reasoningText", "text", "value", "content", "summary", "data"),
     )
-    if isinstance(found, dict):
-        found = _text(found)
-    if isinstance(found, list):
-        return answer_text(found)
-    return found if isinstance(found, str) else json_text(part)
+    if isinstance(thought, dict):
+        thought = _text(thought)
+    if isinstance(thought, list):
+        return answer_text(thought)
+    return thought if isinstance(thought, str) else json_text(part)
 
 
 def _file_text(part: Mapping[str, Any]) -> list[str]:
@@ -338,13 +340,13 @@ def _failure(part: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a part says of the failure of a tool; empty where it does not say that it failed."""
     return {
         key: part[key]
-        for key, told in (
+        for key, failed_value in (
             ("is_error", True),
             ("isError", True),
             ("status", "error"),
             ("state", "output-error"),
         )
-        if part.get(key) == told
+        if part.get(key) == failed_value
     }
 
 
@@ -368,10 +370,10 @@ def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    found = _first(part, keys)
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    return found if isinstance(found, str) else None
+    value = _first(part, keys)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) else None
 
 
 def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -52,7 +52,7 @@ def in_order(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
         return items
     if newest_first(keys):
         items, keys = items[::-1], keys[::-1]
-    return [items[at] for at in sorted(range(len(items)), key=keys.__getitem__)]
+    return [items[position] for position in sorted(range(len(items)), key=keys.__getitem__)]
 
 
 def newest_first(keys: Sequence[float]) -> bool:
@@ -94,9 +94,9 @@ _FIRST, _LAST = "1990", "2100"
 def dated(conversation: Conversation) -> tuple[Conversation, str]:
     """Returns the conversation with a time as `date_of` gives it, and the field of the metadata that it was taken from,
     as `metadata.date`; an empty name where the format has the time itself, or nothing has it."""
-    known = conversation.created_at
-    if known is not None:
-        return replace(conversation, created_at=date_of(known) or known), ""
+    own_time = conversation.created_at
+    if own_time is not None:
+        return replace(conversation, created_at=date_of(own_time) or own_time), ""
     earliest = min(_dates(conversation.meta, ""), default=None)
     if earliest is None:
         return conversation, ""
@@ -161,8 +161,8 @@ def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
 def created_at(record: Mapping[str, Any]) -> str | None:
     """Returns when the conversation began, by the usual names of the field; None if unknown."""
     for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
-        if found := as_time(record.get(key)):
-            return found
+        if time := as_time(record.get(key)):
+            return time
     return None
 
 

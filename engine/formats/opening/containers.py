@@ -145,10 +145,10 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     if is_in_use(path):
         error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_MERGE)
         return [Content(path, name, size, kind="other", error=error)]
-    found = list(_contents(_File(path, path, name, size, 0, expansion)))
-    if all(content.kind == "other" for content in found):
+    file_contents = list(_contents(_File(path, path, name, size, 0, expansion)))
+    if all(content.kind == "other" for content in file_contents):
         raise FormatError(f"The archive {path} has no logs in it.", "Check the file.")
-    return found
+    return file_contents
 
 
 def _kind(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
@@ -219,11 +219,11 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
         file: What to call it; its path need not be that of the stream.
         read: Number of bytes that reading the stream takes; None if that is the size of the file.
     """
-    whole = Content(
+    content_itself = Content(
         file.label, file.name, file.size, stream=opened, read=read, expansion=file.expansion
     )
     try:
-        source = whole.source()
+        source = content_itself.source()
         assert source is not None
         start = source.read()
         while len(start) < _BEGINNING and (more := source.read()):
@@ -231,24 +231,26 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
         kind = _kind(start)
         if kind is None:
             source.close()
-            yield whole
+            yield content_itself
             return
         if kind in ("zip", "tar") and file.depth >= DEEPEST_ARCHIVE:
             raise FormatError(
                 f"{file.label} is an archive within {DEEPEST_ARCHIVE} others.", "Unpack it first."
             )
-        held = _on_disk(start, source, file)
-        on_disk = replace(file, path=held.name, held=held)
+        temporary_file = _on_disk(start, source, file)
+        on_disk = replace(file, path=temporary_file.name, held=temporary_file)
         for content in _contents(on_disk):
-            told = content.error is not None and content.label == file.label and source.error
-            if not told:
+            is_told_by_source = (
+                content.error is not None and content.label == file.label and source.error
+            )
+            if not is_told_by_source:
                 yield content
         if source.error:
             raise FormatError(f"{file.label} is damaged: {source.error}.", "Check the file.")
     except FormatError as error:
-        yield replace(whole, stream=None, error=error)
+        yield replace(content_itself, stream=None, error=error)
     except OSError as error:
-        yield replace(whole, stream=None, error=cannot_open(file.label, error))
+        yield replace(content_itself, stream=None, error=cannot_open(file.label, error))
 
 
 def cannot_open(label: str, error: OSError) -> FormatError:
@@ -261,15 +263,15 @@ def cannot_open(label: str, error: OSError) -> FormatError:
 
 def _on_disk(start: bytes, source: Source, file: _File) -> Any:
     """Writes a stream into a file that is deleted when it is closed."""
-    held = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
+    temporary_file = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
     while start:
-        held.write(start)
+        temporary_file.write(start)
         start = source.read()
     source.close()
     if source.count.is_over:
         raise TooMuch(f"{file.label} is refused: {source.error}.")
-    held.flush()
-    return held
+    temporary_file.flush()
+    return temporary_file
 
 
 class _Member(io.BufferedIOBase):

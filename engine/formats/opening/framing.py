@@ -88,12 +88,12 @@ class JsonCursor:
         if self.ended:
             return False
         pieces = [self.text[self.at :]]
-        wanted = min(max(CHUNK, len(pieces[0])), _MOST_READ)
+        bytes_wanted = min(max(CHUNK, len(pieces[0])), _MOST_READ)
         self.at = 0
-        while wanted > 0:
+        while bytes_wanted > 0:
             chunk = self._source.read()
             pieces.append(self._decoder.decode(chunk, final=not chunk))
-            wanted -= len(chunk)
+            bytes_wanted -= len(chunk)
             if not chunk:
                 self.ended = True
                 break

@@ -218,21 +218,21 @@ class Slices:
         cursor = self._cursor
         cursor.skip_blanks()
         cursor.at += 1
-        held: tuple[dict[str, Any], int] | None = None
+        last_slice: tuple[dict[str, Any], int] | None = None
         reason: str | None = None
         try:
             for value, before in self._slices():
-                if held is not None:
-                    yield _slice(*held)
-                held = value, before
+                if last_slice is not None:
+                    yield _slice(*last_slice)
+                last_slice = value, before
             if cursor.skip_blanks():
                 reason = "there is something else after the object"
         except _TooLarge:
             reason = too_large()
         except BadRecord as bad:
             reason = bad.reason
-        if held is not None:
-            last = _slice({**held[0], **self._late}, held[1])
+        if last_slice is not None:
+            last = _slice({**last_slice[0], **self._late}, last_slice[1])
             yield last._replace(outer=Envelope(None, True)) if self._late else last
         if reason is not None:
             yield rest_of(cursor, 1, reason)._replace(number=None)

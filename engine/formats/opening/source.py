@@ -74,9 +74,9 @@ class _Zstd:
 
     def decompress(self, data: bytes, _: int) -> bytes:
         """Returns what the next piece unpacks to; the second argument is not heeded."""
-        left = memoryview(data) if data else self._left
-        self._left = left[_PIECE:]
-        return bytes(self._stream.decompress(left[:_PIECE]))
+        packed = memoryview(data) if data else self._left
+        self._left = packed[_PIECE:]
+        return bytes(self._stream.decompress(packed[:_PIECE]))
 
 
 _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
@@ -298,9 +298,9 @@ class Source:
 
 def _readable(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     """Yields the data before a damaged place. Feeds single bytes, because a failing step returns nothing."""
-    for at in range(len(data)):
+    for position in range(len(data)):
         try:
-            out = member.decompress(data[at : at + 1])
+            out = member.decompress(data[position : position + 1])
         except zlib.error:
             return
         if out:
@@ -342,12 +342,12 @@ def _is_windows_1252(first: bytes) -> bool:
     Nothing in it may be UTF-8 outside ASCII. JSON is UTF-8 by its definition and may be damaged, so a few bytes in it
     prove nothing.
     """
-    found = _NOT_ASCII.findall(first)
+    byte_runs = _NOT_ASCII.findall(first)
     least = 3 if first.lstrip()[:1] in (b"{", b"[") else 1
     return (
-        len(found) >= least
+        len(byte_runs) >= least
         and _NEVER_IN_TEXT.search(first) is None
-        and not any(map(_is_utf8, found))
+        and not any(map(_is_utf8, byte_runs))
     )
 
 

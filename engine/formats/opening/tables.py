@@ -38,8 +38,8 @@ def delimiter_of(head: bytes) -> str | None:
     Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
     """
     text = head[:_CHARS_COMPARED].decode("utf-8", "replace")
-    if said := _SEPARATOR.match(text):
-        return said[1]
+    if stated_delimiter := _SEPARATOR.match(text):
+        return stated_delimiter[1]
     best: tuple[int, str] | None = None
     for delimiter in _DELIMITERS:
         rows = _some_rows(text, delimiter)
@@ -53,16 +53,16 @@ def delimiter_of(head: bytes) -> str | None:
 
 def _some_rows(text: str, delimiter: str) -> list[list[str]]:
     """Returns the first rows, as far as they are complete."""
-    found: list[list[str]] = []
+    rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
             if row:
-                found.append(row)
-            if len(found) == _ROWS_COMPARED:
+                rows.append(row)
+            if len(rows) == _ROWS_COMPARED:
                 break
     except csv.Error:
         pass  # the end of the text lies within a quoted cell, or the quotes are not those of a table
-    return found
+    return rows
 
 
 def csv_rows(source: Source) -> Iterator[Frame]:
