@@ -1,6 +1,6 @@
-"""Conversations and the log a model reads. Knows neither files, SQL nor models.
+"""Conversations, the log that a model reads of one, and the words for how it went. Knows no files, SQL or models.
 
-The log is rendered as a list of pieces, one per step, never as one string: each piece is tokenised on
+The log is rendered as a list of pieces, one per step, never as one string: each piece is tokenized on
 its own, so the tokens of a prefix of the log are a prefix of the tokens of the log whatever the
 tokenizer merges, and one pass over the whole log sees exactly what a pass over each prefix would.
 """
@@ -18,9 +18,12 @@ from typing import Any, Literal, get_args
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = get_args(Role)
-Kind = Literal["chat", "action"]
+"""All roles of a message."""
 
-MOST_MESSAGES = 1 << 20
+Kind = Literal["chat", "action"]
+"""Whether a step only says something, or calls tools."""
+
+MAX_MESSAGES = 1 << 20
 """Messages that one conversation can have here; far more than any model reads."""
 
 LOG_SEPARATOR = "\n\n"
@@ -76,7 +79,7 @@ class Message:
 
     @property
     def seen(self) -> str:
-        """The text a model reads, tool calls included."""
+        """Returns the text that a model reads, tool calls included."""
         if self.model_view is not None:
             return self.model_view
         return with_calls(self.content, self.tool_calls) if self.tool_calls else self.content
@@ -119,32 +122,33 @@ class LogPiece:
 
     @property
     def body(self) -> str:
-        """The text without separator and header."""
+        """Returns the text without separator and header."""
         return self.text.lstrip("\n").partition("\n")[2]
 
 
 def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None = None) -> str:
-    """The line that opens a step, `TURN 3, STEP 5, assistant (tool) chat:`.
+    """Returns the line that opens a step, `TURN 3, STEP 5, assistant (tool) chat:`.
 
     A tool's answer is the assistant's side of the log, marked `(tool)`; a named participant is marked with
     its name, as in `user (underwriter) chat:`.
     """
     if role == "tool":
-        who = "assistant (tool)"
+        speaker = "assistant (tool)"
     else:
         speaker = "system" if role == "developer" else role
-        who = f"{speaker} ({name})" if name else speaker
-    return f"TURN {turn}, STEP {step}, {who} {kind}:"
+        if name:
+            speaker = f"{speaker} ({name})"
+    return f"TURN {turn}, STEP {step}, {speaker} {kind}:"
 
 
 def is_answer(piece: str) -> bool:
-    """Whether the text of a piece is a step of the assistant or of its tools, going by its header."""
+    """Returns whether the text of a piece is a step of the assistant or of its tools, going by its header."""
     header = piece.removeprefix(LOG_SEPARATOR).split("\n", 1)[0]
     return header.split(", ", 2)[-1].startswith("assistant ")
 
 
 def render_log(messages: Iterable[Message]) -> list[LogPiece]:
-    """Renders messages as the log a model reads, one piece per step; hidden messages are left out."""
+    """Returns the log that a model reads, one piece for each step; hidden messages are left out."""
     pieces: list[LogPiece] = []
     turn = 0
     for index, message in enumerate(messages):
@@ -161,18 +165,18 @@ def render_log(messages: Iterable[Message]) -> list[LogPiece]:
 
 
 def opens_turn(role: Role) -> bool:
-    """Whether a message of this role starts a turn."""
+    """Returns whether a message of this role starts a turn."""
     return role in ("system", "developer", "user")
 
 
 def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
-    """A text followed by the calls as a model reads them, on a line of their own."""
+    """Returns a text followed by the calls as a model reads them, on a line of their own."""
     rendered = CALLS_HEADER + render_tool_calls(calls)
     return f"{text}\n{rendered}" if text else rendered
 
 
 def render_tool_calls(calls: Sequence[ToolCall]) -> str:
-    """Tool calls as one line of JSON with the arguments parsed where they are JSON."""
+    """Returns tool calls as one line of JSON, with the arguments parsed where they are JSON."""
     rendered = ", ".join(
         f'{{"name": {_json(call.name)}, "args": {_arguments(call.arguments)}}}' for call in calls
     )
@@ -192,18 +196,18 @@ def _json(value: Any) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """The text with each lone surrogate replaced by U+FFFD: neither UTF-8 nor a database nor a tokenizer takes them."""
+    """Returns the text with U+FFFD for each lone surrogate, which neither UTF-8 nor databases nor tokenizers take."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def turn_numbers(messages: Iterable[Message]) -> list[int]:
-    """The turn of each message, from 1; hidden messages are counted, because the reader shows them."""
+    """Returns the turn of each message, from 1; hidden messages are counted, because the reader shows them."""
     opens = (index == 0 or opens_turn(message.role) for index, message in enumerate(messages))
     return list(accumulate(opens, initial=0))[1:]
 
 
 def count_turns(messages: Iterable[Message]) -> int:
-    """Number of turns, hidden messages included."""
+    """Returns the number of turns, hidden messages included."""
     return max(turn_numbers(messages), default=0)
 
 
@@ -211,13 +215,13 @@ _ascii_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def content_hash(messages: Iterable[Message]) -> bytes:
-    """SHA-256 over the normalised messages, 32 bytes: the key by which duplicates are recognised."""
+    """Returns the SHA-256 of the normalized messages, 32 bytes, by which duplicates are recognized."""
     canonical: list[list[Any]] = []
-    for m in messages:
-        calls = [[c.name, c.arguments] for c in m.tool_calls] if m.tool_calls else []
-        canonical.append([m.role, m.content, m.name, calls])
-        if m.reasoning:
-            canonical[-1].append(m.reasoning)
+    for message in messages:
+        calls = [[call.name, call.arguments] for call in message.tool_calls]
+        canonical.append([message.role, message.content, message.name, calls])
+        if message.reasoning:
+            canonical[-1].append(message.reasoning)
     text = _ascii_json(canonical)
     return hashlib.sha256(b"messages/1:" + text.encode("ascii")).digest()
 
@@ -232,7 +236,7 @@ class State(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The judgement of a person in triage."""
+    """The judgment of a person in triage."""
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"

@@ -1,23 +1,25 @@
-"""How numbers are written and drawn, once for all screens. Pure."""
+"""Writes numbers as text, in one way for all screens, commands and documents."""
 
 from __future__ import annotations
 
 from engine.base.statistics.intervals import wilson
 
 BAR_WIDTH = 8
+"""Default width of `bar`, in cells of a terminal."""
+
 RATE_WIDTH = 14
-"""Cells of `rate`."""
+"""Width of `rate`, in cells of a terminal."""
 
 
 def digits_for(noise: float | None) -> int:
-    """How many digits of a probability mean something when equal work differs by `noise`: one or two."""
+    """Returns how many digits of a probability mean something when equal work differs by `noise`: one or two."""
     if noise is None or noise <= 0.01:
         return 2
     return 1
 
 
 def probability(p: float | None, digits: int = 2) -> str:
-    """A probability without its leading zero, `.63`; `1.0` when it rounds to one, a dash for None."""
+    """Returns a probability without its leading zero, `.63`; `1.0` when it rounds to one, a dash for None."""
     if p is None:
         return "–"
     text = f"{p:.{digits}f}"
@@ -25,14 +27,14 @@ def probability(p: float | None, digits: int = 2) -> str:
 
 
 def estimate(p: float | None) -> str:
-    """A probability that somebody estimated, as `probability` writes it, but never as certain: `>.99`, `<.01`."""
+    """Returns an estimated probability as `probability` writes it, but never as certain: `>.99`, `<.01`."""
     if p is None or 0.005 <= p < 0.995:
         return probability(p)
     return ">.99" if p > 0.5 else "<.01"
 
 
 def small_probability(p: float) -> str:
-    """A probability that may be far below .01 in about four characters: `.63`, `.004`, `2e−5`."""
+    """Returns a probability that may be far below .01 in about four characters: `.63`, `.004`, `2e−5`."""
     if p >= 0.01 or p <= 0:
         return probability(p)
     if p >= 0.001:
@@ -42,13 +44,13 @@ def small_probability(p: float) -> str:
 
 
 def difference(value: float, digits: int = 2) -> str:
-    """A difference of probabilities with its sign, `+.12`, `−.05`; without one when it rounds to nothing, `.00`."""
+    """Returns a difference of probabilities with its sign, `+.12`, `−.05`; `.00` when it rounds to nothing."""
     text = probability(abs(value), digits)
     return text if not text.strip(".0") else f"{'+' if value > 0 else '−'}{text}"
 
 
 def signed(value: float) -> str:
-    """A number as probabilities are written: `.86`, `1.0`, `−.05`, `−1.20`; no sign where it rounds to nothing."""
+    """Returns a number as probabilities are written, `.86`, `1.0`, `−1.20`; no sign where it rounds to nothing."""
     if abs(value) >= 1.005:
         return f"{value:.2f}".replace("-", "−")
     text = probability(abs(value))
@@ -56,58 +58,58 @@ def signed(value: float) -> str:
 
 
 def ends(low: float, high: float) -> str:
-    """Both ends of an interval: `[.50, .73]`, `[−.20, .10]`."""
+    """Returns both ends of an interval: `[.50, .73]`, `[−.20, .10]`."""
     return f"[{signed(low)}, {signed(high)}]"
 
 
 def figure(value: float) -> str:
-    """A figure in [-1, 1] with two digits and without its leading zero: `.63`, `−.25`, `1.00`."""
+    """Returns a figure in [-1, 1] with two digits and without its leading zero: `.63`, `−.25`, `1.00`."""
     text = f"{value:.2f}".replace("-", "−")
     return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("−.00", ".00")
 
 
 def figure_range(low: float, high: float) -> str:
-    """Both ends of a figure's interval: `.41 to .60`."""
+    """Returns both ends of a figure's interval: `.41 to .60`."""
     return f"{figure(low)} to {figure(high)}"
 
 
 def percent_range(low: float, high: float) -> str:
-    """Both ends of a share's interval: `81.0% to 96.8%`."""
+    """Returns both ends of a share's interval: `81.0% to 96.8%`."""
     return f"{low:.1%} to {high:.1%}"
 
 
 def bar(p: float | None, width: int = BAR_WIDTH) -> str:
-    """A probability as a bar of `width` cells; blank for None."""
+    """Returns a probability as a bar of `width` cells; blank for None."""
     if p is None:
         return " " * width
-    full = round(min(max(p, 0.0), 1.0) * width)
-    return "▇" * full + "▁" * (width - full)
+    filled = round(min(max(p, 0.0), 1.0) * width)
+    return "▇" * filled + "▁" * (width - filled)
 
 
-def rate(part: int, whole: int) -> str:
-    """A share with the ends of its 95% interval, `71% [68, 74]`; a dash when there is nothing to share.
+def rate(part: int, total: int) -> str:
+    """Returns a share with the ends of its 95% interval, `71% [68, 74]`; a dash when there is nothing to share.
 
     Its lower end is never written as 100, and its upper end never as 0.
     """
-    if whole <= 0:
+    if total <= 0:
         return "–"
-    share = wilson(part, whole)
-    bottom, top = min(99, round(100 * share.low)), max(1, round(100 * share.high))
-    return f"{100 * part / whole:.0f}% [{bottom}, {top}]"
+    share = wilson(part, total)
+    low, high = min(99, round(100 * share.low)), max(1, round(100 * share.high))
+    return f"{100 * part / total:.0f}% [{low}, {high}]"
 
 
 def at_least(threshold: float) -> str:
-    """What scores count as complete, beside a rate of them: `≥ .50`."""
+    """Returns which scores count as complete, beside a rate of them: `≥ .50`."""
     return f"≥ {probability(threshold)}"
 
 
-def counted(number: int, one: str) -> str:
-    """A number with its noun, `1 turn`, `1,204 turns`."""
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+def counted(number: int, noun: str) -> str:
+    """Returns a number with its noun, which is given in the singular: `1 turn`, `1,204 turns`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def duration(seconds: float | None) -> str:
-    """A time to wait in words, `40 s`, `6 min`, `3 h 10 min`; `an unknown time` for None."""
+    """Returns a time to wait in words, `40 s`, `6 min`, `3 h 10 min`; `an unknown time` for None."""
     if seconds is None:
         return "an unknown time"
     if seconds < 90:
@@ -119,7 +121,7 @@ def duration(seconds: float | None) -> str:
 
 
 def amount(number: float) -> str:
-    """A count in at most five characters, `912`, `12.4k`, `3.1M`."""
+    """Returns a count in at most five characters, `912`, `12.4k`, `3.1M`."""
     for limit, divisor, unit in ((1e3, 1, ""), (1e6, 1e3, "k"), (1e9, 1e6, "M")):
         if number < limit:
             value = number / divisor
@@ -128,18 +130,18 @@ def amount(number: float) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes in words, `7.1 GB`, `98 MB`; a dash for None."""
+    """Returns a number of bytes in words, `7.1 GB`, `98 MB`; a dash for None."""
     if count is None:
         return "–"
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
 def log_probability(value: float | None) -> str:
-    """A natural log-probability, `−0.97`; a dash for None."""
+    """Returns a natural log-probability, `−0.97`; a dash for None."""
     return "–" if value is None else f"{value:.2f}".replace("-", "−")
 
 
 def between(low: float, high: float) -> str:
-    """Two bounds with one digit, `2.9-3.3`; one number when they read the same."""
+    """Returns two bounds with one digit, `2.9-3.3`; one number when they read the same."""
     texts = f"{low:.1f}", f"{high:.1f}"
     return texts[0] if texts[0] == texts[1] else "-".join(texts)

@@ -1,4 +1,4 @@
-"""Text made safe for a terminal. The only place where untrusted text becomes displayable.
+"""Makes text safe for a terminal. The only place where untrusted text becomes *display-safe*.
 
 Not covered: what a font draws for a valid letter (look-alikes), scripts whose spacing marks terminals draw in widths of
 their own, and text that a person copies out, which is copied as imported.
@@ -23,12 +23,12 @@ _UNSAFE = re.compile(
     "\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_WIDTH_DEPENDS = re.compile(
+_DRAWN_DIFFERENTLY = re.compile(
     "[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"  # variation selectors, skin tones
     "|(?<=[\u2190-\U0001faff])\u200d"
     "|[\U0001f1e6-\U0001f1ff]"  # letters of flags
 )
-_MANY_MARKS = re.compile(
+_MAYBE_TOO_MANY_MARKS = re.compile(
     "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabff\ud7b0-\ud7ff\ufb1e\ufe20-\ufe2f"
     f"\U00010000-\U0001ffff]{{{MAX_COMBINING_MARKS + 1}}}"
 )
@@ -45,13 +45,13 @@ def display_safe(text: str) -> str:
     """
     if text.isascii():
         return _UNSAFE.sub(_picture, text.replace("\r\n", "\n"))
-    text = _WIDTH_DEPENDS.sub(_plain, text.replace("\r\n", "\n"))
+    text = _DRAWN_DIFFERENTLY.sub(_plain, text.replace("\r\n", "\n"))
     text = _UNSAFE.sub(_picture, text)
-    return _flood().sub("\\1\ufffd", text) if _MANY_MARKS.search(text) else text
+    return _too_many_marks().sub("\\1\ufffd", text) if _MAYBE_TOO_MANY_MARKS.search(text) else text
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """JSON that may be shown on a terminal and written in any encoding of Unicode.
+    """Returns JSON that may be shown on a terminal and written in any encoding of Unicode.
 
     What could act, or has no encoding (a lone surrogate), is written as an escape; reading gives `value` back exactly.
     """
@@ -59,10 +59,12 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
+    """Returns the escape of JSON for a character."""
     return json.dumps(match.group())[1:-1]
 
 
 def _picture(match: re.Match[str]) -> str:
+    """Returns the visible character for one that could act."""
     code = ord(match.group())
     if code < 0x20:
         return chr(0x2400 + code)
@@ -70,13 +72,14 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def _plain(match: re.Match[str]) -> str:
+    """Returns the letter of a flag; nothing for other characters that terminals draw differently."""
     code = ord(match.group())
     return chr(ord("A") + code - _FLAG_A) if _FLAG_A <= code < _FLAG_A + 26 else ""
 
 
 @cache
-def _flood() -> re.Pattern[str]:
-    """Pattern of more combining marks than a letter may have. Built on first use: it asks for every character."""
+def _too_many_marks() -> re.Pattern[str]:
+    """Returns a pattern of more combining marks than a letter may have; made once, as it looks at all characters."""
     ranges: list[list[int]] = [
         [0x1160, 0x11FF],
         [0xD7B0, 0xD7FF],
@@ -92,7 +95,7 @@ def _flood() -> re.Pattern[str]:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """The beginning of `text` on one line, display-safe, at most `limit` characters."""
+    """Returns the beginning of a text on one line, display-safe, at most `limit` characters."""
     flat = " ".join(text[: limit * 4].split())
     if len(flat) > limit:
         flat = flat[: limit - 1] + "…"
@@ -100,8 +103,11 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def end_of_path(path: str, limit: int) -> str:
-    """A path on one line, display-safe, at most `limit` characters: its end, which tells it from others, from a folder
-    on; of a long file name the end, with the beginning of its folder."""
+    """Returns a path on one line, display-safe, at most `limit` characters.
+
+    It keeps its end, which tells it from others, from a folder on; of a long file name the end, with the beginning of
+    its folder.
+    """
     flat = " ".join(path.split())
     if len(flat) > limit:
         end = flat[1 - limit :]

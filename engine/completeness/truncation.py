@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.base.statistics.intervals import Z95, Interval
-from engine.base.statistics.ranking import LEAST_GROUPS, area_interval
+from engine.base.statistics.ranking import MIN_GROUPS, area_interval, auroc
+from engine.completeness.probe_calibration import Floats, Ints
+from engine.completeness.records import EndingTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,6 @@ def truncate(curves: Mapping[str, Sequence[float | None]], seed: int) -> Truncat
     return Truncation(tuple(pairs), single, unread)
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
 @dataclass(frozen=True, slots=True)
 class Cuts:
     """The pairs of the truncation test, as indices of boundaries; one pair for each conversation that can be cut."""
@@ -155,7 +152,7 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
     share = float(wins.sum() / 2 / total)
     highs = int((pairs > 0).sum())
     variance = float(np.square(wins - share * pairs).sum()) / total**2
-    few = highs < LEAST_GROUPS
+    few = highs < MIN_GROUPS
     return area_interval(share, None if few else variance, highs, highs), int(total)
 
 
@@ -163,7 +160,7 @@ def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> In
     """Returns the share of `matched` of one scoring minus that of another, over the same pairs.
 
     The interval is paired: the infinitesimal jackknife of the difference over conversations, as in `matched`, so that
-    what makes a conversation easy for both takes itself out. With fewer than `LEAST_GROUPS` conversations it is all of
+    what makes a conversation easy for both takes itself out. With fewer than `MIN_GROUPS` conversations it is all of
     -1 to 1.
 
     Args:
@@ -178,7 +175,7 @@ def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> In
         return None
     ahead = wins - other_wins
     difference = float(ahead.sum() / 2 / total)
-    if int((pairs > 0).sum()) < LEAST_GROUPS:
+    if int((pairs > 0).sum()) < MIN_GROUPS:
         return Interval(difference, -1.0, 1.0)
     half = Z95 * math.sqrt(float(np.square(ahead - difference * pairs).sum())) / float(total)
     return Interval(difference, max(-1.0, difference - half), min(1.0, difference + half))
@@ -213,3 +210,53 @@ def _count_beaten(values: Floats, others: Floats) -> Floats:
     ranked = np.sort(others)
     below, up_to = (np.searchsorted(ranked, values, side) for side in ("left", "right"))
     return np.asarray((below + up_to) / 2)
+
+
+MIN_WHOLE_SCORE = 0.5
+"""Score from which the test calls a conversation whole."""
+
+
+def ending_test(
+    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: Floats
+) -> EndingTest:
+    """Returns the test of the scores of a set, beside those by position alone and by the keyword rule.
+
+    Args:
+        numbers: Of each usable conversation the numbers of the boundaries that were read, from 0.
+        cuts: The pairs of a whole conversation and the same one cut, as indices of boundaries.
+        p, position, keywords: Scores of all boundaries that were read, shape (boundaries,).
+    """
+    both = np.concatenate([cuts.whole, cuts.cut])
+    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
+    pair = [*range(len(cuts.whole))] * 2
+    hits = int((p[cuts.whole] >= MIN_WHOLE_SCORE).sum())
+    false_alarms = int((p[cuts.cut] >= MIN_WHOLE_SCORE).sum())
+    curves, by_position, by_keywords = (
+        _curves_of(numbers, values) for values in (p, position, keywords)
+    )
+    share, pairs = matched(curves)
+    (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
+    return EndingTest(
+        conversations=len(cuts.whole),
+        auroc=auroc(p[both].tolist(), label, pair),
+        f1=2 * hits / (len(cuts.whole) + hits + false_alarms),
+        keywords=auroc(keywords[both].tolist(), label, pair).value,
+        position=auroc(position[both].tolist(), label, pair).value,
+        matched=share,
+        matched_pairs=pairs,
+        matched_keywords=None if of_keywords is None else of_keywords.value,
+        matched_position=None if of_position is None else of_position.value,
+        over_keywords=matched_difference(curves, by_keywords),
+        over_position=matched_difference(curves, by_position),
+    )
+
+
+def _curves_of(numbers: list[list[int]], p: Floats) -> list[Floats]:
+    """Returns the values at all boundaries of each conversation; NaN at those that were not read."""
+    curves, first = [], 0
+    for read_numbers in numbers:
+        curve = np.full(read_numbers[-1] + 1, np.nan)
+        curve[read_numbers] = p[first : first + len(read_numbers)]
+        curves.append(curve)
+        first += len(read_numbers)
+    return curves

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from engine.base.conversation import MOST_MESSAGES
+from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
 from engine.formats import form_runs as form_scores
@@ -161,8 +161,8 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
     except BadRecord as bad:
         return Rejected(frame.number, frame.raw, bad.reason)
     count = len(draft.conversation.messages)
-    if count > MOST_MESSAGES:
-        reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
+    if count > MAX_MESSAGES:
+        reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
         return Rejected(frame.number, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
     counted = account(frame.value, conversation, draft, reader.left_out, outer)

@@ -1,2 +1,1 @@
-"""Goals of users: embedders, clusters, the questions that a model is asked, and merge decisions. Without SQL and
-without processes."""
+"""Goals of users: what conversations are about, as groups that a person can change."""

@@ -74,22 +74,29 @@ EXAMPLES = 10
 """Number of texts in each list."""
 LABEL_CHARS, MERGE_CHARS = 240, 160
 """Characters of each text; 20 texts in a label question and 30 in a merge question fit a context of 2,048 tokens."""
-LABEL_WORDS = 6
+MAX_LABEL_WORDS = 6
+"""Most words of a label."""
 LABEL_GRAMMAR = (
     'root ::= " " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " [^\\n.]{8,220} "."'
 )
+"""GBNF grammar of a reply to the label question: a label, then a sentence on what the user wants."""
 REASON_GRAMMAR = (
     'root ::= [^\\n.]{8,220} ".\\nLabel: " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " '
     '[^\\n.]{8,220} "."'
 )
-SUMMARY_CHARS = 400
+"""GBNF grammar of a reply to the reason question: the rest of a sentence in favor of one goal, then as above."""
+MAX_SUMMARY_CHARS = 400
+"""Most characters of a goal summary."""
 
 _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
     re.I,
 )
+"""What a model writes that refuses to answer."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+"""The space after a sentence."""
 _OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
+"""What a model writes before a label."""
 _DANGLING = frozenset(
     ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
 )
@@ -105,10 +112,11 @@ _QUESTION_WORDS = _DANGLING | frozenset(
 )  # fmt: skip
 """A label that has only these words repeats the question and is rejected."""
 _EDGES = " \t\"'“”‘’*`#-–—:;,."
+"""Characters that are stripped from both ends of a label."""
 
 
 def with_context(prompt: Prompt, context: str) -> Prompt:
-    """The prompt with a project's context paragraph in front; unchanged if the paragraph is empty."""
+    """Returns the prompt with a project's context paragraph in front; unchanged if the paragraph is empty."""
     if not context.strip():
         return prompt
     return replace(prompt, before=f"{context.strip()}\n\n{prompt.before}")
@@ -117,7 +125,7 @@ def with_context(prompt: Prompt, context: str) -> Prompt:
 def read_summary(
     prompt: Prompt, reply: str, *, cut: bool, whole: bool = False
 ) -> tuple[str, str | None]:
-    """Extracts the first sentence of a generated goal summary, or all of it.
+    """Reads a generated goal summary: its first sentence, or all of it.
 
     Args:
         cut: Whether the reply ended at the length limit.
@@ -133,23 +141,23 @@ def read_summary(
     text = _SENTENCE_END.split(" ".join((prompt.reply + reply).split()), maxsplit=1)[0]
     if _REFUSAL.search(text):
         return "", "the model refused to name a goal"
-    if len(text) > SUMMARY_CHARS or (cut and text[-1] not in ".!?"):
-        text = text[: SUMMARY_CHARS - 2].rstrip() + " …"
+    if len(text) > MAX_SUMMARY_CHARS or (cut and text[-1] not in ".!?"):
+        text = text[: MAX_SUMMARY_CHARS - 2].rstrip() + " …"
     return text, None
 
 
 def choose(members: Sequence[int], number: int, seed: int) -> list[int]:
-    """Draws up to `number` of `members` without replacement, in the order drawn.
+    """Returns up to `number` of `members`, drawn without replacement, in the order drawn.
 
     The draw depends on the set of members and the seed, so questions about the same groups show the same texts.
     """
     pool = sorted(members)
-    mixed = np.random.default_rng([seed, len(pool), *pool[:8], *pool[-8:]])
-    return [pool[at] for at in mixed.permutation(len(pool))[:number]]
+    rng = np.random.default_rng([seed, len(pool), *pool[:8], *pool[-8:]])
+    return [pool[index] for index in rng.permutation(len(pool))[:number]]
 
 
 def label_body(members: Sequence[str], others: Sequence[str]) -> str:
-    """The body of the label question: texts near a cluster that are not in it, then texts of the cluster.
+    """Returns the body of the label question: texts near a cluster that are not in it, then texts of the cluster.
 
     The members come last, unlike in Soroka et al., because a small model describes the list that it read last.
     """
@@ -159,7 +167,7 @@ def label_body(members: Sequence[str], others: Sequence[str]) -> str:
 
 
 def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str]) -> str:
-    """The body of the merge question: texts of both clusters, then texts of neither."""
+    """Returns the body of the merge question: texts of both clusters, then texts of neither."""
     return "\n\n".join(
         [
             _listed("GROUP 1", first, MERGE_CHARS),
@@ -170,11 +178,12 @@ def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str
 
 
 def _listed(name: str, texts: Sequence[str], chars: int) -> str:
+    """Returns texts as a named list, each on a line of at most so many characters."""
     return "\n".join([f"[{name}]", *(f"- {clipped(text, chars)}" for text in texts)])
 
 
 def clipped(text: str, chars: int) -> str:
-    """`text` on one line, its middle left out where it is longer than `chars`.
+    """Returns a text on one line, its middle left out where it is longer than `chars`.
 
     Both ends are kept: people state what they want at the beginning or at the end of a long message.
     """
@@ -201,40 +210,38 @@ class Named:
 
 
 def read_label(reply: str, words: Sequence[str]) -> Named:
-    """Parses a reply to the label question (`LABEL_GRAMMAR`).
+    """Returns the name in a reply to the label question (`LABEL_GRAMMAR`).
 
     Args:
         words: Distinctive words of the cluster, which are its label if the reply has none.
     """
     label, description = _label_and_sentence(reply)
-    why = ""
-    if not label:
-        label, why = (
-            ", ".join(words[:3]),
-            "the model gave no label",
-        )
-    return Named(label, description, why)
+    if label:
+        return Named(label, description, "")
+    return Named(", ".join(words[:3]), description, "the model gave no label")
 
 
 def read_reason(prompt: Prompt, reply: str) -> Named:
-    """Parses a reply to the merge-reason question (`REASON_GRAMMAR`); label and reason may be empty."""
-    head, _, rest = reply.partition("\nLabel:")
-    label, description = _label_and_sentence(rest)
+    """Returns the name in a reply to the merge-reason question (`REASON_GRAMMAR`); label and reason may be empty."""
+    head, _, label_part = reply.partition("\nLabel:")
+    label, description = _label_and_sentence(label_part)
     reason = "" if not _has_words(head) else " ".join((prompt.reply + head).split())
     return Named(label, description, "" if _REFUSAL.search(reason) else reason)
 
 
 def _label_and_sentence(text: str) -> tuple[str, str]:
-    first, _, rest = text.partition("\nSentence:")
-    bare = first.strip(_EDGES)
-    words = bare[found.end() if (found := _OPENING.match(bare)) else 0 :].split()[:LABEL_WORDS]
+    """Returns the label and the sentence in a part of a reply; empty where there is none that can be used."""
+    label_part, _, sentence_part = text.partition("\nSentence:")
+    bare = label_part.strip(_EDGES)
+    opening = _OPENING.match(bare)
+    words = bare[opening.end() if opening else 0 :].split()[:MAX_LABEL_WORDS]
     while words and words[-1].casefold() in _DANGLING:
         words.pop()
     label = " ".join(words).strip(_EDGES)
     content_words = set(re.findall(r"[^\W\d_]+", label.casefold())) - _QUESTION_WORDS
     if not content_words or _REFUSAL.search(label):
         label = ""
-    sentence = " ".join(rest.split())
+    sentence = " ".join(sentence_part.split())
     if not _has_words(sentence) or _REFUSAL.search(sentence):
         sentence = ""
     return label[:1].upper() + label[1:], sentence
@@ -252,7 +259,7 @@ class MergeQuestion:
 def ask_merges(
     asker: Asker, prompt: Prompt, questions: Sequence[MergeQuestion]
 ) -> list[tuple[float, float]]:
-    """Asks whether pairs of groups are one goal, in both orders.
+    """Asks whether pairs of groups are one goal, in both orders, and returns the answers.
 
     Args:
         prompt: Its `end` is the text of yes, its `continuation` the text of no.
@@ -268,45 +275,48 @@ def ask_merges(
         ):
             body = merge_body(first, second, question.others)
             pairs += [(body, prompt.end), (body, prompt.continuation)]
-    read = asker.log_probs(prompt, pairs)
-    yes = [yes_probability(read[at], read[at + 1]) for at in range(0, len(read), 2)]
-    return list(zip(yes[::2], yes[1::2], strict=True))
+    log_probs = asker.log_probs(prompt, pairs)
+    answers = zip(log_probs[::2], log_probs[1::2], strict=True)
+    probabilities = [yes_probability(yes, no) for yes, no in answers]
+    return list(zip(probabilities[::2], probabilities[1::2], strict=True))
 
 
 def yes_probability(yes: LogProb, no: LogProb) -> float:
-    """Probability of yes, given that the answer is yes or no."""
+    """Returns the probability of yes, given that the answer is yes or no."""
     return 1 / (1 + math.exp(min(700.0, no.total - yes.total)))
 
 
 def _has_words(text: str) -> bool:
+    """Returns whether a text has a letter or a digit."""
     return any(map(str.isalnum, text))
 
 
-TEXT_CHARS = 160
+MAX_TEXT_CHARS = 160
+"""Most characters of a text whose likelihood is read."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 def list_prefix(texts: Sequence[str]) -> str:
-    """The texts as a list that ends where the next item begins."""
-    return "".join(f"- {clipped(text, TEXT_CHARS)}\n" for text in texts) + "-"
+    """Returns texts as a list that ends where the next item begins."""
+    return "".join(f"- {clipped(text, MAX_TEXT_CHARS)}\n" for text in texts) + "-"
 
 
 def continuation(text: str) -> str:
-    """A text as the next item of a list."""
-    return f" {clipped(text, TEXT_CHARS)}\n"
+    """Returns a text as the next item of a list."""
+    return f" {clipped(text, MAX_TEXT_CHARS)}\n"
 
 
 def read_mixed(
     asker: Asker, mixed: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, list[LogProb]]:
-    """Log-probability of each text of each cluster after the mixed list of that cluster.
+    """Returns the log-probability of each text of each cluster after the mixed list of that cluster.
 
     Args:
         mixed: For each cluster, texts drawn from other clusters.
         texts: For each cluster, a sample of its texts.
     """
-    return _read(asker, {key: (mixed[key], chosen) for key, chosen in texts.items()})
+    return _read(asker, {key: (mixed[key], sample) for key, sample in texts.items()})
 
 
 def likelihood_ratios(
@@ -315,31 +325,32 @@ def likelihood_ratios(
     texts: Mapping[str, Sequence[str]],
     after_mixed: Mapping[str, Sequence[LogProb]],
 ) -> list[float]:
-    """The likelihood ratio of each pair, in nats per token.
+    """Returns the likelihood ratio of each pair, in nats per token.
 
     Args:
         texts: For each cluster, a sample of its texts, the same as in `read_mixed`.
         after_mixed: The result of `read_mixed`.
     """
-    ways = [way for a, b in pairs for way in ((a, b), (b, a))]
-    read = _read(asker, {way: (texts[way[0]], texts[way[1]]) for way in ways})
-    gains = {way: _gain(found, after_mixed[way[1]]) for way, found in read.items()}
+    directions = [direction for a, b in pairs for direction in ((a, b), (b, a))]
+    log_probs = _read(asker, {(a, b): (texts[a], texts[b]) for a, b in directions})
+    gains = {(a, b): _gain(after, after_mixed[b]) for (a, b), after in log_probs.items()}
     return [(gains[a, b] + gains[b, a]) / 2 for a, b in pairs]
 
 
 def _read(
-    asker: Asker, wanted: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
+    asker: Asker, lists_and_texts: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
 ) -> dict[_Key, list[LogProb]]:
-    """Log-probability of each text after a list, for each key, whose value is (list, texts)."""
+    """Returns the log-probability of each text after a list, by key; the value of each key is (list, texts)."""
     pairs = [
         (list_prefix(before), continuation(text))
-        for before, texts in wanted.values()
+        for before, texts in lists_and_texts.values()
         for text in texts
     ]
-    read = iter(asker.log_probs(None, pairs))
-    return {key: [next(read) for _ in texts] for key, (_, texts) in wanted.items()}
+    log_probs = iter(asker.log_probs(None, pairs))
+    return {key: [next(log_probs) for _ in texts] for key, (_, texts) in lists_and_texts.items()}
 
 
 def _gain(after: Sequence[LogProb], mixed: Sequence[LogProb]) -> float:
+    """Returns the mean gain of texts after a list instead of a mixed one, in nats per token."""
     gains = [(a.total - m.total) / a.tokens for a, m in zip(after, mixed, strict=True)]
     return sum(gains) / len(gains)

@@ -30,6 +30,7 @@ DECIDE_THRESHOLD = 0.5
 """Merge probability from which `auto` merges."""
 
 Author = Literal["human", "auto", "llm"]
+"""Who made a decision: a person, the rule by merge probability, or the model's answer."""
 
 DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
 """The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings."""
@@ -39,8 +40,10 @@ MergeOrder = Literal["similarity", "probability", "informative"]
 largest expected error reduction (`engine.goals.merges.merge_probability`)."""
 
 MemberOrder = Literal["central", "doubtful", "name"]
+"""Which member of a group comes first: the nearest to the center, the most doubtful (`MemberRow.doubt`), or by name."""
 
 NAMELESS = "a group without a label"
+"""Stands for the label of a group that has none."""
 
 LIKELY = 0.05
 """Merge probability from which a pair is shown to a person before the others."""
@@ -174,7 +177,8 @@ class MemberRow:
 
 
 def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
-    """Whether yes is the more probable answer of the model, averaged over both orders; None if it was not asked."""
+    """Returns whether yes is the more probable answer of the model, averaged over both orders; None if it was not
+    asked."""
     if yes is None or yes_reversed is None:
         return None
     return yes + yes_reversed > 1
@@ -204,6 +208,7 @@ class PairAnswer:
 
 
 NOT_ASKED = PairAnswer()
+"""Stands for the answer on a pair that the model was not asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,27 +363,28 @@ class GoalDecision:
     def text(self) -> str:
         """The decision as one line of text: `merged “pay a bill” and “pay rent” into “pay”`."""
         sides = " and ".join(_quoted(label) for label in self.labels) or NAMELESS
-        made = _quoted(self.names[0][0]) if self.names else NAMELESS
+        new_label = _quoted(self.names[0][0]) if self.names else NAMELESS
         moved = sum(map(len, self.parts))
         return {
-            "merge": f"merged {sides}" + (f" into {made}" if self.names else ""),
+            "merge": f"merged {sides}" + (f" into {new_label}" if self.names else ""),
             "apart": f"kept {sides} apart",
             "never": f"kept {sides} apart for good",
             "split": f"split {sides} into {len(self.names)}",
             "move": f"moved {moved:,} conversation{'' if moved == 1 else 's'} to "
             + (sides if self.sides else "the outliers"),
-            "rename": f"renamed {sides} to {made}",
+            "rename": f"renamed {sides} to {new_label}",
             "pin": f"pinned {sides}",
             "unpin": f"unpinned {sides}",
         }[self.kind]
 
 
 def part_ids(decision_id: int, count: int) -> tuple[str, ...]:
-    """Ids of the groups that a split makes: `d40`, `d40.1`, `d40.2` and so on."""
+    """Returns the ids of the groups that a split makes: `d40`, `d40.1`, `d40.2` and so on."""
     return tuple(f"d{decision_id}.{n}" if n else f"d{decision_id}" for n in range(count))
 
 
 def _quoted(label: str) -> str:
+    """Returns a label in quotation marks, or what stands for none."""
     return f"“{label}”" if label else NAMELESS
 
 
@@ -469,8 +475,9 @@ class GoalOfConversation:
 
 
 SecondGoalJudgement = Literal["confirm", "remove"]
+"""What a person says of a second goal: the conversation has it, or has it not."""
 SecondGoalState = Literal["proposed", "confirmed", "removed"]
-
+"""A second goal as the vectors propose it, or as a person judged it last."""
 
 LEAST_SHARE = 0.15
 """Share from which a second goal counts, as in `engine.goals.clusters.clustering`."""

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from engine.base.conversation import MOST_MESSAGES
+from engine.base.conversation import MAX_MESSAGES
 
 K = TypeVar("K")
 
-MESSAGE_BITS = (MOST_MESSAGES - 1).bit_length()
+MESSAGE_BITS = (MAX_MESSAGES - 1).bit_length()
 """Number of bits of a message's index. The id of a message is its conversation's id, shifted left by so many bits, plus
 its index."""
 
@@ -24,7 +24,7 @@ CHUNK = 500
 def message_ids(conversation_id: int) -> tuple[int, int]:
     """Returns the first and the last id that a message of a conversation can have."""
     first = conversation_id << MESSAGE_BITS
-    return first, first + MOST_MESSAGES - 1
+    return first, first + MAX_MESSAGES - 1
 
 
 def utc_now() -> str:

@@ -130,7 +130,7 @@ class FormScreen(WorkbenchScreen[None]):
     ) -> None:
         super().__init__(services, feed, mode)
         self._session = session
-        self._state = SessionState("", (), None)
+        self._state = SessionState((), None)
         self._drawn = False
 
     def compose_body(self) -> ComposeResult:

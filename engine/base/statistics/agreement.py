@@ -13,10 +13,14 @@ import numpy.typing as npt
 from engine.base.statistics.intervals import Z95, Contrast, Interval
 from engine.base.statistics.ranking import corrected, resampled
 
-LABEL_DRAWS = 2_000
-LABEL_SEED = 20_240_917
+_LABEL_DRAWS = 2_000
+"""Number of bootstrap draws behind an interval of the agreement of labels."""
+
+_LABEL_SEED = 20_240_917
 
 Label = str | int
+"""A word, or a grade."""
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -55,22 +59,22 @@ def agree(
     if not one or len(one) != len(other):
         raise ValueError("Both labelers need a label for each thing.")
     names: list[Label] = [*grades] or sorted({*one, *other}, key=str)
-    at = {name: place for place, name in enumerate(names)}
+    index = {name: position for position, name in enumerate(names)}
     size = len(names)
-    cells = np.array([at[a] * size + at[b] for a, b in zip(one, other, strict=True)])
-    seen = np.bincount(cells, minlength=size * size).astype(float)
-    drawn = np.random.default_rng(LABEL_SEED).multinomial(
-        len(one), seen / len(one), size=LABEL_DRAWS
+    cells = np.array([index[a] * size + index[b] for a, b in zip(one, other, strict=True)])
+    observed = np.bincount(cells, minlength=size * size).astype(float)
+    drawn = np.random.default_rng(_LABEL_SEED).multinomial(
+        len(one), observed / len(one), size=_LABEL_DRAWS
     )
-    tables = np.concatenate([seen[None], drawn]).reshape(-1, size, size)
-    same = 1 - np.eye(size)
-    steps = np.subtract.outer(np.arange(size), np.arange(size)).astype(float) ** 2
+    tables = np.concatenate([observed[None], drawn]).reshape(-1, size, size)
+    any_difference = 1 - np.eye(size)
+    squared_distance = np.subtract.outer(np.arange(size), np.arange(size)).astype(float) ** 2
     return LabelAgreement(
         len(one),
         _with_percentiles(np.trace(tables, axis1=1, axis2=2) / len(one)),
-        float(seen.reshape(size, size).sum(axis=0).max() / len(one)),
-        _known(_kappa(tables, same)),
-        _known(_kappa(tables, steps)) if grades else None,
+        float(observed.reshape(size, size).sum(axis=0).max() / len(one)),
+        _interval_or_none(_kappa(tables, any_difference)),
+        _interval_or_none(_kappa(tables, squared_distance)) if grades else None,
     )
 
 
@@ -93,8 +97,8 @@ def alpha(counts: npt.NDArray[np.int64]) -> Interval | None:
     alike, times = np.unique(counts, axis=0, return_counts=True)
     labels = alike.sum(axis=1)
     unequal = (labels**2 - (alike**2).sum(axis=1)) / (labels - 1)
-    drawn = np.random.default_rng(LABEL_SEED).multinomial(
-        len(counts), times / len(counts), size=LABEL_DRAWS
+    drawn = np.random.default_rng(_LABEL_SEED).multinomial(
+        len(counts), times / len(counts), size=_LABEL_DRAWS
     )
     weight = np.concatenate([times[None], drawn]).astype(float)
     by_label = weight @ alike
@@ -105,7 +109,7 @@ def alpha(counts: npt.NDArray[np.int64]) -> Interval | None:
     beyond: Floats = np.divide(
         observed, chance, out=np.full_like(observed, np.nan), where=pairs > 0
     )
-    return _known(1 - beyond)
+    return _interval_or_none(1 - beyond)
 
 
 def shared(
@@ -118,15 +122,18 @@ def shared(
 
 def _kappa(tables: Floats, cost: Floats) -> Floats:
     """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0."""
-    every = tables.sum(axis=(1, 2))
+    totals = tables.sum(axis=(1, 2))
     rows, columns = tables.sum(axis=2), tables.sum(axis=1)
-    seen = (tables * cost).sum(axis=(1, 2)) / every
-    chance = np.einsum("ni,ij,nj->n", rows, cost, columns) / every**2
-    beyond: Floats = np.divide(seen, chance, out=np.full_like(seen, np.nan), where=chance > 0)
+    observed = (tables * cost).sum(axis=(1, 2)) / totals
+    chance = np.einsum("ni,ij,nj->n", rows, cost, columns) / totals**2
+    beyond: Floats = np.divide(
+        observed, chance, out=np.full_like(observed, np.nan), where=chance > 0
+    )
     return 1 - beyond
 
 
-def _known(values: Floats) -> Interval | None:
+def _interval_or_none(values: Floats) -> Interval | None:
+    """Returns `_with_percentiles`; None where the first value is unknown."""
     return _with_percentiles(values) if np.isfinite(values[0]) else None
 
 
@@ -137,15 +144,20 @@ def _with_percentiles(values: Floats) -> Interval:
     return Interval(float(values[0]), float(low), float(high))
 
 
-HALVES = 400
-FEWEST = 8
+HALF_DRAWS = 400
+"""Number of random halves behind an interval of the agreement of groups."""
+
+MIN_CONVERSATIONS = 8
 """Fewest conversations from which an interval is estimated."""
-_LEAST = (0.0, -1.0, 0.0, 0.0)
+
+_MINIMA = (0.0, -1.0, 0.0, 0.0)
 """Least values of V-measure, adjusted Rand index, homogeneity and completeness."""
+
 OUTSIDE = -1
 """Label of conversations in no group; they count as one group together."""
 
 Groups = npt.NDArray[np.int64]
+"""The group of each conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +193,11 @@ def agreement(gold: Sequence[str], labels: Groups, *, seed: int = 0) -> GoldAgre
     """
     names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
     truth = np.array([names[name] for name in gold], dtype=np.int64)
-    whole = agreement_figures(truth, labels)
+    figures = agreement_figures(truth, labels)
     down, up = _around(truth, labels, seed)
     v, ari, homogeneity, completeness = (
-        Interval(float(one), max(least, float(one + low)), min(1.0, float(one + high)))
-        for one, low, high, least in zip(whole, down, up, _LEAST, strict=True)
+        Interval(float(value), max(minimum, float(value + low)), min(1.0, float(value + high)))
+        for value, low, high, minimum in zip(figures, down, up, _MINIMA, strict=True)
     )
     groups = len(np.unique(labels[labels != OUTSIDE]))
     return GoldAgreement(v, ari, homogeneity, completeness, groups)
@@ -198,7 +210,7 @@ def agreement_contrasts(
     correction.
 
     Intervals and p values come from the same random halves for both groupings, as in `agreement`. With fewer than
-    `FEWEST` conversations there is no test.
+    `MIN_CONVERSATIONS` conversations there is no test.
 
     Args:
         ways: Group of each conversation, by name of the grouping.
@@ -206,28 +218,28 @@ def agreement_contrasts(
     """
     names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
     truth = np.array([names[name] for name in gold], dtype=np.int64)
-    whole = {name: agreement_figures(truth, labels) for name, labels in ways.items()}
-    few = len(truth) < FEWEST
+    figures = {name: agreement_figures(truth, labels) for name, labels in ways.items()}
+    few = len(truth) < MIN_CONVERSATIONS
     halves = {} if few else {name: _halves(truth, labels, seed) for name, labels in ways.items()}
-    found = []
+    contrasts = []
     for one, other in pairs:
-        for nth, figure in enumerate(("V", "ARI")):
-            first, second = float(whole[one][nth]), float(whole[other][nth])
-            off, p = first - second, None
+        for index, name in enumerate(("V", "ARI")):
+            first, second = float(figures[one][index]), float(figures[other][index])
+            difference, p = first - second, None
             low, high = -2.0, 2.0
             if not few:
-                drawn = halves[one][:, nth] - halves[other][:, nth]
+                drawn = halves[one][:, index] - halves[other][:, index]
                 low, high = np.quantile(drawn - drawn.mean(), (0.025, 0.975))
-                p = resampled(off, drawn)
-            ends = Interval(off, float(off + low), float(off + high))
-            found.append(Contrast(figure, one, other, len(truth), first, second, ends, p))
-    return corrected(found)
+                p = resampled(difference, drawn)
+            interval = Interval(difference, float(difference + low), float(difference + high))
+            contrasts.append(Contrast(name, one, other, len(truth), first, second, interval, p))
+    return corrected(contrasts)
 
 
 def _around(truth: Groups, labels: Groups, seed: int) -> tuple[Floats, Floats]:
-    """Returns how far the 95% interval reaches below and above each metric; the whole range below `FEWEST`."""
-    if len(truth) < FEWEST:
-        return np.full(len(_LEAST), -2.0), np.full(len(_LEAST), 2.0)
+    """Returns how far the 95% interval reaches below and above each metric; of few conversations the whole range."""
+    if len(truth) < MIN_CONVERSATIONS:
+        return np.full(len(_MINIMA), -2.0), np.full(len(_MINIMA), 2.0)
     halves = _halves(truth, labels, seed)
     low, high = np.quantile(halves - halves.mean(axis=0), (0.025, 0.975), axis=0)
     return low, high
@@ -238,8 +250,8 @@ def _halves(truth: Groups, labels: Groups, seed: int) -> Floats:
     rng = np.random.default_rng(seed)
     return np.array(
         [
-            agreement_figures(truth[kept], labels[kept])
-            for kept in (rng.permutation(len(truth))[: len(truth) // 2] for _ in range(HALVES))
+            agreement_figures(truth[half], labels[half])
+            for half in (rng.permutation(len(truth))[: len(truth) // 2] for _ in range(HALF_DRAWS))
         ]
     )
 
@@ -247,15 +259,15 @@ def _halves(truth: Groups, labels: Groups, seed: int) -> Floats:
 def agreement_figures(truth: Groups, labels: Groups) -> Floats:
     """Returns V-measure, adjusted Rand index, homogeneity and completeness, bit for bit as scikit-learn's functions,
     which take 1 ms a draw for checks of their arguments."""
-    rows, columns = (np.unique(one, return_inverse=True)[1] for one in (truth, labels))
+    rows, columns = (np.unique(partition, return_inverse=True)[1] for partition in (truth, labels))
     shape = (rows.max() + 1, columns.max() + 1)
     table = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
     information = _mutual_information(table)
     first, second = (_entropy(table.sum(axis=axis)) for axis in (1, 0))
     homogeneity = information / first if first else 1.0
     completeness = information / second if second else 1.0
-    both = homogeneity + completeness
-    v = 2.0 * homogeneity * completeness / both if both else 0.0
+    total = homogeneity + completeness
+    v = 2.0 * homogeneity * completeness / total if total else 0.0
     return np.array([v, adjusted_rand(table), homogeneity, completeness])
 
 
@@ -294,7 +306,7 @@ def adjusted_rand(table: npt.NDArray[np.int64]) -> float:
     )
 
 
-LEAST = 4
+MIN_PAIRS = 4
 """Fewest pairs from which an interval is estimated."""
 
 
@@ -313,7 +325,7 @@ class Correlation:
 
 
 def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | None:
-    """Returns the correlations of finite numbers; None with fewer than `LEAST` pairs or when one variable is constant.
+    """Returns the correlations of finite numbers; None with few pairs (`MIN_PAIRS`) or when one variable is constant.
 
     Raises:
         ValueError: The lengths differ.
@@ -322,7 +334,7 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | 
     if len(x) != len(y):
         raise ValueError("Pairs are needed.")
     n = len(x)
-    if n < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if n < MIN_PAIRS or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
     from scipy.stats import (
         rankdata,  # imported here: it takes half a second, and screens import this module
@@ -333,12 +345,14 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | 
 
 
 def _pearson(x: Floats, y: Floats) -> float:
+    """Returns the linear correlation, kept within [-1, 1] where rounding leaves it."""
     a, b = x - x.mean(), y - y.mean()
-    found = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
-    return max(-1.0, min(1.0, found))
+    correlation = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
+    return max(-1.0, min(1.0, correlation))
 
 
 def _with_interval(rho: float, n: int) -> Interval:
+    """Returns a rank correlation over `n` pairs with its 95% interval."""
     if abs(rho) > 1 - 1e-12:  # the Fisher transform is infinite, so there is no interval
         return Interval(rho, rho, rho)
     half = Z95 * math.sqrt((1 + rho * rho / 2) / (n - 3))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from engine.base.statistics import ranking
 from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import (
-    LEAST_GROUPS,
+    MIN_GROUPS,
     Floats,
     area,
     average_precision,
@@ -22,18 +22,29 @@ from engine.base.statistics.ranking import (
 Ints = npt.NDArray[np.int64]
 
 THRESHOLD = 0.5
+"""Default value from which on a classifier says *complete*."""
+
 BINS = 10
+"""Number of bins of the calibration error."""
+
 DRAWS = 2_000
-LEAST_DRAWS = 200
-_ALL_CELLS = 10_000_000
-"""Most bootstrap weights that are drawn: of more than 5,000 groups fewer draws are made, at least `LEAST_DRAWS`. Their
+"""Number of bootstrap draws."""
+
+MIN_DRAWS = 200
+"""Number of draws that are made of very many groups, too."""
+
+_MAX_WEIGHTS = 10_000_000
+"""Most bootstrap weights that are drawn: of more than 5,000 groups fewer draws are made, at least `MIN_DRAWS`. Their
 intervals are so narrow that the ends are the same within three thousandths."""
+
 SEED = 20_240_917
-_CELLS = 2_000_000
+_MAX_WEIGHTS_IN_MEMORY = 2_000_000
 """Most bootstrap weights in memory at once; draws are processed in blocks of this size."""
 
 
-NAMES = tuple(one.name for one in fields(Classification))
+NAMES = tuple(field.name for field in fields(Classification))
+"""Names of the metrics, in the order of arrays."""
+
 _ECE = NAMES.index("ece")
 
 
@@ -46,8 +57,8 @@ def figures(
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
     """
     sample = _Sample.of(values, complete, None, threshold)
-    seen = sample.figures(np.ones((1, sample.groups)), None)[0]
-    return dict(zip(NAMES, map(float, seen), strict=True))
+    observed = sample.figures(np.ones((1, sample.groups)), None)[0]
+    return dict(zip(NAMES, map(float, observed), strict=True))
 
 
 def classify(
@@ -97,6 +108,7 @@ class BootstrapDraws:
     def classification(self) -> Classification:
         """Returns the metrics with their intervals."""
         low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
+        # the basic bootstrap interval, which turns the percentiles around the observed value
         turned = 2 * self.seen[_ECE] - high[_ECE], 2 * self.seen[_ECE] - low[_ECE]
         low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
         return Classification(
@@ -109,11 +121,12 @@ class BootstrapDraws:
     def difference(self, other: BootstrapDraws, name: str) -> tuple[Interval, float]:
         """Returns this metric minus the other score's, with its interval, and the two-sided p value of no
         difference."""
-        nth = NAMES.index(name)
-        off = float(self.seen[nth] - other.seen[nth])
-        drawn = self.draws[:, nth] - other.draws[:, nth]
+        index = NAMES.index(name)
+        value = float(self.seen[index] - other.seen[index])
+        drawn = self.draws[:, index] - other.draws[:, index]
         low, high = np.quantile(drawn, [0.025, 0.975])
-        return Interval(off, min(off, float(low)), max(off, float(high))), resampled(off, drawn)
+        interval = Interval(value, min(value, float(low)), max(value, float(high)))
+        return interval, resampled(value, drawn)
 
 
 def draw(
@@ -128,12 +141,12 @@ def draw(
     random = np.random.default_rng(SEED)
     even = np.full(n, 1 / n)
     drawn = []
-    left = min(DRAWS, max(LEAST_DRAWS, _ALL_CELLS // n))
-    while left:
-        part = min(left, max(1, _CELLS // max(n, len(sample.value))))
-        weights = random.multinomial(n, even, size=part).astype(float)
-        drawn.append(sample.figures(weights, random.gamma(0.5, size=(part, 4))))
-        left -= part
+    remaining = min(DRAWS, max(MIN_DRAWS, _MAX_WEIGHTS // n))
+    while remaining:
+        block = min(remaining, max(1, _MAX_WEIGHTS_IN_MEMORY // max(n, len(sample.value))))
+        weights = random.multinomial(n, even, size=block).astype(float)
+        drawn.append(sample.figures(weights, random.gamma(0.5, size=(block, 4))))
+        remaining -= block
     return BootstrapDraws(sample.figures(np.ones((1, n)), None)[0], np.concatenate(drawn))
 
 
@@ -210,15 +223,15 @@ class _Sample:
 
     def _calibration_error(self, weight: Floats) -> Floats:
         """Returns the ECE of each draw: mean of |share complete - mean value| over the bins, weighted by bin weight."""
-        place = np.minimum((self.value * BINS).astype(int), BINS - 1)
-        _, starts = np.unique(place, return_index=True)
+        bin_of_value = np.minimum((self.value * BINS).astype(int), BINS - 1)
+        _, starts = np.unique(bin_of_value, return_index=True)
         off = np.add.reduceat(weight * (self.label - self.value), starts, axis=1)
         return ratio(np.abs(off).sum(axis=1), weight.sum(axis=1))
 
 
-_KEPT_CELLS = 40_000_000
+_MAX_STORED_WEIGHTS = 40_000_000
 """Most bootstrap weights that are stored, two bytes each."""
-_RANK_CELLS = 1_000_000
+_MAX_RANKED_WEIGHTS = 1_000_000
 """Most bootstrap weights that are processed at once."""
 
 Bools = npt.NDArray[np.bool_]
@@ -245,7 +258,7 @@ class Ranking:
     Attributes:
         seen: Observed metrics in the order of `RANK_FIGURES`, shape (4,).
         drawn: Metrics of each draw, shape (draws, 4); NaN where a draw has one class only. None when a class is in
-            fewer than `LEAST_GROUPS` conversations, where bootstrap intervals are far too narrow.
+            fewer than `MIN_GROUPS` conversations, where bootstrap intervals are far too narrow.
         least: Least possible value of each metric; the greatest is 1.
     """
 
@@ -270,6 +283,7 @@ class Ranking:
 
 
 def _interval(seen: float, drawn: Floats) -> Interval:
+    """Returns an observed value with the 95% percentile interval of its draws."""
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Interval(seen, min(seen, float(low)), max(seen, float(high)))
 
@@ -289,15 +303,15 @@ class Resampling:
             groups: Conversation of each case.
         """
         self._group: Ints = np.unique(np.asarray(groups), return_inverse=True)[1]
-        many = int(self._group.max()) + 1
+        group_count = int(self._group.max()) + 1
         random = np.random.default_rng(seed)
-        even = np.full(many, 1 / many)
-        draws = min(draws, max(LEAST_DRAWS, _KEPT_CELLS // many))
-        self._weights = np.empty((draws, many), np.int16)
-        part = max(1, _RANK_CELLS // many)
-        for at in range(0, draws, part):
-            size = min(part, draws - at)
-            self._weights[at : at + size] = random.multinomial(many, even, size=size)
+        even = np.full(group_count, 1 / group_count)
+        draws = min(draws, max(MIN_DRAWS, _MAX_STORED_WEIGHTS // group_count))
+        self._weights = np.empty((draws, group_count), np.int16)
+        block = max(1, _MAX_RANKED_WEIGHTS // group_count)
+        for start in range(0, draws, block):
+            size = min(block, draws - start)
+            self._weights[start : start + size] = random.multinomial(group_count, even, size=size)
 
     def rank(
         self, values: Sequence[float], wrong: Sequence[bool], among: Bools | None = None
@@ -312,36 +326,45 @@ class Resampling:
         Raises:
             ValueError: A class is missing.
         """
-        kept = np.ones(len(self._group), bool) if among is None else among
-        value, label = np.asarray(values, float)[kept], np.asarray(wrong, bool)[kept]
+        used = np.ones(len(self._group), bool) if among is None else among
+        value, label = np.asarray(values, float)[used], np.asarray(wrong, bool)[used]
         if not label.any() or label.all():
             raise ValueError("Both kinds are needed.")
         order = np.argsort(value, kind="stable")
-        value, label, group = value[order], label[order], self._group[kept][order]
+        value, label, group = value[order], label[order], self._group[used][order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
         seen = _rank_figures(np.ones((1, len(value))), label, starts)[0]
         least = np.zeros(len(RANK_FIGURES))
         # The worst order gives all wrong cases the lower of two scores, so that they are kept longest.
         kinds = np.array([[label.sum(), (~label).sum()]], dtype=float)
         least[_RATIO] = _rank_figures(kinds, np.array([True, False]), np.arange(2))[0, _RATIO]
-        if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < LEAST_GROUPS:
+        if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < MIN_GROUPS:
             return Ranking(seen, None, least)
-        part = max(1, _RANK_CELLS // len(value))
+        block = max(1, _MAX_RANKED_WEIGHTS // len(value))
         drawn = [
-            _rank_figures(self._weights[at : at + part][:, group].astype(float), label, starts)
-            for at in range(0, len(self._weights), part)
+            _rank_figures(
+                self._weights[start : start + block][:, group].astype(float), label, starts
+            )
+            for start in range(0, len(self._weights), block)
         ]
         return Ranking(seen, np.concatenate(drawn), least)
 
 
 def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
+    """Returns the figures of each draw in the order of `RANK_FIGURES`, shape (draws, 4); NaN where a class is missing.
+
+    Args:
+        weight: Weight of each case in each draw, by ascending score, shape (draws, cases).
+        label: Whether each case is wrong.
+        starts: Index of the first case of each run of equal scores.
+    """
     highs = np.add.reduceat(weight * label, starts, axis=1)
     lows = np.add.reduceat(weight * ~label, starts, axis=1)
     right, wrong = lows.sum(axis=1), highs.sum(axis=1)
     kept = ranking.kept_accuracy(highs, lows)
     random = ranking.ratio(right, right + wrong)
     best = ranking.best_kept_accuracy(highs, lows)
-    found = np.column_stack(
+    figures_of_draws = np.column_stack(
         [
             ranking.area(highs, lows),
             ranking.average_precision(highs, lows),
@@ -349,5 +372,5 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
             ranking.ratio(kept - random, best - random),
         ]
     )
-    found[(right == 0) | (wrong == 0)] = np.nan
-    return found
+    figures_of_draws[(right == 0) | (wrong == 0)] = np.nan
+    return figures_of_draws

@@ -1,4 +1,7 @@
-"""Interval estimates of shares and of means of probabilities."""
+"""Results of statistics with their intervals, and the intervals of shares and of means of probabilities.
+
+Needs no library of numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Z95 = 1.959963984540054
+"""The 97.5% quantile of the standard normal distribution: a 95% interval reaches so many standard errors each way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Share:
 
 
 def wilson(part: int, of: int) -> Share:
-    """A share with its score interval (Wilson 1927, JASA 22); `of` is positive."""
+    """Returns the share `part` / `of` with its score interval (Wilson 1927, JASA 22); `of` is positive."""
     share, z2 = part / of, Z95 * Z95
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
     half = Z95 * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of)) / (1 + z2 / of)
@@ -43,15 +47,17 @@ def wilson(part: int, of: int) -> Share:
     return Share(part, of, low, high)
 
 
-LEVEL = 0.95
-_STEPS = 60
-"""Halvings of the interval in which a limit is searched: more than a float can tell apart."""
+DEFAULT_LEVEL = 0.95
+"""Probability with which the limits hold what they are limits of."""
+
+_HALVINGS = 60
+"""Number of times that the interval in which a limit is searched is halved: more than a float can tell apart."""
 
 
 def mean_limits(
-    lows: Sequence[float], highs: Sequence[float], level: float = LEVEL
+    lows: Sequence[float], highs: Sequence[float], level: float = DEFAULT_LEVEL
 ) -> tuple[float, float]:
-    """Limits of the mean of p over a population, from a sample of cases with `low` <= p <= `high` in [0, 1] each.
+    """Returns limits of the mean of p in a population, from a sample of cases with `low` <= p <= `high` in [0, 1] each.
 
     E[low] <= E[p] <= E[high], so a lower limit of E[low] and an upper limit of E[high], each wrong with a probability
     of at most (1 - level) / 2, hold E[p] between them with a probability of at least `level` (Bonferroni). Each limit
@@ -61,25 +67,26 @@ def mean_limits(
     (his section 6), and is never wider than his better known form with 2 (x - m)^2 in place of kl.
 
     Args:
-        lows, highs: Of each case; the cases are drawn independently of each other.
+        lows, highs: The least and the greatest p of each case; the cases are drawn independently of each other.
+        level: Probability with which the limits hold the mean.
 
     Returns:
-        The limits; (0, 1) without cases.
+        The lower and the upper limit; (0, 1) without cases.
     """
     n = len(lows)
     if not n:
         return 0.0, 1.0
-    most = math.log(2 / (1 - level)) / n
+    max_entropy = math.log(2 / (1 - level)) / n
     low, high = math.fsum(lows) / n, math.fsum(highs) / n
-    return _furthest(low, 0.0, most), _furthest(high, 1.0, most)
+    return _furthest(low, 0.0, max_entropy), _furthest(high, 1.0, max_entropy)
 
 
-def _furthest(mean: float, end: float, most: float) -> float:
-    """The value furthest from `mean` towards `end` whose relative entropy is at most `most`."""
+def _furthest(mean: float, end: float, max_entropy: float) -> float:
+    """Returns the value furthest from `mean` toward `end` whose relative entropy is at most `max_entropy`."""
     near, far = mean, end
-    for _ in range(_STEPS):
+    for _ in range(_HALVINGS):
         middle = (near + far) / 2
-        if _relative_entropy(mean, middle) <= most:
+        if _relative_entropy(mean, middle) <= max_entropy:
             near = middle
         else:
             far = middle
@@ -87,13 +94,13 @@ def _furthest(mean: float, end: float, most: float) -> float:
 
 
 def _relative_entropy(x: float, m: float) -> float:
-    """kl(x, m) = x ln(x / m) + (1 - x) ln((1 - x) / (1 - m))."""
+    """Returns kl(x, m) = x ln(x / m) + (1 - x) ln((1 - x) / (1 - m))."""
     parts = ((x, m), (1 - x, 1 - m))
     return math.fsum(math.inf if q <= 0 else p * math.log(p / q) for p, q in parts if p > 0)
 
 
 Curve = tuple[tuple[float, float], ...]
-"""Points by their first coordinate."""
+"""Points of a curve, in the order of their first coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +108,8 @@ class Classification:
     """How well a value separates complete from incomplete conversations; each figure has a 95% bootstrap interval.
 
     Attributes:
-        accuracy, precision, recall, f1: Of the classifier that calls values from the threshold up complete; if there
-            are none, precision is 0 and its interval says that it is unknown.
+        accuracy, precision, recall, f1: Figures of the classifier that calls values from the threshold up complete; if
+            there are none, precision is 0 and its interval says that it is unknown.
         auroc: P(a complete conversation has a higher value than an incomplete one); equal values count half.
         ap: Average precision; guessing gives the share of complete conversations.
         ece: Expected calibration error of the value as a probability, over ten equal bins.

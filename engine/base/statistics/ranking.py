@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-LEAST_GROUPS = 10
+MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
 
 _HALVINGS = 60
@@ -29,7 +29,7 @@ def auroc(
 
     The interval is that of DeLong, DeLong & Clarke-Pearson (1988, Biometrics 44) on the logit scale; values of one
     group, such as the answers of one conversation, may be dependent (Obuchowski 1997, Biometrics 53). With fewer than
-    `LEAST_GROUPS` groups of a class, or when the classes do not overlap, that interval is too narrow. Then it is the
+    `MIN_GROUPS` groups of a class, or when the classes do not overlap, that interval is too narrow. Then it is the
     score interval with the variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), counting groups as cases.
 
     Args:
@@ -40,8 +40,8 @@ def auroc(
     Raises:
         ValueError: A class is missing, or the lengths differ.
     """
-    found = placements(values, positive, groups)
-    return area_interval(found.area, found.variance, found.high_groups, found.low_groups)
+    placed = placements(values, positive, groups)
+    return area_interval(placed.area, placed.variance, placed.high_groups, placed.low_groups)
 
 
 def area_interval(area: float, variance: float | None, highs: int, lows: int) -> Interval:
@@ -83,15 +83,15 @@ class Placements:
         return self._variance(self.high_off - other.high_off, self.low_off - other.low_off)
 
     def _variance(self, high_off: Floats, low_off: Floats) -> float | None:
-        highs, lows, most = self.high_groups, self.low_groups, len(self.high_off)
-        if min(highs, lows) < LEAST_GROUPS:
+        highs, lows, all_groups = self.high_groups, self.low_groups, len(self.high_off)
+        if min(highs, lows) < MIN_GROUPS:
             return None
-        found = (
+        variance = (
             highs / (highs - 1) * float(high_off @ high_off)
             + lows / (lows - 1) * float(low_off @ low_off)
-            + 2 * most / (most - 1) * float(high_off @ low_off)
+            + 2 * all_groups / (all_groups - 1) * float(high_off @ low_off)
         )
-        return max(0.0, found)
+        return max(0.0, variance)
 
 
 def placements(
@@ -105,9 +105,9 @@ def placements(
     above = _placements(highs, lows)
     below = 1 - _placements(lows, highs)
     area = float(above.mean())
-    most = int(group.max()) + 1
-    high_sums, high_counts = _by_group(above, group[label], most)
-    low_sums, low_counts = _by_group(below, group[~label], most)
+    group_count = int(group.max()) + 1
+    high_sums, high_counts = _by_group(above, group[label], group_count)
+    low_sums, low_counts = _by_group(below, group[~label], group_count)
     return Placements(
         area,
         (high_sums - high_counts * area) / len(highs),
@@ -120,14 +120,15 @@ def placements(
 def auroc_error(area: float, highs: int, lows: int) -> float:
     """Returns the standard error of an area by Hanley & McNeil, with the mean class size in its correlation terms
     (Newcombe 2006, Stat. Med. 25)."""
-    more = (highs + lows) / 2 - 1
-    spread = 1 + more * (1 - area) / (2 - area) + more * area / (1 + area)
+    others = (highs + lows) / 2 - 1
+    spread = 1 + others * (1 - area) / (2 - area) + others * area / (1 + area)
     return math.sqrt(area * (1 - area) * spread / (highs * lows))
 
 
 def _columns(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None
 ) -> tuple[Floats, Bools, Ints]:
+    """Returns values, labels and groups as arrays; raises ValueError where the lengths differ."""
     value, label = np.asarray(values, float), np.asarray(positive, bool)
     group = np.arange(len(value)) if groups is None else np.unique(groups, return_inverse=True)[1]
     if not len(value) == len(label) == len(group):
@@ -135,21 +136,23 @@ def _columns(
     return value, label, group
 
 
-def _placements(of: Floats, among: Floats) -> Floats:
-    """Returns for each value of `of` the share of `among` that is lower, ties counting half."""
-    ranked = np.sort(among)
-    less = np.searchsorted(ranked, of, "left")
-    not_more = np.searchsorted(ranked, of, "right")
-    return (less + not_more) / (2 * len(among))
+def _placements(values: Floats, others: Floats) -> Floats:
+    """Returns for each value the share of the others that is lower, ties counting half."""
+    ascending = np.sort(others)
+    lower = np.searchsorted(ascending, values, "left")
+    not_higher = np.searchsorted(ascending, values, "right")
+    return (lower + not_higher) / (2 * len(others))
 
 
-def _by_group(placements: Floats, group: Ints, most: int) -> tuple[Floats, Ints]:
-    counts = np.bincount(group, minlength=most).astype(np.int64)
-    sums: Floats = np.bincount(group, placements, most).astype(float)
+def _by_group(placements: Floats, group: Ints, group_count: int) -> tuple[Floats, Ints]:
+    """Returns the sum of the placements of each group, and their number."""
+    counts = np.bincount(group, minlength=group_count).astype(np.int64)
+    sums: Floats = np.bincount(group, placements, group_count).astype(float)
     return sums, counts
 
 
 def _on_logits(area: float, error: float) -> Interval:
+    """Returns an area with the interval of its logit; `error` is the standard error of the area."""
     middle = math.log(area / (1 - area))
     half = Z95 * error / (area * (1 - area))
     return Interval(area, _logistic(middle - half), _logistic(middle + half))
@@ -183,9 +186,9 @@ def area(highs: Floats, lows: Floats) -> Floats:
 
 def average_precision(highs: Floats, lows: Floats) -> Floats:
     """Returns the mean precision at each positive, from the highest value down."""
-    found = np.cumsum(highs[:, ::-1], axis=1)
-    precision = ratio(found, found + np.cumsum(lows[:, ::-1], axis=1))
-    return ratio((highs[:, ::-1] * precision).sum(axis=1), found[:, -1])
+    positives = np.cumsum(highs[:, ::-1], axis=1)
+    precision = ratio(positives, positives + np.cumsum(lows[:, ::-1], axis=1))
+    return ratio((highs[:, ::-1] * precision).sum(axis=1), positives[:, -1])
 
 
 def kept_accuracy(wrong: Floats, right: Floats) -> Floats:
@@ -218,7 +221,7 @@ def ratio(part: Floats, of: Floats) -> Floats:
     return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
 
 
-POINTS = 200
+MAX_POINTS = 200
 """Most points of a curve, evenly spaced; a terminal shows no more."""
 
 
@@ -228,8 +231,8 @@ def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
     value, label = np.asarray(values, float), np.asarray(positive, bool)
     order = np.argsort(-value, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(value[order]) != 0, True))
-    found, alarms = np.cumsum(label[order])[ends], np.cumsum(~label[order])[ends]
-    x, y = np.append(0.0, alarms / max(1, alarms[-1])), np.append(0.0, found / max(1, found[-1]))
+    hits, alarms = np.cumsum(label[order])[ends], np.cumsum(~label[order])[ends]
+    x, y = np.append(0.0, alarms / max(1, alarms[-1])), np.append(0.0, hits / max(1, hits[-1]))
     return _thinned(x, y)
 
 
@@ -251,17 +254,18 @@ def reliability(values: Sequence[float], positive: Sequence[bool], bins: int = 1
     value, label = np.asarray(values, float), np.asarray(positive, bool)
     place = np.minimum((value * bins).astype(int), bins - 1)
     return tuple(
-        (float(value[place == one].mean()), float(label[place == one].mean()))
-        for one in np.unique(place)
+        (float(value[place == number].mean()), float(label[place == number].mean()))
+        for number in np.unique(place)
     )
 
 
 def _thinned(x: Floats, y: Floats) -> Curve:
-    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), POINTS)).round().astype(int))
-    return tuple((float(x[one]), float(y[one])) for one in at)
+    """Returns a curve of at most `MAX_POINTS` of these points."""
+    indices = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS)).round().astype(int))
+    return tuple((float(x[index]), float(y[index])) for index in indices)
 
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Significance level: a difference is significant when its corrected p value is below."""
 
 
@@ -270,17 +274,17 @@ def two_sided(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-def above_chance(found: Placements) -> float:
+def above_chance(placed: Placements) -> float:
     """Returns the two-sided p value of the hypothesis that an area is 0.5.
 
     Uses DeLong's variance. When a class has too few groups for it, or it is 0, uses the variance of the rank sum of as
     many groups under the hypothesis (Mann and Whitney 1947).
     """
-    variance = found.variance
+    variance = placed.variance
     if not variance:
-        highs, lows = found.high_groups, found.low_groups
+        highs, lows = placed.high_groups, placed.low_groups
         variance = (highs + lows + 1) / (12 * highs * lows)
-    return two_sided((found.area - 0.5) / math.sqrt(variance))
+    return two_sided((placed.area - 0.5) / math.sqrt(variance))
 
 
 def differ(one: Placements, other: Placements) -> float | None:
@@ -289,40 +293,40 @@ def differ(one: Placements, other: Placements) -> float | None:
     variance = one.variance_against(other)
     if variance is None:
         return None
-    off = one.area - other.area
+    difference = one.area - other.area
     if variance < 1e-18:  # the two scores order all cases alike
-        return 1.0 if abs(off) < 1e-12 else 0.0
-    return two_sided(off / math.sqrt(variance))
+        return 1.0 if abs(difference) < 1e-12 else 0.0
+    return two_sided(difference / math.sqrt(variance))
 
 
-def resampled(seen: float, draws: Floats) -> float:
+def resampled(observed: float, draws: Floats) -> float:
     """Returns the two-sided bootstrap p value of the hypothesis that a difference is 0.
 
-    Centres the draws at 0 and counts how often they are at least as far from 0 as the observed difference (Efron and
+    Centers the draws at 0 and counts how often they are at least as far from 0 as the observed difference (Efron and
     Tibshirani 1993, 16.4). At least 1 / (draws + 1).
 
     Args:
-        seen: The observed difference.
+        observed: The observed difference.
         draws: Bootstrap draws of it, shape (draws,).
     """
-    around = draws - draws.mean()
-    far = int((np.abs(around) >= abs(seen) - 1e-12).sum())
-    return (far + 1) / (len(draws) + 1)
+    centered = draws - draws.mean()
+    extreme = int((np.abs(centered) >= abs(observed) - 1e-12).sum())
+    return (extreme + 1) / (len(draws) + 1)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
     """Corrects p values for several tests by Holm's method, which controls the family-wise error rate (Holm 1979,
     Scand. J. Stat. 6). None marks a test that was not possible; it stays None and does not count."""
-    known = sorted((p, at) for at, p in enumerate(ps) if p is not None)
-    found: list[float | None] = [None] * len(ps)
-    least = 0.0
-    for nth, (p, at) in enumerate(known):
-        least = max(least, min(1.0, (len(known) - nth) * p))
-        found[at] = least
-    return found
+    ascending = sorted((p, index) for index, p in enumerate(ps) if p is not None)
+    corrected_ps: list[float | None] = [None] * len(ps)
+    largest = 0.0
+    for rank, (p, index) in enumerate(ascending):
+        largest = max(largest, min(1.0, (len(ascending) - rank) * p))
+        corrected_ps[index] = largest
+    return corrected_ps
 
 
 def corrected(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
     """Returns the contrasts with `corrected` set by Holm's method over all of them."""
-    fixed = holm([one.p for one in contrasts])
-    return tuple(replace(one, corrected=p) for one, p in zip(contrasts, fixed, strict=True))
+    ps = holm([contrast.p for contrast in contrasts])
+    return tuple(replace(contrast, corrected=p) for contrast, p in zip(contrasts, ps, strict=True))

@@ -47,7 +47,8 @@ class HeldOut:
 
 
 def held_out(count: int, share: float, seed: int) -> Mask:
-    """Mask of the conversations to hold out, shape (count,): a random share, at least one held out and one not.
+    """Returns a mask of the conversations to hold out, shape (count,): a random share, at least one held out and one
+    not.
 
     Raises:
         UsageError: There are fewer than two conversations, or the share is not between 0 and 1.
@@ -56,14 +57,14 @@ def held_out(count: int, share: float, seed: int) -> Mask:
         raise UsageError(f"A share of {share} cannot be held out.", "Choose one like 0.5.")
     if count < 2:
         raise NotYet("There are too few conversations to hold any out.")
-    chosen = np.zeros(count, dtype=np.bool_)
+    is_held_out = np.zeros(count, dtype=np.bool_)
     number = min(count - 1, max(1, round(share * count)))
-    chosen[np.random.default_rng([seed, 0x484F]).permutation(count)[:number]] = True
-    return chosen
+    is_held_out[np.random.default_rng([seed, 0x484F]).permutation(count)[:number]] = True
+    return is_held_out
 
 
 def judge(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
-    """Assigns the held-out rows to clusters and measures the distances of both sets.
+    """Returns the distances of the clustered rows, and of the held-out rows after these are assigned to clusters.
 
     Args:
         train, test: Rows of length 1 from one embedder; rows of zeros are ignored.
@@ -72,30 +73,34 @@ def judge(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
     k = int(labels.max()) + 1
     membership = membership_of(train, labels, k)
     inside = labels >= 0
-    own = np.einsum("ij,ij->i", train[inside], membership.centres[labels[inside]])
-    live = test[has_vector(test)]
-    found = assign(live, membership)
-    near, far = np.maximum(0, 1 - own), found.distances
+    cosines = np.einsum("ij,ij->i", train[inside], membership.centres[labels[inside]])
+    test_rows = test[has_vector(test)]
+    assigned = assign(test_rows, membership)
+    train_distances, test_distances = np.maximum(0, 1 - cosines), assigned.distances
     return HeldOut(
         clusters=k,
         train=int(has_vector(train).sum()),
-        test=len(live),
+        test=len(test_rows),
         outliers=int((has_vector(train) & ~inside).sum()),
-        novel=int((found.labels < 0).sum()),
-        cosine_train=_mean(near),
-        cosine_test=_mean(far),
-        euclidean_train=_mean(np.sqrt(2 * near)),
-        euclidean_test=_mean(np.sqrt(2 * far)),
+        novel=int((assigned.labels < 0).sum()),
+        cosine_train=_mean(train_distances),
+        cosine_test=_mean(test_distances),
+        # between vectors of length 1 the Euclidean distance follows from the cosine
+        euclidean_train=_mean(np.sqrt(2 * train_distances)),
+        euclidean_test=_mean(np.sqrt(2 * test_distances)),
     )
 
 
 def _mean(values: Floats) -> float:
+    """Returns the mean; 0 without values."""
     return float(values.mean(dtype=np.float64)) if len(values) else 0.0
 
 
 Kind = Literal["seed", "bootstrap"]
+"""How a clustering is repeated: on the same rows with another seed, or on rows drawn with replacement."""
 
 STABLE, DISSOLVED = 0.75, 0.5
+"""Mean Jaccard similarity from which a cluster is stable, and up to which it is dissolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,8 @@ class Repetition:
 def stability_run(
     vectors: Vectors, labels: Numbers, k: int, seed: int, kind: Kind, number: int
 ) -> Repetition:
-    """Clusters once more and compares. It is a pure function of its arguments, so a measurement can be resumed.
+    """Clusters once more and returns the agreement. It is a pure function of its arguments, so a measurement can be
+    resumed.
 
     Args:
         labels: Cluster of each row in the clustering that is measured, negative for outliers.
@@ -127,34 +133,37 @@ def stability_run(
             `kmeans.FULL_BATCH_ROWS` of them.
         number: Number of the repetition, from 0.
     """
-    other = int(np.random.SeedSequence([seed, number, kind == "seed"]).generate_state(1)[0])
+    count = int(labels.max()) + 1
+    new_seed = int(np.random.SeedSequence([seed, number, kind == "seed"]).generate_state(1)[0])
     if kind == "seed":
-        found = cluster(vectors, k, other).labels
-        return Repetition(kind, number, *_compare(labels, found, int(labels.max()) + 1))
-    rng = np.random.default_rng(other)
-    drawn = np.sort(rng.integers(len(vectors), size=min(len(vectors), FULL_BATCH_ROWS)))
-    found = cluster(vectors[drawn], k, other).labels
+        new_labels = cluster(vectors, k, new_seed).labels
+        return Repetition(kind, number, *_compare(labels, new_labels, count))
+    rng = np.random.default_rng(new_seed)
+    sample = np.sort(rng.integers(len(vectors), size=min(len(vectors), FULL_BATCH_ROWS)))
+    new_labels = cluster(vectors[sample], k, new_seed).labels
     # Each row is compared once, however often it was drawn.
-    rows, first = np.unique(drawn, return_index=True)
-    return Repetition(kind, number, *_compare(labels[rows], found[first], int(labels.max()) + 1))
+    rows, first_draws = np.unique(sample, return_index=True)
+    return Repetition(kind, number, *_compare(labels[rows], new_labels[first_draws], count))
 
 
-def _compare(labels: Numbers, found: Numbers, count: int) -> tuple[float, tuple[float | None, ...]]:
-    """(ARI, Jaccard similarity of each cluster 0 .. count - 1 of `labels` with the most similar cluster of `found`)."""
+def _compare(
+    labels: Numbers, new_labels: Numbers, count: int
+) -> tuple[float, tuple[float | None, ...]]:
+    """Returns the adjusted Rand index of two partitions of the same rows, and the Jaccard similarity of each cluster
+    0 .. count - 1 of the first with the most similar cluster of the second; None for a cluster without rows."""
     from scipy.sparse import csr_matrix
     from sklearn.metrics import adjusted_rand_score
 
-    both = (labels >= 0) & (found >= 0)
-    ari = float(adjusted_rand_score(labels[both], found[both]))
-    shape = (count, int(found.max()) + 1)
-    common = csr_matrix(
-        (np.ones(int(both.sum())), (labels[both], found[both])), shape=shape
-    ).tocoo()
+    in_both = (labels >= 0) & (new_labels >= 0)
+    pairs = labels[in_both], new_labels[in_both]
+    ari = float(adjusted_rand_score(*pairs))
+    shape = (count, int(new_labels.max()) + 1)
+    common = csr_matrix((np.ones(len(pairs[0])), pairs), shape=shape).tocoo()
     sizes = np.bincount(labels[labels >= 0], minlength=count)
-    theirs = np.bincount(found[found >= 0], minlength=shape[1])
-    similar = common.data / (sizes[common.row] + theirs[common.col] - common.data)
+    new_sizes = np.bincount(new_labels[new_labels >= 0], minlength=shape[1])
+    jaccard = common.data / (sizes[common.row] + new_sizes[common.col] - common.data)
     best = np.zeros(count)
-    np.maximum.at(best, common.row, similar)
+    np.maximum.at(best, common.row, jaccard)
     return ari, tuple(
         float(value) if size else None for value, size in zip(best, sizes, strict=True)
     )

@@ -21,7 +21,7 @@ from engine.goals.labels.word_kinds import (
     DETERMINERS,
     ED_NOUNS,
     ING_NOUNS,
-    MOST_CHARS,
+    MAX_CHARS,
     NUMBERS,
     PREPOSITIONS,
     REQUEST_VERBS,
@@ -138,7 +138,7 @@ class Phrase:
 
 def sentences(text: str) -> list[str]:
     """Returns the sentences and lines of a text, without blank ones."""
-    return [sentence for part in _SENTENCES.split(text[:MOST_CHARS]) if (sentence := part.strip())]
+    return [sentence for part in _SENTENCES.split(text[:MAX_CHARS]) if (sentence := part.strip())]
 
 
 def verbs_of(texts: list[str]) -> frozenset[str]:
@@ -146,7 +146,7 @@ def verbs_of(texts: list[str]) -> frozenset[str]:
     texts."""
     counts: dict[str, int] = {}
     for text in texts:
-        for word in set(_VERB_AFTER_OPENING.findall(text[:MOST_CHARS].casefold())):
+        for word in set(_VERB_AFTER_OPENING.findall(text[:MAX_CHARS].casefold())):
             counts[word] = counts.get(word, 0) + 1
     learned = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
     return (REQUEST_VERBS | learned) - AUXILIARIES

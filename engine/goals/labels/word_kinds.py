@@ -1,16 +1,19 @@
-"""Kinds of English words that phrases are read by: closed lists, stems, and which words a noun phrase may have."""
+"""Kinds of English words that phrases are read by: closed lists, stems, and which words a noun phrase may have.
+
+The lists are named for the word class that they hold. They are closed: no word is added by what texts contain.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 
-MOST_CHARS = 3_000
+MAX_CHARS = 3_000
 """Characters of a text that are read."""
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a list that is written as one text."""
+    """Returns the words of a list that is written as one text."""
     return frozenset(text.split())
 
 
@@ -86,13 +89,16 @@ ED_NOUNS = word_set("bed feed seed speed need weed shed thread bread red breed m
 """Words that end as participles in -ed do, and are none."""
 
 _TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
+"""A word with its apostrophes and hyphens, or another run of characters."""
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+"""A sign of a script without spaces."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\-][^\W\d_]+)*(?:'s)?\Z")
+"""A word of letters, with hyphens, that may be a possessive."""
 
 
 @cache
 def stem(word: str) -> str:
-    """A word of lower case without the ending of a plural or a possessive."""
+    """Returns a word of lower case without the ending of a plural or a possessive."""
     word = word.removesuffix("'s")
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -104,13 +110,13 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> set[str]:
-    """Stems of the content words of a text."""
-    found = (word.casefold() for word in _TOKENS.findall(text[:MOST_CHARS]))
-    return {stem(word) for word in found if is_content(word)}
+    """Returns the stems of the content words of a text."""
+    words = (word.casefold() for word in _TOKENS.findall(text[:MAX_CHARS]))
+    return {stem(word) for word in words if is_content(word)}
 
 
 def is_content(word: str) -> bool:
-    """Whether a word of lower case can stand in a noun phrase."""
+    """Returns whether a word of lower case can stand in a noun phrase."""
     return (
         len(word) > 1
         and _WORD.match(word) is not None
@@ -131,5 +137,6 @@ _VAGUE = word_set(
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
     "chance people person guys sir madam user goal goals task tasks step steps turn order"
 )
+"""Heads of noun phrases that say little."""
 VAGUE_STEMS = frozenset(map(stem, _VAGUE))
 """Stems of heads that say little; a noun phrase of them alone is no label."""

@@ -85,24 +85,24 @@ class _Overlap(NamedTuple):
     """The members that an old group has in common with the new groups.
 
     Attributes:
-        held: Number of members of the old group in each new group that has any.
+        counts: Number of members of the old group in each new group that has any.
         sizes: Number of members of each new group that are also in the old clustering.
         total: Number of members of the old group that are in the new clustering, outliers included.
     """
 
-    held: dict[str, int]
+    counts: dict[str, int]
     sizes: dict[str, int]
     total: int
 
 
 @dataclass(slots=True)
 class _Transfer:
-    """Transfers the decisions `wanted` (by id) of people from the old state to the new one; `unplaced` collects the
-    reasons why some could not be transferred, by id of the decision."""
+    """Transfers the decisions of people (by id) from the old state to the new one; `unplaced` collects the reasons why
+    some could not be transferred, by id of the decision."""
 
     old: MergeState
     new: MergeState
-    wanted: dict[int, GoalDecision]
+    decisions: dict[int, GoalDecision]
     unplaced: dict[int, str]
 
     def transfer_merges(self) -> Generator[GoalDecision]:
@@ -115,7 +115,7 @@ class _Transfer:
             if made_by is None or made_by.kind != "merge":
                 continue
             parts = [self.old.groups[key] for key in group.made_of]
-            if made_by.id not in self.wanted:
+            if made_by.id not in self.decisions:
                 groups += parts
                 continue
             pieces, covered = self.pieces_inside(self.old.members(group.id))
@@ -147,7 +147,7 @@ class _Transfer:
         """Yields the renames by people, each for the home of the group that it named."""
         for group in self.groups_by_people():
             decision = group.named_by
-            if decision is None or decision.kind != "rename" or decision.id not in self.wanted:
+            if decision is None or decision.kind != "rename" or decision.id not in self.decisions:
                 continue
             members = self.old.members(group.id)
             home = self.home(members)
@@ -162,7 +162,7 @@ class _Transfer:
         """Yields a pin for the home of each group that a person pinned."""
         for group in self.groups_by_people():
             decision = group.pinned_by
-            if decision is None or decision.id not in self.wanted:
+            if decision is None or decision.id not in self.decisions:
                 continue
             members = self.old.members(group.id)
             home = self.home(members)
@@ -237,7 +237,7 @@ class _Transfer:
 
     def decisions_of(self, kind: DecisionKind) -> list[GoalDecision]:
         """Returns the decisions of a kind, in the order in which they were given."""
-        return [decision for decision in self.wanted.values() if decision.kind == kind]
+        return [decision for decision in self.decisions.values() if decision.kind == kind]
 
     def leave_out(self, decision: GoalDecision, reason: str) -> None:
         """Notes the reason why a decision cannot be transferred."""
@@ -265,17 +265,17 @@ class _Transfer:
         """Returns the new groups that are in an old one, the one with most of its members first, and the share of the
         old group, 0–1, that they hold together."""
         overlap = self.overlap_with(members)
-        held = overlap.held
-        pieces = [key for key in held if held[key] > MAJORITY * overlap.sizes[key]]
-        pieces.sort(key=lambda key: (-held[key], key))
-        share = sum(held[key] for key in pieces) / overlap.total if overlap.total else 0.0
+        counts = overlap.counts
+        pieces = [key for key in counts if counts[key] > MAJORITY * overlap.sizes[key]]
+        pieces.sort(key=lambda key: (-counts[key], key))
+        share = sum(counts[key] for key in pieces) / overlap.total if overlap.total else 0.0
         return pieces, share
 
     def home(self, members: Ids) -> str | None:
         """Returns the new group that holds most of an old one; None if no group does."""
         overlap = self.overlap_with(members)
         return next(
-            (key for key in overlap.held if overlap.held[key] > MAJORITY * overlap.total), None
+            (key for key, count in overlap.counts.items() if count > MAJORITY * overlap.total), None
         )
 
     def find_places(self, members: Ids) -> list[str]:
@@ -294,9 +294,9 @@ class _Transfer:
         group_counts = np.bincount(
             group_indices[in_group & (group_indices >= 0)], minlength=len(keys)
         )
-        held = {key: int(n) for key, n in zip(keys, group_counts, strict=True) if n}
+        counts = {key: int(n) for key, n in zip(keys, group_counts, strict=True) if n}
         return _Overlap(
-            held, dict(zip(keys, all_counts.tolist(), strict=True)), int(in_group.sum())
+            counts, dict(zip(keys, all_counts.tolist(), strict=True)), int(in_group.sum())
         )
 
 

@@ -41,7 +41,9 @@ MODEL_TASKS = {"summarise": "summaries", "label": "labels", "propose": "merges",
 ABOUT_KEY = "goal_context"
 """Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
 SUMMARY_PROMPTS = ("summary", "paper-summary")
+"""Names of the prompts with which summaries may have been written."""
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
+"""Names of the further prompts of a run as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class GoalStages:
     queue_cache: MergeQueueCache
 
     def model(self, name: str | None = None) -> LoadableModel:
-        """The model of a run: the one of this name, for None the project's.
+        """Returns the model of a run: the one of this name, for None the project's.
 
         Raises:
             UsageError: There is no such model.
@@ -60,7 +62,8 @@ class GoalStages:
         return self.setup.models.resolve(ModelRequest("goals", name))
 
     def cluster(self, request: ClusteringRequest) -> list[Stage]:
-        """The stages of a clustering run: texts, vectors, clusters, labels, and questions or decisions about merges.
+        """Returns the stages of a clustering run: texts, vectors, clusters, labels, and questions or decisions about
+        merges.
 
         Raises:
             UsageError: There is no such embedder, or the model is to decide about merges and labels nothing.
@@ -122,20 +125,20 @@ class GoalStages:
             conversations = len(IdSet.every(conn))
             earlier_runs = runs.all_runs(conn)
         seconds = [_seconds(stage.name, conversations, earlier_runs) for stage in stages]
-        known = [value for value in seconds if value is not None]
+        known_seconds = [value for value in seconds if value is not None]
         with_model = [stage.name for stage in stages if stage.lane == "model"]
         return ClusteringEstimate(
             conversations,
             None,
             None,
-            sum(known) if len(known) == len(seconds) else None,
+            sum(known_seconds) if len(known_seconds) == len(seconds) else None,
             self.model().label if with_model else request.embedder,
             asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
         )
 
     def as_paper(self, request: ClusteringRequest, wanted: PaperMeasurements) -> list[Stage]:
-        """The stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with what is
-        measured of it. The last one is a `PaperStage`.
+        """Returns the stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with
+        what is measured of it. The last one is a `PaperStage`.
 
         Args:
             request: Of it `embedder`, `k`, `seed`, `model`, `filter` and `limit` are taken.
@@ -170,22 +173,22 @@ class GoalStages:
         )
         return [*self.setup.tuning_before(model), summarise, embed, paper]
 
-    def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
-        """The stages that ask a model about at most `most` undecided pairs of the clustering that is shown."""
-        chosen = self.model(model)
-        return [*self.setup.tuning_before(chosen), self._propose(chosen, most)]
+    def ask(self, model: str | None = None, limit: int = ASK) -> list[Stage]:
+        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is shown."""
+        run_model = self.model(model)
+        return [*self.setup.tuning_before(run_model), self._propose(run_model, limit)]
 
-    def ask_splits(self, model: str | None = None, most: int | None = None) -> list[Stage]:
-        """The stages that ask a model about the parts of groups that seem to hold several goals."""
-        chosen = self.model(model)
+    def ask_splits(self, model: str | None = None, limit: int | None = None) -> list[Stage]:
+        """Returns the stages that ask a model about the parts of groups that seem to hold several goals."""
+        run_model = self.model(model)
         return [
-            *self.setup.tuning_before(chosen),
-            self._propose(chosen, most, kind=SplitQuestionsStage),
+            *self.setup.tuning_before(run_model),
+            self._propose(run_model, limit, kind=SplitQuestionsStage),
         ]
 
     def assign(self, model: str | None = None) -> list[Stage]:
-        """The stages that embed conversations that came after the clustering that is shown, and assign them to its
-        groups.
+        """Returns the stages that embed conversations that came after the clustering that is shown, and assign them to
+        its groups.
 
         Args:
             model: The model that wrote the summaries, where the clustering is of summaries.
@@ -197,9 +200,9 @@ class GoalStages:
             stored = stored_clustering(conn, None)
         stages: list[Stage] = []
         if stored.text == "summary":
-            chosen = self.model(model)
-            made = [self._summarise(chosen, ALL, name) for name in SUMMARY_PROMPTS]
-            summarise = next((one for one in made if one.config_hash == stored.goal_config), None)
+            run_model = self.model(model)
+            candidates = [self._summarise(run_model, ALL, name) for name in SUMMARY_PROMPTS]
+            summarise = next((s for s in candidates if s.config_hash == stored.goal_config), None)
             if summarise is None:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
@@ -219,7 +222,7 @@ class GoalStages:
         ]
 
     def assign_requests(self, filter: Filter) -> AssignRequestsStage:
-        """The stage that assigns each request, in conversations with several, to a group of the clustering shown.
+        """Returns the stage that assigns each request, in conversations with several, to a group.
 
         Raises:
             NotYet: Nothing was clustered yet.
@@ -234,18 +237,23 @@ class GoalStages:
         )
 
     def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
-        """The stage that measures the stability of the clustering that is shown."""
+        """Returns the stage that measures the stability of the clustering that is shown."""
         return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
 
     def hold_out(self, share: float, seed: int = 0) -> HoldOutStage:
-        """The stage that measures how well a share of the conversations can be assigned to clusters of the others."""
+        """Returns the stage that measures how well a share of the conversations can be assigned to clusters of the
+        others."""
         return HoldOutStage(
-            self.setup.project, lambda name, own: self._vectoriser(name, own).embedder, share, seed
+            self.setup.project,
+            lambda name, seed: self._vectoriser(name, seed).embedder,
+            share,
+            seed,
         )
 
     def _label(
         self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage
     ) -> LabelStage:
+        """Returns the stage that labels clusters; raises UsageError if the model cannot write labels."""
         prompt = self.setup.prompts.prompt("label")
         self.setup.endpoints.check_writing(model, prompt)
         return LabelStage(
@@ -260,10 +268,11 @@ class GoalStages:
     def _propose(
         self,
         model: LoadableModel,
-        most: int | None,
+        limit: int | None,
         cluster: ClusterStage | None = None,
         kind: type[ProposeStage] = ProposeStage,
     ) -> ProposeStage:
+        """Returns the stage that asks about pairs; raises UsageError if the model cannot answer such questions."""
         merge, reason = (
             self.setup.prompts.prompt("merge"),
             self.setup.prompts.prompt("merge-reason"),
@@ -277,16 +286,17 @@ class GoalStages:
             self.queue_cache,
             merge,
             reason,
-            most=most,
+            most=limit,
             cluster=cluster,
         )
 
     def _summarise(
         self, model: LoadableModel, selection: Selection, name: str = "summary"
     ) -> SummariseStage:
+        """Returns the stage that writes summaries with the prompt of this name."""
         with self.setup.project.reading() as conn:
-            about = str(settings.get(conn, ABOUT_KEY, ""))
-        prompt = with_context(self.setup.prompts.prompt(name), about)
+            context = str(settings.get(conn, ABOUT_KEY, ""))
+        prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummariseStage(
             self.setup.project,
@@ -305,16 +315,17 @@ class GoalStages:
         return EmbedStage(self.setup.project, vectoriser, source, selection=selection)
 
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:
-        """The embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name is
-        refused before anything runs."""
-        made = embedder_for(
+        """Returns the embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name
+        is refused before anything runs."""
+        embedder = embedder_for(
             name, seed=seed, serve=self._serve, key=self.setup.endpoints.key_for(name)
         )
         if name.endswith(".gguf"):
-            return Vectoriser(name, made, "model", self.setup.process.cancel)
-        return Vectoriser(name, made)
+            return Vectoriser(name, embedder, "model", self.setup.process.cancel)
+        return Vectoriser(name, embedder)
 
     def _serve(self, path: Path) -> Served:
+        """Returns an embedding model that runs in the model process."""
         options = LoadOptions(embedding=True)
 
         def embed(texts: Sequence[str]) -> Vectors:

@@ -49,20 +49,28 @@ from engine.model.stages import BlockStage
 from engine.project import runs
 from engine.project.project import Project
 
-REACH = 0.99
+REACH_QUANTILE = 0.99
 """Quantile of the members' distances to the center that is stored as the reach of a cluster."""
-WORDS = 8
+WORDS_PER_CLUSTER = 8
+"""Most distinctive words that are stored with a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """A new clustering with the rows of its clusters to store."""
+class _NewClustering:
+    """A clustering that is not stored yet.
+
+    Attributes:
+        ids: Ids of its conversations, in the order of the rows of `clusters`.
+        k: Number of clusters asked for or proposed.
+        clusters: The partition.
+        cluster_rows, labels: The rows of the clusters and of their labels to store.
+    """
 
     ids: Ids
     k: int
-    found: Clusters
-    rows: list[Cluster]
-    names: list[LabelEntry]
+    clusters: Clusters
+    cluster_rows: list[Cluster]
+    labels: list[LabelEntry]
 
 
 class ClusterStage(CpuStage):
@@ -116,26 +124,28 @@ class ClusterStage(CpuStage):
         self._check()
         key = self.config_hash
         with self._project.reading() as conn:
-            before = clusterings.find(conn, key)
-        if before is not None:
-            self._decision_log.return_to(before)
-            self.clustering_id = before
+            existing = clusterings.find(conn, key)
+        if existing is not None:
+            self._decision_log.return_to(existing)
+            self.clustering_id = existing
             self._summary = "This was clustered before; it is shown again."
             return
-        made: list[_Made] = []
-        for done, note in self._run_on_thread(self._cluster, made.append):
+        results: list[_NewClustering] = []
+        for done, note in self._run_on_thread(self._cluster_vectors, results.append):
             yield Progress(done, None, note)
         self._check()
-        self._store(made[0], run_id)
-        count = len(made[0].ids)
+        (new,) = results
+        self._store(new, run_id)
+        count = len(new.ids)
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         return self._summary
 
-    def _cluster(self, report: OnProgress) -> _Made:
+    def _cluster_vectors(self, report: OnProgress) -> _NewClustering:
+        """Returns the clusters with words and labels; runs on a thread of its own."""
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             report(0, f"{len(ids):,} vectors read")
@@ -143,7 +153,7 @@ class ClusterStage(CpuStage):
             if k is None:
                 k = min(propose_k(rows, self._seed), max(1, len(ids)))
                 report(0, f"{k} clusters proposed")
-            found = cluster(
+            clusters = cluster(
                 rows,
                 k,
                 self._seed,
@@ -152,71 +162,81 @@ class ClusterStage(CpuStage):
             )
             report(0, "looking for distinctive words")
             texts = LazyTexts(conn, self._source(conn).shown, ids)
-            words = distinctive_words(texts, found.labels, count=WORDS, seed=self._seed)
+            words = distinctive_words(
+                texts, clusters.labels, count=WORDS_PER_CLUSTER, seed=self._seed
+            )
             report(0, "looking for labels")
-            named = phrase_labels(texts, found.labels, found.distances, self._seed)
-        names = [LabelEntry(key, one.label, one.description) for key, one in named.items()]
-        return _Made(ids, k, found, _clusters(rows, found, words), names)
+            names = phrase_labels(texts, clusters.labels, clusters.distances, self._seed)
+        labels = [LabelEntry(key, name.label, name.description) for key, name in names.items()]
+        return _NewClustering(ids, k, clusters, _cluster_rows(rows, clusters, words), labels)
 
     def _source(self, conn: sqlite3.Connection) -> TextSource:
+        """Returns the source of the texts that were embedded."""
         config = vectors.config(conn, self._embed.vector_key)
         return TextSource(DEFAULT_TEXT) if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
 
-    def _store(self, made: _Made, run_id: int) -> None:
+    def _store(self, new: _NewClustering, run_id: int) -> None:
+        """Stores the clustering, shows it and takes over the decisions of people."""
         self.clustering_id = self._decision_log.add_clustering(
             config_hash=self.config_hash,
             run_id=run_id,
             vector_config=self._embed.vector_key,
-            k=made.k,
+            k=new.k,
             seed=self._seed,
-            clusters=made.rows,
-            members=_members(made.ids, made.found),
-            names=made.names,
+            clusters=new.cluster_rows,
+            members=_members(new.ids, new.clusters),
+            names=new.labels,
         )
-        outliers = int((made.found.labels < 0).sum())
-        what = counted(len(made.ids), "conversation")
-        self._summary = f"Clustered {what} into {made.found.k}, {counted(outliers, 'outlier')}."
-        taken = len(self._decision_log.history(self.clustering_id))
-        waiting = len(self._decision_log.unplaced(self.clustering_id))
-        if taken or waiting:
-            self._summary += f" Decisions taken over: {taken:,}; without a place: {waiting:,}."
+        outliers = int((new.clusters.labels < 0).sum())
+        conversations = counted(len(new.ids), "conversation")
+        self._summary = (
+            f"Clustered {conversations} into {new.clusters.k}, {counted(outliers, 'outlier')}."
+        )
+        transferred = len(self._decision_log.history(self.clustering_id))
+        unplaced = len(self._decision_log.unplaced(self.clustering_id))
+        if transferred or unplaced:
+            self._summary += (
+                f" Decisions taken over: {transferred:,}; without a place: {unplaced:,}."
+            )
 
 
-def _clusters(
-    rows: Vectors, found: Clusters, words: Mapping[int, tuple[str, ...]]
+def _cluster_rows(
+    rows: Vectors, clusters: Clusters, words: Mapping[int, tuple[str, ...]]
 ) -> list[Cluster]:
-    """The rows of the clusters to store."""
-    sums = np.zeros((found.k, rows.shape[1]), dtype=np.float64)
+    """Returns the rows of the clusters to store, by number."""
+    sums = np.zeros((clusters.k, rows.shape[1]), dtype=np.float64)
     for part in blocks(len(rows)):
-        labels = found.labels[part]
+        labels = clusters.labels[part]
         np.add.at(sums, labels[labels >= 0], rows[part][labels >= 0])
-    made = []
-    for number, size in enumerate(found.sizes.tolist()):
-        distances = found.distances[found.labels == number]
-        made.append(
+    cluster_rows = []
+    for number, size in enumerate(clusters.sizes.tolist()):
+        distances = clusters.distances[clusters.labels == number]
+        cluster_rows.append(
             Cluster(
                 number=number,
                 size=size,
                 spread=float(distances.mean(dtype=np.float64)),
-                reach=float(np.quantile(distances, REACH)),
+                reach=float(np.quantile(distances, REACH_QUANTILE)),
                 words=words.get(number, ()),
                 centre=(sums[number] / size).astype("<f4").tobytes(),
             )
         )
-    return made
+    return cluster_rows
 
 
-def _members(ids: Ids, found: Clusters) -> Iterator[Member]:
-    """The membership of each conversation; `second` of an outlier is its nearest cluster."""
-    for at, conversation_id in enumerate(ids.tolist()):
-        label = int(found.labels[at])
+def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
+    """Yields the membership of each conversation; `second` of an outlier is its nearest cluster."""
+    for row, conversation_id in enumerate(ids.tolist()):
+        label = int(clusters.labels[row])
         inside = label >= 0
-        second = int(found.others[at] if inside else found.nearest[at])
-        second_distance = float(found.other_distances[at] if inside else found.distances[at])
+        second = int(clusters.others[row] if inside else clusters.nearest[row])
+        second_distance = float(
+            clusters.other_distances[row] if inside else clusters.distances[row]
+        )
         yield Member(
             conversation_id=conversation_id,
             cluster=label if inside else None,
-            distance=float(found.distances[at]),
+            distance=float(clusters.distances[row]),
             second=None if second < 0 else second,
             second_distance=None if second < 0 else second_distance,
         )
@@ -302,7 +322,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         yield from self._load_and_answer(run_id, planned, missing)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Labeled {counted(self.written, 'cluster')} with {self._work.model.label}"
         if self.without:
             text += f"; {self.without:,} are named by phrases of their members"
@@ -337,19 +357,19 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         self.written += sum(1 for entry in entries if not entry.reason)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[LabelEntry]:
-        named = self._work.each(
+        names = self._work.each(
             block,
             partial(self._ask, report=report),
             lambda reason: Named("", "", reason),
         )
-        return [self._entry(number, one) for number, one in zip(block, named, strict=True)]
+        return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
 
-    def _entry(self, number: int, named: Named) -> LabelEntry:
-        """The entry of a cluster; where the model gave no label, a phrase of its members is its label."""
-        label, description = named.label, named.description
-        if named.reason:
+    def _entry(self, number: int, name: Named) -> LabelEntry:
+        """Returns the entry of a cluster; where the model gave no label, a phrase of its members is its label."""
+        label, description = name.label, name.description
+        if name.reason:
             label, description = self._phrases.get(number, (label, description))
-        return LabelEntry(number, label, description, named.reason or None)
+        return LabelEntry(number, label, description, name.reason or None)
 
     @cached_property
     def _phrases(self) -> dict[int, tuple[str, str]]:
@@ -357,6 +377,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             return clusterings.phrase_labels(conn, self._stored.id)
 
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
+        """Returns the model's name for each cluster of a block."""
         bodies = [self._body(number) for number in block]
         asker = ProcessAsker(self._work.process, report)
         answers = asker.generate(self._prompt, bodies, grammar=LABEL_GRAMMAR)
@@ -366,19 +387,22 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         ]
 
     def _body(self, number: int) -> str:
+        """Returns the text of the label question: examples of members and of other conversations."""
         ids, numbers = self._members
         inside = numbers == number
-        outside = self._outside(number, inside)
+        samples = (
+            choose(ids[inside].tolist(), EXAMPLES, self._stored.seed),
+            self._outside(number, inside),
+        )
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
-            mine, theirs = (
-                [entry.text for entry in source.read(conn, wanted)]
-                for wanted in (choose(ids[inside].tolist(), EXAMPLES, self._stored.seed), outside)
+            members, others = (
+                [entry.text for entry in source.read(conn, sample)] for sample in samples
             )
-        return label_body(mine, theirs)
+        return label_body(members, others)
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
-        """Ids of conversations outside a cluster: those nearest to its center, or random ones. All vectors are
+        """Returns ids of conversations outside a cluster: those nearest to its center, or random ones. All vectors are
         compared, which is faster than an index for one query per cluster."""
         ids = self._members[0]
         if not self._near:
@@ -386,10 +410,10 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
         cosines = self._vectors @ centre
         cosines[inside] = -np.inf
-        few = min(EXAMPLES, len(ids))
-        nearest = np.argpartition(-cosines, few - 1)[:few]
+        count = min(EXAMPLES, len(ids))
+        nearest = np.argpartition(-cosines, count - 1)[:count]
         ordered = nearest[np.lexsort((nearest, -cosines[nearest]))]
-        return [int(ids[at]) for at in ordered if not inside[at]]
+        return [int(ids[row]) for row in ordered if not inside[row]]
 
 
 class ProcessAsker:
@@ -401,7 +425,7 @@ class ProcessAsker:
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
     ) -> list[str]:
-        """Writes one greedy reply to each body inside the prompt; reports the number of replies done."""
+        """Returns one greedy reply to each body inside the prompt; reports the number of replies done."""
         request = Generate(
             [((body,), 0) for body in bodies],
             prompt,
@@ -412,10 +436,11 @@ class ProcessAsker:
         return [reply.text for reply in self._process.ask(request, self._progress)]
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
-        """Log-probabilities of continuations; equal bodies are decoded once. Reports the number of tokens decoded."""
+        """Returns log-probabilities of continuations; equal bodies are decoded once. Reports the number of tokens
+        decoded."""
         continuations: dict[str, list[str]] = {}
         for body, continuation in pairs:
             continuations.setdefault(body, []).append(continuation)
-        found = self._process.ask(LogProbs(list(continuations.items()), prompt), self._progress)
-        answers = {body: iter(each) for body, each in zip(continuations, found, strict=True)}
+        log_probs = self._process.ask(LogProbs(list(continuations.items()), prompt), self._progress)
+        answers = {body: iter(each) for body, each in zip(continuations, log_probs, strict=True)}
         return [LogProb(*next(answers[body])) for body, _ in pairs]

@@ -91,7 +91,8 @@ def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDeci
 
 
 Rule = Literal["auto", "llm"]
-MARGIN = 0.2
+"""What decides on pairs: the merge probability, or the model's answer."""
+ASKING_MARGIN = 0.2
 """Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
 probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
 answer."""
@@ -188,19 +189,19 @@ class DecideStage(OnClustering, CpuStage):
         while True:
             self._check()
             snapshot = self._queue_cache.snapshot(self._stored.id)
-            left = snapshot.left("probability" if self._rule == "auto" else "similarity")
-            if not left:
+            pairs = snapshot.left("probability" if self._rule == "auto" else "similarity")
+            if not pairs:
                 break
-            if unasked := self._pairs_to_ask(snapshot, left):
+            if unasked := self._pairs_to_ask(snapshot, pairs):
                 yield from self._ask(run_id, unasked)
                 continue
-            (evidence,) = snapshot.evidence(left[:1])
+            (evidence,) = snapshot.evidence(pairs[:1])
             if self._rule == "auto" and evidence.probability < self._threshold:
                 break
-            self._decide(snapshot, left[0], evidence)
+            self._decide(snapshot, pairs[0], evidence)
             done = self.merged + self.refused
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
-            yield Progress(done, None, f"{len(left) - 1:,} pairs left")
+            yield Progress(done, None, f"{len(pairs) - 1:,} pairs left")
         if self._rule == "auto":
             running = ThreadedWork(self._settle)
             for _, note in running.reports():
@@ -208,7 +209,7 @@ class DecideStage(OnClustering, CpuStage):
             running.result()
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Merged {counted(self.merged, 'pair')}"
         if self.refused:
             text += f", refused {self.refused:,}"
@@ -238,23 +239,26 @@ class DecideStage(OnClustering, CpuStage):
             return  # a person decided meanwhile
         self.moved = sum(len(move.parts[0]) for move in moves)
 
-    def _pairs_to_ask(self, snapshot: QueueSnapshot, left: list[Pair]) -> list[Pair]:
-        """The pairs to ask the model about before the first pair is decided; empty if the first one is far from the
-        threshold."""
+    def _pairs_to_ask(self, snapshot: QueueSnapshot, pairs: list[Pair]) -> list[Pair]:
+        """Returns the pairs to ask the model about before the first pair is decided; none if the first one is far from
+        the threshold. The next pairs are asked about with it, in one block of questions."""
         if self._asking is None:
             return []
-        near = left[: 4 * PAIRS_PER_BLOCK]
+        first_pairs = pairs[: 4 * PAIRS_PER_BLOCK]
         if self._rule == "auto":
-            if snapshot.probabilities(left[:1])[0] >= self._threshold + MARGIN:
+            if snapshot.probabilities(pairs[:1])[0] >= self._threshold + ASKING_MARGIN:
                 return []
-            least = self._threshold - MARGIN
-            chances = snapshot.probabilities(near)
-            near = [pair for pair, p in zip(near, chances, strict=True) if p >= least]
-        else:
-            near = near[:1] if snapshot.asked(left[0]) else near
-        return [pair for pair in near if not snapshot.asked(pair)][:PAIRS_PER_BLOCK]
+            lowest = self._threshold - ASKING_MARGIN
+            probabilities = snapshot.probabilities(first_pairs)
+            first_pairs = [
+                pair for pair, p in zip(first_pairs, probabilities, strict=True) if p >= lowest
+            ]
+        elif snapshot.asked(pairs[0]):
+            return []
+        return [pair for pair in first_pairs if not snapshot.asked(pair)][:PAIRS_PER_BLOCK]
 
     def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
+        """Asks the model about pairs and stores its answers."""
         asking, done = self._asking, self.merged + self.refused
         if asking is None:
             return
@@ -264,6 +268,7 @@ class DecideStage(OnClustering, CpuStage):
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
     def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
+        """Stores the decision on a pair and counts it; neither if a person decided on the groups meanwhile."""
         answer = evidence.answer
         merging = self._rule == "auto" or model_says_yes(answer.yes, answer.yes_reversed) is True
         decision = GoalDecision(
@@ -320,30 +325,33 @@ class NameStage(OnClustering, CpuStage):
         state = self._decision_log.state(self._stored.id)
         if not any(group.made_of for group in _open_groups(state)):
             return  # no group is more than its cluster, which has its label
-        found: list[dict[int, Named]] = []
+        results: list[dict[int, Named]] = []
         for done, note in self._run_on_thread(
-            lambda report: self._named(state, report), found.append
+            lambda report: self._find_names(state, report), results.append
         ):
             yield Progress(done, None, note)
         self._check()
-        place = {key: at for at, key in enumerate(state.current)}
+        (names,) = results
+        number_of = {key: number for number, key in enumerate(state.current)}
         decisions = []
         for group in _open_groups(state):
-            one = found[0][place[group.id]]
-            if one.label != group.label:
-                name = (one.label, one.description)
-                decisions.append(GoalDecision("rename", (group.id,), (name,), author="auto"))
+            name = names[number_of[group.id]]
+            if name.label != group.label:
+                label_and_description = (name.label, name.description)
+                decisions.append(
+                    GoalDecision("rename", (group.id,), (label_and_description,), author="auto")
+                )
         self._decision_log.decide(self._stored.id, lambda _: decisions)
         self.renamed = len(decisions)
         self._project.write(lambda conn: runs.count(conn, run_id, self.renamed, self.renamed))
         yield Progress(self.renamed, self.renamed)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         return f"Named {counted(self.renamed, 'group')} by phrases of their members."
 
-    def _named(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
-        """The name of each current group, by its place."""
+    def _find_names(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
+        """Returns the name of each current group, by its index in `state.current`."""
         report(0, "looking for labels")
         members, numbers = state.numbers(list(state.current))
         with self._project.reading() as conn:
@@ -352,14 +360,14 @@ class NameStage(OnClustering, CpuStage):
             labels[np.searchsorted(ids, members)] = numbers
             distances = np.zeros(len(ids), dtype=np.float32)
             for number in range(len(state.current)):
-                own = labels == number
-                distances[own] = 1 - rows[own] @ rows[own].mean(axis=0)
+                is_member = labels == number
+                distances[is_member] = 1 - rows[is_member] @ rows[is_member].mean(axis=0)
             texts = LazyTexts(conn, source_of(self._stored).shown, ids)
             return phrase_labels(texts, labels, distances, self._stored.seed)
 
 
 def _open_groups(state: MergeState) -> list[Group]:
-    """The current groups whose name is not a person's."""
+    """Returns the current groups whose name is not a person's."""
     groups = [state.groups[key] for key in state.current]
     return [
         group

@@ -35,6 +35,7 @@ from engine.project import runs
 from engine.project.project import Project
 
 SummaryItem = tuple[tuple[str, ...], int]
+"""The pieces of a log, and the number of leading ones that are kept when the middle is cut out."""
 
 
 class SummariseStage(BlockStage[int, GoalEntry]):
@@ -91,7 +92,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         yield from self._load_and_answer(run_id, blocks(selected, chars), missing)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Summarized {counted(self.written, 'conversation')} with {self._work.model.label}"
         text += f"; the model named no goal for {self.without:,}." if self.without else "."
         return text + self._work.spent()
@@ -108,21 +109,21 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[GoalEntry]:
         with self._project.reading() as conn:
-            found = conversations.conversations_for(conn, block)
+            rows = conversations.conversations_for(conn, block)
         answers = self._work.each(
-            [summary_item(messages) for _, messages in found],
+            [summary_item(messages) for _, messages in rows],
             partial(self._ask, report=report),
             lambda reason: ("", "", reason),
         )
         return [
             GoalEntry(conversation_id, reply if reason else text, reason)
-            for (conversation_id, _), (text, reply, reason) in zip(found, answers, strict=True)
+            for (conversation_id, _), (text, reply, reason) in zip(rows, answers, strict=True)
         ]
 
     def _ask(
         self, items: Sequence[SummaryItem], report: OnProgress
     ) -> list[tuple[str, str, str | None]]:
-        """(goal, reply as written, reason why it is no goal) for each log."""
+        """Returns (goal, reply as written, reason why it is no goal) for each log."""
         replies = self._work.replies(items, self._prompt, report)
         answers = []
         for reply in replies:
@@ -133,11 +134,10 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
 
 def summary_item(messages: Sequence[Message]) -> SummaryItem:
-    """(pieces of the log, number of leading pieces that are kept when the middle is cut out). The first step of the
-    user is kept if it is the first piece or follows the system message, because people state their goal at the
-    beginning."""
+    """Returns a log as the model is asked about it. The first step of the user is kept if it is the first piece or
+    follows the system message, because people state their goal at the beginning."""
     pieces = render_log(messages)
-    opening = next((at for at, piece in enumerate(pieces[:2]) if piece.role == "user"), None)
+    opening = next((i for i, piece in enumerate(pieces[:2]) if piece.role == "user"), None)
     system = int(bool(pieces) and pieces[0].role in ("system", "developer"))
     return tuple(piece.text for piece in pieces), system if opening is None else opening + 1
 
@@ -145,6 +145,7 @@ def summary_item(messages: Sequence[Message]) -> SummaryItem:
 QUICK_BATCH, SLOW_BATCH = 4_096, 256
 """Texts in one transaction: for TF-IDF, and for a neural model, which takes a hundred times as long."""
 NO_KNOWN_WORD = "the embedder knows none of its words"
+"""Reason of a conversation whose text has no vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,17 +209,17 @@ class EmbedStage(CpuStage):
         it is fitted on. Where an import replaced texts there are new vectors: earlier clusterings keep theirs."""
         if self._into is not None:
             return {"into": self._into}
-        asked: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": self._source.kind,
             "goals": self._source.goal_config,
             "embedder": self._vectoriser.name,
         }
         if self._left_out:
-            asked["without"] = self._left_out.digest
+            params["without"] = self._left_out.digest
         with self._project.reading() as conn:
             if replaced := earlier_states.count_replaced_texts(conn):
-                asked["replaced"] = replaced
-        return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
+                params["replaced"] = replaced
+        return params if self._embedder.fitted else {**params, "fitted_on": digest_of(self.ids)}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
@@ -265,37 +266,37 @@ class EmbedStage(CpuStage):
         self._check()
         key = self.vector_key
         with self._project.reading() as conn:
-            known = vectors.config(conn, key)
+            config = vectors.config(conn, key)
             missing = set(self.ids)
-            if known is not None:
+            if config is not None:
                 missing.intersection_update(vectors.ids_without_vector(conn, key))
         embedder = self._embedder
-        if known is not None and known.state is not None:
-            embedder = embedder_from_state(known.embedder, known.state)
+        if config is not None and config.state is not None:
+            embedder = embedder_from_state(config.embedder, config.state)
         total, done = len(missing), 0
         if not embedder.fitted:
             for count, _ in self._run_on_thread(partial(self._fit, embedder), lambda _: None):
                 yield Progress(0, total, f"fitting, {count:,} texts read")
-        if known is not None:
-            same_space(known.fingerprint, embedder.fingerprint)
-        early: list[GoalEntry] = []
+        if config is not None:
+            same_space(config.fingerprint, embedder.fingerprint)
+        waiting: list[GoalEntry] = []  # without a text; stored once the length of a vector is known
         size = QUICK_BATCH if embedder.kind == "tfidf" else SLOW_BATCH
         for start in range(0, len(self.ids), size):
             batch = self.ids[start : start + size]
-            wanted = missing.intersection(batch)
-            if not wanted:
+            missing_ids = missing.intersection(batch)
+            if not missing_ids:
                 continue
             self._check()
-            found: list[tuple[list[GoalEntry], Vectors]] = []
-            for _ in self._run_on_thread(partial(self._embed, embedder, batch), found.append):
+            results: list[tuple[list[GoalEntry], Vectors]] = []
+            for _ in self._run_on_thread(partial(self._embed, embedder, batch), results.append):
                 yield Progress(done, total)
-            entries, rows = found[0]
-            done += len(wanted)
-            if known is None and not rows.shape[1]:
-                early += entries  # no text so far; stored once the length of a vector is known
+            entries, rows = results[0]
+            done += len(missing_ids)
+            if config is None and not rows.shape[1]:
+                waiting += entries
                 continue
-            if known is None:
-                known = VectorConfig(
+            if config is None:
+                config = VectorConfig(
                     key,
                     self._source.kind,
                     self._source.goal_config,
@@ -305,27 +306,27 @@ class EmbedStage(CpuStage):
                     embedder.state(),
                 )
             if not rows.shape[1]:
-                rows = np.zeros((len(entries), known.dimensions), dtype=np.float32)
-            fresh = np.array([entry.conversation_id in wanted for entry in entries])
-            none = np.zeros((len(early), known.dimensions), dtype=np.float32)
+                rows = np.zeros((len(entries), config.dimensions), dtype=np.float32)
+            is_missing = np.array([entry.conversation_id in missing_ids for entry in entries])
+            no_vectors = np.zeros((len(waiting), config.dimensions), dtype=np.float32)
             self._project.write(
                 partial(
                     self._commit,
-                    config=known,
+                    config=config,
                     run_id=run_id,
-                    entries=[*early, *compress(entries, fresh)],
-                    rows=np.concatenate([none, rows[fresh]]),
+                    entries=[*waiting, *compress(entries, is_missing)],
+                    rows=np.concatenate([no_vectors, rows[is_missing]]),
                     done=done,
                     total=total,
                 )
             )
-            early = []
+            waiting = []
             yield Progress(done, total)
-        if known is None:
+        if config is None:
             raise NotYet("No conversation has a text to go by.", "Choose another --text.")
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Made vectors of {self.embedded:,} goal texts with {self._vectoriser.title}"
         return text + (f"; {self.without:,} have no vector." if self.without else ".")
 
@@ -334,6 +335,7 @@ class EmbedStage(CpuStage):
             embedder.fit(self._texts(conn, report))
 
     def _texts(self, conn: sqlite3.Connection, report: OnProgress) -> Iterator[str]:
+        """Yields the texts that the embedder is fitted on, empty where there is none."""
         for count, entry in enumerate(self._source.each(conn, self.ids, self._left_out)):
             if count % 1_000 == 0:
                 report(count, "")
@@ -342,6 +344,7 @@ class EmbedStage(CpuStage):
     def _embed(
         self, embedder: Embedder, batch: Sequence[int], _report: OnProgress
     ) -> tuple[list[GoalEntry], Vectors]:
+        """Returns the texts of a batch and their vectors; runs on a thread of its own."""
         with self._project.reading() as conn:
             entries = self._source.read(conn, batch, self._left_out)
         return entries, embedder.embed(["" if e.reason else e.text for e in entries])
@@ -357,18 +360,19 @@ class EmbedStage(CpuStage):
         done: int,
         total: int,
     ) -> None:
-        live = has_vector(rows)
+        """Stores the vectors of entries, a reason for each without one, and the counter of the run."""
+        nonzero = has_vector(rows)
         reasons = {
             entry.conversation_id: entry.reason or NO_KNOWN_WORD
-            for entry, has in zip(entries, live, strict=True)
+            for entry, has in zip(entries, nonzero, strict=True)
             if not has
         }
-        ids = [entry.conversation_id for entry, has in zip(entries, live, strict=True) if has]
+        ids = [entry.conversation_id for entry, has in zip(entries, nonzero, strict=True) if has]
         vectors.register(conn, config)
         if self._left_out:
             shared_text.put_of_vectors(conn, config.config_hash, self._left_out)
         vectors.add(
-            conn, config.config_hash, run_id, ids, rows[live].astype("<f4").tobytes(), reasons
+            conn, config.config_hash, run_id, ids, rows[nonzero].astype("<f4").tobytes(), reasons
         )
         runs.count(conn, run_id, done, total)
         self.embedded += len(ids)

@@ -25,6 +25,7 @@ from engine.project import runs
 from engine.project.project import Project
 
 SEEDS, BOOTSTRAPS = 5, 20
+"""Default numbers of repetitions with other seeds, and on bootstraps."""
 
 
 class StabilityStage(OnClustering, CpuStage):
@@ -42,7 +43,7 @@ class StabilityStage(OnClustering, CpuStage):
         bootstraps: int = BOOTSTRAPS,
     ) -> None:
         super().__init__(project)
-        self._wanted: list[measurements.Repetition] = [
+        self._repetitions: list[measurements.Repetition] = [
             *(("seed", number) for number in range(seeds)),
             *(("bootstrap", number) for number in range(bootstraps)),
         ]
@@ -62,37 +63,39 @@ class StabilityStage(OnClustering, CpuStage):
         """
         self._check()
         with self._project.reading() as conn:
-            left = measurements.missing_repetitions(
-                conn, self._stored.id, self.config_hash, self._wanted
+            missing = measurements.missing_repetitions(
+                conn, self._stored.id, self.config_hash, self._repetitions
             )
-        if not left:
+        if not missing:
             return
-        yield Progress(0, len(left), "reading the vectors")
-        read: list[tuple[Vectors, Numbers]] = []
-        for _ in self._run_on_thread(self._read, read.append):
-            yield Progress(0, len(left))
-        for repetition in left:
+        yield Progress(0, len(missing), "reading the vectors")
+        inputs: list[tuple[Vectors, Numbers]] = []
+        for _ in self._run_on_thread(self._read, inputs.append):
+            yield Progress(0, len(missing))
+        for repetition in missing:
             self._check()
-            found: list[Repetition] = []
-            for _ in self._run_on_thread(partial(self._repeat, *read[0], repetition), found.append):
-                yield Progress(self.done, len(left))
+            results: list[Repetition] = []
+            repeat = partial(self._repeat, *inputs[0], repetition)
+            for _ in self._run_on_thread(repeat, results.append):
+                yield Progress(self.done, len(missing))
             self._project.write(
                 partial(
                     self._commit,
                     run_id=run_id,
-                    found=found[0],
+                    result=results[0],
                     done=self.done + 1,
-                    total=len(left),
+                    total=len(missing),
                 )
             )
             self.done += 1
-            yield Progress(self.done, len(left))
+            yield Progress(self.done, len(missing))
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         return f"Clustered {self.done:,} times more to see what comes again."
 
     def _read(self, _report: OnProgress) -> tuple[Vectors, Numbers]:
+        """Returns the vectors of the clustering and the cluster of each."""
         with self._project.reading() as conn:
             ids, numbers = clusterings.membership(conn, self._stored.id)
             rows = read_vectors(conn, self._stored.vector_config, ids)[1]
@@ -105,28 +108,29 @@ class StabilityStage(OnClustering, CpuStage):
         repetition: measurements.Repetition,
         _report: OnProgress,
     ) -> Repetition:
+        """Returns one repetition; runs on a thread of its own."""
         kind, number = repetition
         return stability_run(rows, labels, self._stored.k, self._stored.seed, kind, number)
 
     def _commit(
-        self, conn: sqlite3.Connection, *, run_id: int, found: Repetition, done: int, total: int
+        self, conn: sqlite3.Connection, *, run_id: int, result: Repetition, done: int, total: int
     ) -> None:
-        jaccard = {n: value for n, value in enumerate(found.jaccard) if value is not None}
+        jaccard = {n: value for n, value in enumerate(result.jaccard) if value is not None}
         measurements.add_repetition(
             conn,
             self._stored.id,
             self.config_hash,
             run_id,
-            (found.kind, found.number),
-            found.ari,
+            (result.kind, result.number),
+            result.ari,
             jaccard,
         )
         runs.count(conn, run_id, done, total)
 
 
 class HoldOutStage(OnClustering, CpuStage):
-    """Stores what it measured, and assigns nothing. An embedder that needs fitting is fitted on the clustered part
-    alone."""
+    """Clusters without a share of the conversations, and measures how near these are to the clusters. It stores the
+    figures and assigns nothing. An embedder that needs fitting is fitted on the clustered part alone."""
 
     name = "hold-out"
 
@@ -161,10 +165,10 @@ class HoldOutStage(OnClustering, CpuStage):
             Cancelled: `interrupt` was called.
         """
         self._check()
-        found: list[HeldOut] = []
-        for done, note in self._run_on_thread(self._judge, found.append):
+        results: list[HeldOut] = []
+        for done, note in self._run_on_thread(self._measure, results.append):
             yield Progress(done, None, note)
-        self.result = found[0]
+        self.result = results[0]
         measured = {**asdict(self.result), "share": self._share, "seed": self._seed}
         key = self._stored.id
         self._project.write(lambda conn: measurements.put(conn, "hold_out", key, measured))
@@ -172,40 +176,42 @@ class HoldOutStage(OnClustering, CpuStage):
         yield Progress(count, count)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
-        found = self.result
-        if found is None:
+        """Returns the result in one sentence with counts."""
+        result = self.result
+        if result is None:
             return "Nothing was measured."
         return (
-            f"{found.clusters:,} clusters of {found.train:,} conversations; distance to the center "
-            f"{found.cosine_train:.3f}, of {found.test:,} held out {found.cosine_test:.3f}, "
-            f"{found.novel:,} of them novel."
+            f"{result.clusters:,} clusters of {result.train:,} conversations; distance to the center "
+            f"{result.cosine_train:.3f}, of {result.test:,} held out {result.cosine_test:.3f}, "
+            f"{result.novel:,} of them novel."
         )
 
-    def _judge(self, report: OnProgress) -> HeldOut:
+    def _measure(self, report: OnProgress) -> HeldOut:
+        """Returns the figures; runs on a thread of its own."""
         stored = self._stored
         report(0, "reading the texts")
         with self._project.reading() as conn:
             ids = np.asarray(clusterings.membership(conn, stored.id)[0])
-        chosen = held_out(len(ids), self._share, self._seed)
-        train, test = self._rows(ids[~chosen], ids[chosen])
-        found = cluster(
+        is_held_out = held_out(len(ids), self._share, self._seed)
+        train, test = self._rows(ids[~is_held_out], ids[is_held_out])
+        clusters = cluster(
             train,
             stored.k,
             self._seed,
             note=lambda step, steps: report(0, f"clustering, step {step} of {steps}"),
         )
-        return judge(train, found.labels, test)
+        return judge(train, clusters.labels, test)
 
     def _rows(self, train: Ids, test: Ids) -> tuple[Vectors, Vectors]:
+        """Returns the vectors of both parts: those that are stored, or of an embedder that is fitted anew."""
         embedder = self._make(self._stored.embedder, self._stored.seed)
         with self._project.reading() as conn:
             if embedder.fitted:
                 key = self._stored.vector_config
                 return read_vectors(conn, key, train)[1], read_vectors(conn, key, test)[1]
             source = source_of(self._stored)
-            own, others = (
+            train_texts, test_texts = (
                 [entry.text for entry in source.each(conn, ids.tolist())] for ids in (train, test)
             )
-        embedder.fit(own)
-        return embedder.embed(own), embedder.embed(others)
+        embedder.fit(train_texts)
+        return embedder.embed(train_texts), embedder.embed(test_texts)

@@ -18,24 +18,27 @@ from engine.goals.tables.vectors import packed, unpacked
 from engine.project.sql import to_json, utc_now
 
 IS_DECISION = "kind NOT IN ('undo', 'redo')"
+"""SQL condition on a row of `decision` that is a decision, not the undoing of an act."""
 _IS_ACTIVE = (
     "coalesce((SELECT t.kind FROM decision AS t WHERE t.target = d.act ORDER BY t.id DESC LIMIT 1),"
     " 'redo') = 'redo'"
 )
+"""SQL condition on a decision `d` whose act is active."""
 _COLUMNS = (
     "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"
     " d.id, d.act, d.given_at"
 )
+"""The columns of a decision `d`, as `_decision` reads them."""
 
 
 def next_id(conn: sqlite3.Connection) -> int:
-    """The id that the next decision will have, in this transaction."""
+    """Returns the id that the next decision will have, in this transaction."""
     row = conn.execute("SELECT coalesce(max(id), 0) + 1 FROM decision").fetchone()
     return int(row[0])
 
 
 def newest(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """Id of the newest row of a clustering, undo and redo included; 0 before the first."""
+    """Returns the id of the newest row of a clustering, undo and redo included; 0 before the first."""
     row = conn.execute(
         "SELECT coalesce(max(id), 0) FROM decision WHERE clustering_id = ?", (clustering_id,)
     ).fetchone()
@@ -73,8 +76,8 @@ def undo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
 
 
 def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
-    """Redoes the act that the newest undo took back and returns its id; None when nothing was undone
-    since the last act."""
+    """Redoes the act that the newest undo took back and returns its id; None when nothing was undone since the last
+    act."""
     row = conn.execute(
         "SELECT u.target FROM decision AS u JOIN decision AS d ON d.id = u.target"
         " WHERE u.clustering_id = ?1 AND u.kind = 'undo' AND u.id > (SELECT max(id) FROM decision"
@@ -96,7 +99,7 @@ def _undo_or_redo(
 
 
 def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
-    """All decisions on a clustering, oldest first, including those that were undone."""
+    """Returns all decisions on a clustering, oldest first, including those that were undone."""
     parts: dict[int, list[array[int]]] = {}
     for decision, ids in conn.execute(
         "SELECT p.decision_id, p.ids FROM decision AS d JOIN decision_part AS p ON p.decision_id = d.id"
@@ -115,7 +118,7 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """Number of groups after the active decisions: a merge makes one of two, a split as many as it names."""
+    """Returns the number of groups after the active decisions: a merge makes one of two, a split several of one."""
     row = conn.execute(
         "SELECT (SELECT count(*) FROM cluster WHERE clustering_id = ?1) + coalesce(sum(CASE d.kind"
         " WHEN 'merge' THEN -1 WHEN 'split' THEN json_array_length(d.names) - 1 ELSE 0 END), 0)"
@@ -153,7 +156,7 @@ def add_unplaced(conn: sqlite3.Connection, clustering_id: int, reasons: Mapping[
 
 
 def unplaced(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, int, str]]:
-    """(decision id, its clustering, reason) of each decision that could not be transferred to this clustering."""
+    """Returns (decision id, its clustering, reason) of each decision that could not be transferred here."""
     return [
         (int(row[0]), int(row[1]), str(row[2]))
         for row in conn.execute(
@@ -183,6 +186,7 @@ class AnswerEntry:
 
 
 _ANSWER = "likelihood_ratio, yes, yes_reversed, reason, label, description, model"
+"""The columns of an answer, in the order of `PairAnswer`."""
 
 
 def show_answers(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:

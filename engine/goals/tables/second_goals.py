@@ -26,14 +26,17 @@ _STATES: dict[str | None, SecondGoalState] = {
     "confirm": "confirmed",
     "remove": "removed",
 }
+"""The state of a second goal by the newest act on it; None is no act."""
 
 _IN_FORCE = "s.kind <> 'undo' AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = s.id)"
+"""SQL condition on an act `s` that was not undone."""
 
 
 def of_conversation(
     conn: sqlite3.Connection, conversation_id: int, least: float = LEAST_SHARE
 ) -> list[SecondGoal]:
-    """Its second goals in the clustering that is shown, removed ones too, the largest share first.
+    """Returns the second goals of a conversation in the clustering that is shown, removed ones too, the largest share
+    first.
 
     Args:
         least: Least share. Goals with less than `LEAST_SHARE` are shown nowhere else and cannot be judged.
@@ -62,12 +65,12 @@ def judge(
     """Confirms or removes a second goal; the same again changes nothing.
 
     Raises:
-        UsageError: The conversation has no such second goal.
+        NotFound: The conversation has no such second goal.
     """
-    found = {one.group_id: one for one in of_conversation(conn, conversation_id)}
-    if group_id not in found:
+    goals = {goal.group_id: goal for goal in of_conversation(conn, conversation_id)}
+    if group_id not in goals:
         raise NotFound("The conversation has no such second goal.")
-    if found[group_id].state == _STATES[judgement]:
+    if goals[group_id].state == _STATES[judgement]:
         return
     conn.execute(
         "INSERT INTO second_goal (clustering_id, conversation_id, group_id, kind, annotator, given_at)"
@@ -77,7 +80,7 @@ def judge(
 
 
 def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneJudgement | None:
-    """Takes back the newest act on the clustering that is shown; None if there is none."""
+    """Takes back the newest act on the clustering that is shown and returns it; None if there is none."""
     key = clusterings.shown(conn)
     row = conn.execute(
         "SELECT s.id, s.conversation_id, s.group_id, s.kind, coalesce(l.label, s.group_id)"
@@ -100,7 +103,7 @@ def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneJudgement | Non
 def judged(
     conn: sqlite3.Connection, clustering_id: int
 ) -> dict[tuple[int, str], SecondGoalJudgement]:
-    """What was said of the second goals of a clustering, by conversation and current group."""
+    """Returns what was said of the second goals of a clustering, by conversation and current group."""
     return {
         (conversation_id, group): kind
         for conversation_id, group, kind, _ in conn.execute(
@@ -124,7 +127,7 @@ def carry_over(
         places: The groups of the other clustering where the members of a current group of the one before are now, the
             one that matters most first; what was said of a group without any stays where it was said.
     """
-    known = judged(conn, clustering_id)
+    judgements = judged(conn, clustering_id)
     proposed = {
         (conversation_id, group)
         for conversation_id, group, _ in conn.execute(
@@ -139,13 +142,13 @@ def carry_over(
         (before,),
     ).fetchall()
     for conversation_id, group, kind, annotator, given_at, _ in rows:
-        found = places.get(group) or ()
-        there = next((one for one in found if (conversation_id, one) in proposed), None)
-        there = there or next(iter(found), None)
-        if there is None or known.get((conversation_id, there)) == kind:
+        candidates = places.get(group) or ()
+        target = next((key for key in candidates if (conversation_id, key) in proposed), None)
+        target = target or next(iter(candidates), None)
+        if target is None or judgements.get((conversation_id, target)) == kind:
             continue
         conn.execute(
             "INSERT INTO second_goal (clustering_id, conversation_id, group_id, kind, annotator, given_at)"
             " VALUES (?, ?, ?, ?, ?, ?)",
-            (clustering_id, conversation_id, there, kind, annotator, given_at),
+            (clustering_id, conversation_id, target, kind, annotator, given_at),
         )

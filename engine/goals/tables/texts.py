@@ -16,8 +16,10 @@ from engine.project.sql import chunks, message_ids, placeholders
 
 NOTHING_WRITTEN = "the user wrote nothing"
 NO_SUMMARY = "no run has summarized it"
+"""Reasons why a conversation has no goal text."""
 
 _SEPARATOR = "\n"
+"""What stands between the messages of a goal text."""
 
 MAX_TEXTS_IN_MEMORY = 1_000
 """Most texts that `TextSource.each` has in memory."""
@@ -199,6 +201,6 @@ class LazyTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ids)
 
-    def __getitem__(self, place: int) -> str:  # type: ignore[override]  # no slices are taken
-        (entry,) = self._source.read(self._conn, [int(self._ids[place])])
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]  # no slices are taken
+        (entry,) = self._source.read(self._conn, [int(self._ids[index])])
         return "" if entry.reason else entry.text

@@ -23,8 +23,9 @@ from engine.project.sql import snapshot
 from engine.trees import tables as trees
 
 Floats = npt.NDArray[np.float64]
-
+"""An array of real numbers."""
 NO_IDS: Ids = np.empty(0, dtype=np.int64)
+"""No conversations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,17 +38,19 @@ class Space:
 
     @classmethod
     def read(cls, conn: sqlite3.Connection, vector_config: str) -> Space:
-        """Reads all vectors of a configuration."""
+        """Returns all vectors of a configuration."""
         return cls(*read_vectors(conn, vector_config))
 
     def of(self, ids: Ids) -> Vectors:
-        """The vectors of those of `ids` that have one, in this order; the result must not be changed."""
+        """Returns the vectors of those of `ids` that have one, in this order; they must not be changed."""
         if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
             return self.rows
-        places = np.searchsorted(self.ids, ids)
-        places[places == len(self.ids)] = 0
-        found: Vectors = self.rows[places[self.ids[places] == ids]] if len(self.ids) else self.rows
-        return found
+        if not len(self.ids):
+            return self.rows
+        indices = np.searchsorted(self.ids, ids)
+        indices[indices == len(self.ids)] = 0
+        rows: Vectors = self.rows[indices[self.ids[indices] == ids]]
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,7 @@ class ClusteringView:
     def read(
         cls, conn: sqlite3.Connection, stored: Clustering, state: MergeState
     ) -> ClusteringView:
-        """Reads the view of a clustering whose decisions give `state`."""
+        """Returns the view of a clustering whose decisions give `state`."""
         with snapshot(conn):
             return cls(
                 stored,
@@ -85,24 +88,21 @@ class ClusteringView:
     @cached_property
     def latecomers(self) -> Mapping[str | None, Ids]:
         """Conversations that were assigned to each current group after the clustering; None has those in no group."""
-        found: dict[str | None, list[int]] = {}
-        for one in self.assigned:
-            key = self.state.latecomers.get(one.conversation_id, one.group)
-            found.setdefault(None if key is None else self.state.current_of(key), []).append(
-                one.conversation_id
-            )
-        return {key: np.array(sorted(ids), dtype=np.int64) for key, ids in found.items()}
+        ids_by_group: dict[str | None, list[int]] = {}
+        for assignment in self.assigned:
+            conversation_id = assignment.conversation_id
+            key = self.state.latecomers.get(conversation_id, assignment.group)
+            current = None if key is None else self.state.current_of(key)
+            ids_by_group.setdefault(current, []).append(conversation_id)
+        return {key: np.array(sorted(ids), dtype=np.int64) for key, ids in ids_by_group.items()}
 
     def members(self, key: str | None) -> Ids:
-        """Conversation ids of a current or former group, ascending; None gives those in no group."""
-        latecomers = (
-            self.latecomers.get(key, NO_IDS) if key is None or key in self.state.current else NO_IDS
-        )
-        return (
-            np.union1d(self.state.members(key), latecomers)
-            if len(latecomers)
-            else self.state.members(key)
-        )
+        """Returns the conversation ids of a current or former group, ascending; None gives those in no group."""
+        members = self.state.members(key)
+        if key is not None and key not in self.state.current:
+            return members
+        latecomers = self.latecomers.get(key, NO_IDS)
+        return np.union1d(members, latecomers) if len(latecomers) else members
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -120,18 +120,19 @@ class ClusteringView:
 
     @cached_property
     def map_of_groups(self) -> bytes:
-        """The group of every conversation in the format of `engine.goals.tables.groups`: the rank of the group from 1;
-        one more than the last rank for a conversation in no group; 0 for one that the clustering does not contain."""
+        """The group of every conversation in the format of `engine.goals.tables.measurements`: the rank of the group
+        from 1; one more than the last rank for a conversation in no group; 0 for one that the clustering does not
+        contain."""
         groups = [*self.sizes, None]
         members = [self.members(key) for key in groups]
-        found = np.zeros(1 + max(int(ids[-1]) for ids in members if len(ids)), dtype=">u2")
+        ranks = np.zeros(1 + max(int(ids[-1]) for ids in members if len(ids)), dtype=">u2")
         for rank, ids in enumerate(members, 1):
-            found[ids] = rank
-        return found.tobytes()
+            ranks[ids] = rank
+        return ranks.tobytes()
 
     def mean(self, key: str, space: Space | None = None) -> Floats | None:
-        """The mean vector of a group's members without latecomers, shape (d,). It is computed from the stored centers
-        if the group was made by merges only; otherwise from `space`, and None if that is None."""
+        """Returns the mean vector of a group's members without latecomers, shape (d,). It is computed from the stored
+        centers if the group was made by merges only; otherwise from `space`, and None if that is None."""
         if key in self._means:
             return self._means[key]
         group = self.state.groups[key]
@@ -146,6 +147,7 @@ class ClusteringView:
         return self._means.setdefault(key, total / group.size)
 
     def _mean_of(self, part: Group, space: Space | None) -> Floats | None:
+        """Returns the mean vector of a group that was not merged; None if it needs `space` and that is None."""
         if self._as_clustered(part):
             return np.frombuffer(self._by_key[part.id].centre, dtype="<f4").astype(np.float64)
         if space is None or part.own is None:
@@ -154,17 +156,18 @@ class ClusteringView:
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def needs_space(self) -> bool:
-        """Whether the mean of a current group cannot be computed from the stored centers."""
+        """Returns whether the mean of a current group cannot be computed from the stored centers."""
         return any(self.mean(key) is None for key in self.state.current)
 
     def centres(self, keys: Sequence[str], space: Space) -> Vectors:
-        """Mean vectors of groups scaled to length 1, shape (groups, d)."""
+        """Returns the mean vectors of groups scaled to length 1, shape (groups, d)."""
         means = [self.mean(key, space) for key in keys]
         return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))
 
     def stability_of(self, key: str) -> float | None:
-        """Mean Jaccard similarity of a group under resampling; for a merged group the mean over its clusters, weighted
-        by members. None if a split or a move changed its members, or if stability was not measured."""
+        """Returns the mean Jaccard similarity of a group under resampling; for a merged group the mean over its
+        clusters, weighted by members. None if a split or a move changed its members, or if stability was not
+        measured."""
         total = 0.0
         for part in self.state.parts(key):
             value = self.stability.get(int(part.id[1:])) if self._as_clustered(part) else None
@@ -178,7 +181,7 @@ class ClusteringView:
         return {f"c{cluster.number}": cluster for cluster in self.clusters}
 
     def _as_clustered(self, group: Group) -> bool:
-        """Whether a group is a cluster with its original members."""
+        """Returns whether a group is a cluster with its original members."""
         if group.made_by is not None:
             return False
         return group.size == self._by_key[group.id].size and group.id not in self.state.touched
@@ -197,7 +200,7 @@ class GroupFigures:
 
     @classmethod
     def read(cls, conn: sqlite3.Connection, view: ClusteringView) -> GroupFigures:
-        """Reads the figures of all groups in one pass over the scores and one over the trees."""
+        """Returns the figures of all groups, read in one pass over the scores and one over the trees."""
         sizes = dict(enumerate(view.sizes.values(), 1))
         with snapshot(conn):
             return cls(
@@ -207,7 +210,7 @@ class GroupFigures:
 
 
 def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
-    """A key of what `GroupFigures` depends on apart from the view; it changes when scores or trees are added."""
+    """Returns a key of what `GroupFigures` depends on apart from the view; changes when scores or trees are added."""
     with snapshot(conn):
         config = score_sets.score_config(conn)
         return (
@@ -229,31 +232,31 @@ def summarize(conn: sqlite3.Connection, clustering: Clustering) -> ClusteringSum
 
 
 def group_rows(view: ClusteringView, figures: GroupFigures, space: Space | None) -> list[GoalGroup]:
-    """The current groups, largest first."""
+    """Returns the current groups, largest first."""
     return [group_row(view, key, space, rank, figures) for rank, key in enumerate(view.sizes, 1)]
 
 
 def filtered_rows(
     conn: sqlite3.Connection, view: ClusteringView, among: IdSet, space: Space | None
 ) -> list[GoalGroup]:
-    """The current groups with sizes, shares, states and leaves of only the conversations of a set, largest first;
-    groups without any are left out."""
+    """Returns the current groups with sizes, shares, states and leaves of only the conversations of a set, largest
+    first; groups without any are left out."""
     groups = np.frombuffer(view.map_of_groups, dtype=">u2")
     flags = np.frombuffer(among.flags, dtype=np.uint8)
-    chosen = np.zeros_like(groups)
+    filtered = np.zeros_like(groups)
     count = min(len(groups), len(flags))
-    chosen[:count] = groups[:count] * flags[:count]
-    sizes = dict(enumerate(np.bincount(chosen, minlength=len(view.sizes) + 2).tolist()))
-    whole = sum(sizes.values()) - sizes[0]
+    filtered[:count] = groups[:count] * flags[:count]
+    sizes = dict(enumerate(np.bincount(filtered, minlength=len(view.sizes) + 2).tolist()))
+    total = sum(sizes.values()) - sizes[0]
     with snapshot(conn):
         config = trees.chosen(conn)
         figures = GroupFigures(
-            measurements.states(conn, chosen.tobytes(), sizes),
-            measurements.leaves(conn, chosen.tobytes(), config),
+            measurements.states(conn, filtered.tobytes(), sizes),
+            measurements.leaves(conn, filtered.tobytes(), config),
         )
     rows = [
         replace(
-            group_row(view, key, space, rank, figures), size=sizes[rank], share=sizes[rank] / whole
+            group_row(view, key, space, rank, figures), size=sizes[rank], share=sizes[rank] / total
         )
         for rank, key in enumerate(view.sizes, 1)
         if sizes[rank]
@@ -268,7 +271,7 @@ def group_row(
     rank: int = 0,
     figures: GroupFigures | None = None,
 ) -> GoalGroup:
-    """The row of a group; `rank` and `figures` are for current groups only."""
+    """Returns the row of a group; `rank` and `figures` are for current groups only."""
     group = view.state.groups[key]
     mean = view.mean(key, space)
     size = view.sizes.get(key, group.size)
@@ -289,12 +292,13 @@ def group_row(
     )
 
 
-def read_space(conn: sqlite3.Connection, vector_config: str, kept: Space | None) -> Space:
-    """The vectors of a configuration; returns `kept` if none were added since that was read."""
-    if kept is not None and len(kept.ids) == vectors.count(conn, vector_config):
-        return kept
+def read_space(conn: sqlite3.Connection, vector_config: str, cached: Space | None) -> Space:
+    """Returns the vectors of a configuration; `cached` if none were added since that was read."""
+    if cached is not None and len(cached.ids) == vectors.count(conn, vector_config):
+        return cached
     return Space.read(conn, vector_config)
 
 
 def _by_id(key: str) -> tuple[str, float]:
+    """Returns a sort key of a group id: clusters first, each kind by number."""
     return key[0], float(key[1:])

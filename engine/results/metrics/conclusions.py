@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.base.number_format import figure, figure_range
 from engine.base.statistics.intervals import Contrast
-from engine.base.statistics.ranking import LEVEL
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.base.text import one_line
 from engine.results.metrics.claims import ClaimTable, Ranked
 
@@ -39,8 +39,16 @@ def of_claim(table: ClaimTable) -> list[str]:
 
 def against_chance(table: ClaimTable) -> str:
     """Returns a sentence on the figures that are significantly above and below chance."""
-    above = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value > 0.5]
-    below = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value < 0.5]
+    above = [
+        row.figure
+        for row in table.rows
+        if row.corrected < SIGNIFICANCE_LEVEL and row.area.value > 0.5
+    ]
+    below = [
+        row.figure
+        for row in table.rows
+        if row.corrected < SIGNIFICANCE_LEVEL and row.area.value < 0.5
+    ]
     if not above and not below:
         return f"None of {len(table.rows)} figures differs significantly from chance."
     parts = [f"above chance: {', '.join(above)}"] if above else []
@@ -50,7 +58,7 @@ def against_chance(table: ClaimTable) -> str:
 
 def is_significant(contrast: Contrast) -> bool:
     """Whether a difference is significant after correction."""
-    return contrast.corrected is not None and contrast.corrected < LEVEL
+    return contrast.corrected is not None and contrast.corrected < SIGNIFICANCE_LEVEL
 
 
 def format_contrast(contrast: Contrast, interval: str = "") -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.goals.questions import (
     EXAMPLES,
     LABEL_CHARS,
-    LABEL_WORDS,
+    MAX_LABEL_WORDS,
     MERGE_CHARS,
     LogProb,
     MergeQuestion,
@@ -156,7 +156,7 @@ class TestNames:
 
     def test_long_label(self) -> None:
         """A long label is cut to a few words."""
-        assert len(read_label(" a b c d e f g h i", []).label.split()) == LABEL_WORDS
+        assert len(read_label(" a b c d e f g h i", []).label.split()) == MAX_LABEL_WORDS
 
     def test_reason(self) -> None:
         """The beginning of the reason is kept; label and sentence of the merged group are parsed from what

@@ -14,7 +14,7 @@ from sklearn.metrics import (
 )
 
 from engine.base.statistics.agreement import (
-    FEWEST,
+    MIN_CONVERSATIONS,
     OUTSIDE,
     Groups,
     agree,
@@ -148,7 +148,7 @@ def test_intervals_hold_their_figure(pairs: list[tuple[str, int]]) -> None:
     ):
         assert least - 1e-9 <= one.low <= one.value + 1e-9
         assert one.value - 1e-9 <= one.high <= 1 + 1e-9
-    if len(pairs) < FEWEST:
+    if len(pairs) < MIN_CONVERSATIONS:
         assert (found.ari.low, found.ari.high) == (-1, 1)
 
 
@@ -197,8 +197,8 @@ def test_contrasts() -> None:
         assert one.corrected is not None
         assert one.corrected < 0.05
     assert (same.difference.value, same.p) == (0, 1)
-    few = {name: labels[: FEWEST - 1] for name, labels in ways.items()}
-    assert agreement_contrasts(gold[: FEWEST - 1], few, pairs[:1])[0].p is None
+    few = {name: labels[: MIN_CONVERSATIONS - 1] for name, labels in ways.items()}
+    assert agreement_contrasts(gold[: MIN_CONVERSATIONS - 1], few, pairs[:1])[0].p is None
 
 
 NUMBERS = st.lists(st.integers(-5, 5), min_size=4, max_size=20).filter(

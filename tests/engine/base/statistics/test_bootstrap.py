@@ -147,7 +147,7 @@ class TestIntervals:
         drawn = draw(values, labels, groups)
         assert len(drawn.draws) == bootstrap.DRAWS
         before = estimates(drawn.classification())
-        monkeypatch.setattr(bootstrap, "_ALL_CELLS", 500_000)
+        monkeypatch.setattr(bootstrap, "_MAX_WEIGHTS", 500_000)
         drawn = draw(values, labels, groups)
         assert len(drawn.draws) == 333
         for name, one in estimates(drawn.classification()).items():

@@ -17,7 +17,7 @@ import pytest
 
 from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering
-from engine.goals.stages.deciding import MARGIN, DecideStage
+from engine.goals.stages.deciding import ASKING_MARGIN, DecideStage
 from engine.goals.stages.proposing import SplitQuestionsStage
 from engine.goals.tables import clusterings, decisions
 from engine.goals.tables.clusterings import source_of, stored_clustering
@@ -299,7 +299,7 @@ def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) 
     snapshot = MergeQueueCache(done, decision_log).snapshot(key)
     likeliest = snapshot.probabilities(snapshot.left("probability")[:1])[0]
     asking = goal_runs.propose(done, process, decision_log)
-    threshold = likeliest - MARGIN - 1e-9
+    threshold = likeliest - ASKING_MARGIN - 1e-9
     stage = DecideStage(
         done,
         MergeQueueCache(done, decision_log),
