@@ -25,7 +25,13 @@ from engine.completeness.packing import Segment
 from engine.completeness.scoring import ItemScore, LogItem, PreparedLog, Question, prepare_log
 from engine.model.endpoints.capabilities import no_curve, no_laid_out
 from engine.model.endpoints.dialects import text_of, without_controls
-from engine.model.endpoints.log_probs import Around, Continuation, Raw, Reader, listed
+from engine.model.endpoints.log_probs import (
+    Continuation,
+    PromptText,
+    RawPrompt,
+    Reader,
+    find_listed,
+)
 from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.endpoints.replies import first_tokens
 from engine.model.log_windows import Window
@@ -133,7 +139,7 @@ class _EndpointAsker:
     def __init__(
         self,
         reader: Reader,
-        around: Around,
+        around: PromptText,
         end: Continuation,
         other: Continuation,
         message: Prompt | None,
@@ -163,20 +169,24 @@ class _EndpointAsker:
         Raises:
             RequestRefused: The endpoint does not lay the prompt out or does not show the tokens of an answer.
         """
-        prompt, tokens = question.prompt, reader.known
+        prompt, tokens = question.prompt, reader.tokenizer
         if prompt is not None and no_laid_out(reader.can, prompt):
             end = Continuation((), ("", prompt.end))
             other = Continuation((), ("", prompt.continuation))
-            return cls(reader, Around("", "", Frame([], [])), end, other, message=prompt)
+            return cls(reader, PromptText("", "", Frame([], [])), end, other, message=prompt)
         around = await tokens.learn_prompt(prompt)
         if prompt is not None:
-            end = await reader.answer(prompt.end)
-            return cls(reader, around, end, await reader.answer(prompt.continuation), message=None)
+            end = await reader.tokenize_answer(prompt.end)
+            return cls(
+                reader, around, end, await reader.tokenize_answer(prompt.continuation), message=None
+            )
         header_tokens = await tokens.opening()
         header = await text_of(reader.ask, reader.can.tokens, header_tokens)
-        other = await reader.answer(header, header_tokens)
+        other = await reader.tokenize_answer(header, header_tokens)
         if question.end_tag:
-            return cls(reader, around, await reader.answer(question.end_tag), other, message=None)
+            return cls(
+                reader, around, await reader.tokenize_answer(question.end_tag), other, message=None
+            )
         end = Continuation((tokens.end_token,), ("", ""))
         return cls(reader, around, end, other, message=None)
 
@@ -214,13 +224,13 @@ class _EndpointAsker:
         score = prepared.score(shown)
         return _add_note(score, OTHER_TOKENS_NOTE) if other_tokens else score
 
-    async def _tokenizes_differently(self, raw: Raw) -> bool:
+    async def _tokenizes_differently(self, raw: RawPrompt) -> bool:
         """Returns whether an endpoint that takes texts reads other tokens than the model process.
 
         The model process cuts a log step by step: around an empty step, line breaks of two steps can become one token
         for the endpoint.
         """
-        can, tokens = self._reader.can, self._reader.known
+        can, tokens = self._reader.can, self._reader.tokenizer
         if can.ids or not can.tokens or self._message is not None:
             return False
         await tokens.learn([raw.text], special=True, start=True)
@@ -235,12 +245,12 @@ class _EndpointAsker:
             whole_log = Window(tuple(range(len(texts))), item.boundaries)
             without_tokens = Segment([], (0,) * len(item.boundaries))
             return PreparedLog((without_tokens,), (whole_log,), 0)
-        await self._reader.known.learn_log(texts)
+        await self._reader.tokenizer.learn_log(texts)
         around = self._around.tokens
         # The endpoint writes one token after the longer answer.
         question_tokens = max(len(self._end.ids), len(self._other.ids)) + len(around.tail) + 1
         room = context - len(around.head) - question_tokens
-        return prepare_log(self._reader.known, item, around.head, room, context)
+        return prepare_log(self._reader.tokenizer, item, around.head, room, context)
 
     @property
     def _reads_along(self) -> bool:
@@ -249,17 +259,17 @@ class _EndpointAsker:
         can, one_token = self._reader.can, len(self._end.ids) == 1
         return can.echo and can.ids and one_token and not self._message and not self._around.tail
 
-    def _prompts(self, item: LogItem, window: Window, segment: Segment) -> list[Raw]:
+    def _prompts(self, item: LogItem, window: Window, segment: Segment) -> list[RawPrompt]:
         """Returns the prompt at each boundary of a window."""
         prompts = []
         for boundary, mark in zip(window.boundaries, segment.marks, strict=True):
             text = "".join(item.texts[piece] for piece in window.pieces if piece <= boundary)
             ids = (*segment.tokens[:mark], *self._around.tokens.tail)
-            prompts.append(Raw(self._around.head + text + self._around.tail, ids))
+            prompts.append(RawPrompt(self._around.head + text + self._around.tail, ids))
         return prompts
 
     async def _read_along(
-        self, prompts: Sequence[Raw], marks: Sequence[int]
+        self, prompts: Sequence[RawPrompt], marks: Sequence[int]
     ) -> list[BoundaryReading | None]:
         """Returns the reading at each boundary, None where the endpoint hides the end.
 
@@ -273,8 +283,8 @@ class _EndpointAsker:
         Raises:
             RequestRefused: The log does not go on with a step header, or the endpoint refuses it.
         """
-        log_and_header = Raw("", (*prompts[-1].ids, *self._other.ids))
-        steps = await self._reader.along(log_and_header)
+        log_and_header = RawPrompt("", (*prompts[-1].ids, *self._other.ids))
+        steps = await self._reader.read_prompt(log_and_header)
         readings: list[BoundaryReading | None] = []
         for raw, mark in zip(prompts, marks, strict=True):
             header = steps[mark : mark + len(self._other.ids)]
@@ -282,18 +292,18 @@ class _EndpointAsker:
                 raise RequestRefused(
                     f"The log does not continue with a step header after token {mark}."
                 )
-            end_token = listed(steps[mark], self._end.ids[0], "")
+            end_token = find_listed(steps[mark], self._end.ids[0], "")
             log_end = end_token.log_p if end_token else await self._reader.log_p(raw, self._end)
             log_continue = sum(step.chosen.log_p for step in header if step.chosen)
             readings.append(None if log_end is None else BoundaryReading(log_end, log_continue))
         return readings
 
-    async def _read_boundary(self, raw: Raw) -> BoundaryReading | None:
+    async def _read_boundary(self, raw: RawPrompt) -> BoundaryReading | None:
         """Returns the reading at one boundary; None where the endpoint hides an answer."""
         if self._message is not None:
             step = await first_tokens(self._reader, self._message, raw.text)
-            end_word = listed(step, _NO_TOKEN, self._end.upto[-1])
-            other_word = listed(step, _NO_TOKEN, self._other.upto[-1])
+            end_word = find_listed(step, _NO_TOKEN, self._end.texts_so_far[-1])
+            other_word = find_listed(step, _NO_TOKEN, self._other.texts_so_far[-1])
             if end_word is None or other_word is None:
                 return None
             return BoundaryReading(end_word.log_p, other_word.log_p)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -50,23 +50,8 @@ class Prompt:
     max_tokens: int
 
     def as_params(self) -> dict[str, Any]:
-        """Everything that determines what the model reads, for the config hash and the model process."""
-        return {
-            "name": self.name,
-            "chat": self.chat,
-            "before": self.before,
-            "question": self.question,
-            "reply": self.reply,
-            "end": self.end,
-            "continuation": self.continuation,
-            "stop": list(self.stop),
-            "max_tokens": self.max_tokens,
-        }
-
-    @classmethod
-    def from_params(cls, params: dict[str, Any]) -> Prompt:
-        """Returns the inverse of `as_params`."""
-        return cls(**{**params, "stop": tuple(params["stop"])})
+        """Returns everything that determines what the model reads, for the config hash."""
+        return {**asdict(self), "stop": list(self.stop)}
 
 
 def prompt_names() -> list[str]:

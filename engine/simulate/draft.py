@@ -33,6 +33,9 @@ _MAX_JOINED_WORDS = 3
 """Most words of a gap that joins a neighbouring piece instead of becoming a piece."""
 
 
+# Pieces of an instruction
+
+
 class Piece(NamedTuple):
     """The place of a piece in the text: characters `start` to `end`."""
 
@@ -137,6 +140,8 @@ def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
         end = piece.end
     return filled_up
 
+
+# A proposed sharding
 
 State = Literal["proposed", "approved", "rejected"]
 MIN_SCORE_RATIO = 0.8

@@ -48,7 +48,7 @@ class LivePlays:
 def live_line(line: Line) -> LiveLine:
     """Returns the reply of a call, cut at `MAX_CHARACTERS`."""
     text = line.call.opening + line.reply.text
-    return LiveLine(line.call.module, line.call.role, text[:MAX_CHARACTERS], line.reply.note)
+    return LiveLine(line.call.module, line.call.role, text[:MAX_CHARACTERS])
 
 
 class Person:

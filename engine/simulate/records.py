@@ -139,16 +139,11 @@ class SetResults:
 
 @dataclass(frozen=True, slots=True)
 class LiveLine:
-    """One reply of a running play.
-
-    Attributes:
-        note: The part of the conversation that did not fit the context of the model, or None.
-    """
+    """One reply of a running play, with the module that asked for it and the role that it was asked of."""
 
     module: str
     role: str
     text: str
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +173,6 @@ class SessionState:
     """The state of a form that a person fills.
 
     Attributes:
-        key: Key of the play; empty before it began.
         lines: All replies so far, those of the person included.
         question: The question that waits for an answer, or None.
         asked: The fields that the question asks for, if a module named them.
@@ -186,7 +180,6 @@ class SessionState:
         conversation_id: Id of the conversation of the play, if one was stored.
     """
 
-    key: str
     lines: tuple[LiveLine, ...]
     question: str | None
     asked: tuple[AskedField, ...] = ()

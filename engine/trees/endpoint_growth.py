@@ -17,10 +17,10 @@ import numpy as np
 from engine.base.errors import Cancelled, RequestRefused, UsageError
 from engine.model.endpoints.capabilities import Capabilities, no_tree
 from engine.model.endpoints.dialects import Step, text_of, without_controls
-from engine.model.endpoints.log_probs import Raw, Reader
+from engine.model.endpoints.log_probs import RawPrompt, Reader
 from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.log_windows import MIN_LOG_TOKENS, log_tokens
-from engine.trees.growth import ANSWER_TOKENS, Budget, Work
+from engine.trees.growth import MAX_ANSWER_TOKENS, Budget, Work
 from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
 from engine.trees.options import Transform, TreeOptions
 from engine.trees.tree import Tree, lower_below, record, restore
@@ -84,7 +84,7 @@ class EndpointTree:
     """One tree while it grows, and what was recorded at its place."""
 
     tree: Tree
-    prompt: Raw
+    prompt: RawPrompt
     spellings: Spellings
     note: str | None = None
     answer: tuple[int, ...] = ()
@@ -96,14 +96,14 @@ async def begin(
     reader: Reader,
     place: Place,
     tree: Callable[[Spellings], Tree],
-    known: dict[int, bytes],
+    spellings_known: dict[int, bytes],
     context: int,
 ) -> EndpointTree:
     """Returns a tree that can grow, after tokenizing the log before its place.
 
     Args:
         tree: Makes the tree, or restores it.
-        known: Spellings that are known from before.
+        spellings_known: Spellings that are known from before.
         context: Longest sequence in tokens.
 
     Raises:
@@ -114,8 +114,8 @@ async def begin(
         cleaned = [without_controls(text) for text in texts]
         texts, broken_count = [text for text, _ in cleaned], sum(count for _, count in cleaned)
         notes = [f"{broken_count} control tokens broken up"] if broken_count else []
-    spellings = Spellings(known)
-    grown = EndpointTree(tree(spellings), Raw("".join(texts), ()), spellings)
+    spellings = Spellings(spellings_known)
+    grown = EndpointTree(tree(spellings), RawPrompt("".join(texts), ()), spellings)
     if can.tokens:
         await _tokenize_prompt(reader, grown, place, texts, context, notes)
     grown.note = ", ".join(notes) or None
@@ -132,14 +132,14 @@ async def _tokenize_prompt(
 ) -> None:
     """Puts the tokens of the log into the prompt of a tree, and the log-probabilities of the recorded answer where the
     endpoint gives them."""
-    prompt_frame = await reader.known.learn_prompt(None)
-    await reader.known.learn_log([*texts, place.answer])
-    recorded = reader.known.tokenize(place.answer)
+    prompt_frame = await reader.tokenizer.learn_prompt(None)
+    await reader.tokenizer.learn_log([*texts, place.answer])
+    recorded = reader.tokenizer.tokenize(place.answer)
     token_room = (
         context - len(prompt_frame.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
     )
     token_room = max(token_room, context // 2, MIN_LOG_TOKENS)
-    tokens, note = log_tokens(reader.known, texts, place.kept, token_room)
+    tokens, note = log_tokens(reader.tokenizer, texts, place.kept, token_room)
     if note and not reader.can.ids:
         raise RequestRefused(
             "it is longer than the context, and this endpoint takes whole texts only"
@@ -152,8 +152,8 @@ async def _tokenize_prompt(
         return  # tokens have numbers of our own here, so those of the recorded answer say nothing
     grown.answer = tuple(recorded)
     if reader.can.echo and recorded:
-        answer_start = tuple(recorded[:ANSWER_TOKENS])
-        steps = await reader.along(Raw("", (*ids, *answer_start)))
+        answer_start = tuple(recorded[:MAX_ANSWER_TOKENS])
+        steps = await reader.read_prompt(RawPrompt("", (*ids, *answer_start)))
         grown.answer_log_probs = tuple(
             step.chosen.log_p for step in steps[len(ids) :] if step.chosen is not None
         )
@@ -187,7 +187,7 @@ async def grow(
             break
         try:
             steps = await asyncio.gather(
-                *(reader.after(_path(job, node)) for job, node in job_nodes)
+                *(reader.top_after(_path(job, node)) for job, node in job_nodes)
             )
             await _spell(reader, [job for job, _ in job_nodes], steps)
         except BaseException:
@@ -221,11 +221,11 @@ def _take_most_probable(
     return job_nodes
 
 
-def _path(job: EndpointTree, node: int) -> Raw:
+def _path(job: EndpointTree, node: int) -> RawPrompt:
     """Returns the prompt with the tokens and the text from the root to a node."""
     tokens = job.tree.tokens(node)
     text = b"".join(map(job.spellings.of, tokens)).decode("utf-8", "replace")
-    return Raw(job.prompt.text + text, (*job.prompt.ids, *tokens))
+    return RawPrompt(job.prompt.text + text, (*job.prompt.ids, *tokens))
 
 
 async def _spell(

@@ -20,7 +20,13 @@ from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
 from screens.widgets.controls import LineInput
-from screens.widgets.groups import NARROW, evidence_content, group_line, label_of, proposed_label
+from screens.widgets.groups import (
+    NARROW_COLUMNS,
+    evidence_content,
+    group_line,
+    label_of,
+    proposed_label,
+)
 from screens.widgets.row_table import RowTable
 
 
@@ -48,7 +54,7 @@ class MergeDialog(Dialog[str | None]):
             ]
             yield Static(Content("\n").join(lines))
             yield LineInput(one_line(proposed_label(proposal)), placeholder="label of both")
-            yield Static(evidence_content(proposal, None, NARROW))
+            yield Static(evidence_content(proposal, None, NARROW_COLUMNS))
             yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "cancels")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -1,6 +1,11 @@
 """Next-token probabilities over HTTP: the most probable tokens, and the exact probability of a given continuation.
 
-Tokens are requested in advance, so that synchronous code can use the endpoint as a `Tokenizer`.
+Which request gives them depends on what the endpoint can do (`engine.model.endpoints.capabilities`). With `echo` it
+repeats a prompt with the log-probability of each of its tokens. A *forced* continuation is written under a grammar that
+allows nothing else. Otherwise the token is looked up among the most probable ones that the endpoint lists, by its id
+or, where the endpoint does not name ids, by its text.
+
+Tokens of texts are requested in advance (learned), so that synchronous code can use the endpoint as a `Tokenizer`.
 """
 
 from __future__ import annotations
@@ -26,8 +31,8 @@ from engine.model.endpoints.dialects import (
 from engine.model.log_windows import GAP
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
-_MARK = "\x1eLOG\x1e"
-
+_LOG_MARK = "\x1eLOG\x1e"
+"""Stands for the log while a prompt is laid out by the chat template."""
 
 _HEADERS = (
     f"{STEP_OPENING} 2, STEP 3, user chat:\n",
@@ -37,20 +42,25 @@ _HEADERS = (
 
 
 UNBOUNDED = 1_000_000_000
-"""Context of an endpoint that does not say how much it holds: what is too long it refuses itself."""
+"""Context in tokens of an endpoint that does not say how much it holds: what is too long it refuses itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """A prompt laid around a log, as text and in tokens."""
+class PromptText:
+    """A prompt laid around a log.
+
+    Attributes:
+        head, tail: The text before and after the log.
+        tokens: The same in tokens.
+    """
 
     head: str
     tail: str
     tokens: Frame
 
 
-class KnownTokens:
-    """An `engine.model.interface.Tokenizer` for texts that were asked about before."""
+class LearnedTokens:
+    """An `engine.model.interface.Tokenizer` for texts whose tokens were requested before."""
 
     def __init__(self, ask: Ask, can: Capabilities) -> None:
         self._ask, self._can = ask, can
@@ -60,58 +70,58 @@ class KnownTokens:
     async def learn(
         self, texts: Iterable[str], *, special: bool = False, start: bool = False
     ) -> None:
-        """Asks for the tokens of texts.
+        """Requests the tokens of texts.
 
         Raises:
             RequestRefused: The endpoint answers something else.
         """
-        wanted = {(text, special, start) for text in texts} - self._known.keys()
-        found = await asyncio.gather(*(self._tokens(*one) for one in wanted))
-        self._known.update(zip(wanted, found, strict=True))
+        new = {(text, special, start) for text in texts} - self._known.keys()
+        token_lists = await asyncio.gather(*(self._tokens(*request) for request in new))
+        self._known.update(zip(new, token_lists, strict=True))
 
-    async def learn_prompt(self, prompt: Prompt | None) -> Around:
-        """Lays a prompt out; None is the bare log.
+    async def learn_prompt(self, prompt: Prompt | None) -> PromptText:
+        """Lays a prompt out and requests its tokens; None is the bare log. Returns the text around the log.
 
         Raises:
             RequestRefused: The endpoint cannot lay it out.
         """
         await self.learn([""], special=True, start=True)
         if prompt is None:
-            return Around("", "", frame(None, self))
+            return PromptText("", "", frame(None, self))
         if not prompt.chat:
             await self.learn([prompt.before], special=True, start=True)
             await self.learn([prompt.question + prompt.reply])
-            return Around(prompt.before, prompt.question + prompt.reply, frame(prompt, self))
-        content = prompt.before + _MARK + prompt.question
+            return PromptText(prompt.before, prompt.question + prompt.reply, frame(prompt, self))
+        content = prompt.before + _LOG_MARK + prompt.question
         rendered = await apply_template(
             self._ask, self._can.template, [{"role": "user", "content": content}]
         )
         self._layouts[content] = rendered
-        before, mark, after = rendered.partition(_MARK)
-        if not mark:
+        before, marked, after = rendered.partition(_LOG_MARK)
+        if not marked:
             raise RequestRefused("The endpoint laid out a message without its text.")
         await self.learn([before, after], special=True)
         await self.learn([before], special=True, start=True)
         await self.learn([prompt.reply])
-        return Around(before, after + prompt.reply, frame(prompt, self))
+        return PromptText(before, after + prompt.reply, frame(prompt, self))
 
     async def learn_log(self, texts: Sequence[str]) -> None:
-        """Asks the endpoint for the tokens of the pieces of a log and of the mark for omitted text."""
+        """Requests the tokens of the pieces of a log and of the mark for omitted text."""
         await self.learn([*texts, GAP])
 
     async def opening(self) -> list[int]:
-        """See `engine.model.prompt_files.opening_tokens`."""
+        """Returns the tokens with which every next step begins; see `engine.model.prompt_files.opening_tokens`."""
         await self.learn(_HEADERS)
         return opening_tokens(self)
 
     async def _tokens(self, text: str, special: bool, start: bool) -> list[int]:
         style = self._can.tokens
-        found = await token_ids(self._ask, style, text, special=special, start=start)
+        tokens = await token_ids(self._ask, style, text, special=special, start=start)
         if style == "llama-cpp-python" and not start:
             # This server always puts the starting tokens in front.
-            bare = await token_ids(self._ask, style, "")
-            return found[len(bare) :]
-        return found
+            starting_tokens = await token_ids(self._ask, style, "")
+            return tokens[len(starting_tokens) :]
+        return tokens
 
     # The tokenizer
 
@@ -124,7 +134,7 @@ class KnownTokens:
         return self._layouts[messages[0]["content"]]
 
     def token_bytes(self, token: int) -> bytes:
-        """Not asked of texts that are only read."""
+        """Raises NotImplementedError: texts are only read, never written token by token."""
         raise NotImplementedError
 
     @property
@@ -139,8 +149,13 @@ class KnownTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
-    """A raw prompt: its text, and its tokens where the endpoint takes those."""
+class RawPrompt:
+    """A prompt that is no message, but raw text.
+
+    Attributes:
+        text: The prompt as text, for an endpoint that takes texts.
+        ids: The prompt in tokens, for an endpoint that takes those.
+    """
 
     text: str
     ids: tuple[int, ...]
@@ -148,14 +163,19 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A continuation: its tokens, and the text before each of them and after the last."""
+    """A continuation of a prompt.
+
+    Attributes:
+        ids: Its tokens.
+        texts_so_far: The text up to each token: before the first one, after it, and so on to the whole text.
+    """
 
     ids: tuple[int, ...]
-    upto: tuple[str, ...]
+    texts_so_far: tuple[str, ...]
 
-    def text(self, at: int) -> str:
+    def text(self, index: int) -> str:
         """Returns the text of the token at this index."""
-        return self.upto[at + 1][len(self.upto[at]) :]
+        return self.texts_so_far[index + 1][len(self.texts_so_far[index]) :]
 
 
 class Reader:
@@ -164,32 +184,41 @@ class Reader:
     def __init__(self, ask: Ask, can: Capabilities) -> None:
         self.can = can
         self.ask = ask
-        self.known = KnownTokens(ask, can)
-        self._under_way: dict[str | tuple[int, ...], asyncio.Task[Step | None]] = {}
+        self.tokenizer = LearnedTokens(ask, can)
+        self._in_flight: dict[str | tuple[int, ...], asyncio.Task[Step | None]] = {}
 
-    def prompt(self, raw: Raw) -> str | list[int]:
+    def prompt(self, raw: RawPrompt) -> str | list[int]:
         """Returns a raw prompt in the form that the endpoint takes."""
         return list(raw.ids) if self.can.ids else raw.text
 
-    async def answer(self, text: str, ids: Sequence[int] | None = None) -> Continuation:
-        """Tokenises a continuation, given as text or as token ids.
+    async def tokenize_answer(self, text: str, ids: Sequence[int] | None = None) -> Continuation:
+        """Returns a continuation with its tokens.
+
+        Args:
+            text: The text of the continuation.
+            ids: Its tokens; None requests them.
 
         Raises:
             RequestRefused: The endpoint does not show how it is split into tokens.
         """
         if ids is None:
-            await self.known.learn([text])
-            ids = self.known.tokenize(text)
+            await self.tokenizer.learn([text])
+            ids = self.tokenizer.tokenize(text)
         if self.can.named and self.can.ids and not self.can.forced:
             return Continuation(tuple(ids), ("",) * (len(ids) + 1))
-        begun = (ids[:count] for count in range(1, len(ids) + 1))
-        upto = ["", *[await text_of(self.ask, self.can.tokens, one) for one in begun]]
-        whole = all(upto[at + 1].startswith(upto[at]) for at in range(len(ids)))
-        if upto[-1] != text or not whole:
+        beginnings = (ids[:count] for count in range(1, len(ids) + 1))
+        texts_so_far = [
+            "",
+            *[await text_of(self.ask, self.can.tokens, beginning) for beginning in beginnings],
+        ]
+        grows = all(
+            texts_so_far[index + 1].startswith(texts_so_far[index]) for index in range(len(ids))
+        )
+        if texts_so_far[-1] != text or not grows:
             raise RequestRefused(f"The endpoint does not write {text!r} token by token.")
-        return Continuation(tuple(ids), tuple(upto))
+        return Continuation(tuple(ids), tuple(texts_so_far))
 
-    async def after(self, raw: Raw) -> Step | None:
+    async def top_after(self, raw: RawPrompt) -> Step | None:
         """Returns the most probable tokens after a prompt; None if the endpoint lists none because it ends the text
         there.
 
@@ -197,11 +226,11 @@ class Reader:
             RequestRefused: The endpoint refuses the prompt.
         """
         key = raw.ids if self.can.ids else raw.text
-        if key not in self._under_way:
-            self._under_way[key] = asyncio.create_task(self._after(raw))
-        return await self._under_way[key]
+        if key not in self._in_flight:
+            self._in_flight[key] = asyncio.create_task(self._after(raw))
+        return await self._in_flight[key]
 
-    async def _after(self, raw: Raw) -> Step | None:
+    async def _after(self, raw: RawPrompt) -> Step | None:
         body: dict[str, Any] = {
             "prompt": self.prompt(raw),
             "max_tokens": 1,
@@ -212,7 +241,7 @@ class Reader:
         steps = read_completion(await self.ask("completions", body)).steps
         return steps[0] if steps and steps[0].top else None
 
-    async def along(self, raw: Raw) -> tuple[Step, ...]:
+    async def read_prompt(self, raw: RawPrompt) -> tuple[Step, ...]:
         """Returns the log-probability of each token of a prompt and the most probable tokens there, in order.
 
         Raises:
@@ -231,7 +260,7 @@ class Reader:
             raise RequestRefused("The endpoint reads the prompt as other tokens.")
         return steps[: len(raw.ids)]
 
-    async def log_p(self, raw: Raw, answer: Continuation) -> float | None:
+    async def log_p(self, raw: RawPrompt, answer: Continuation) -> float | None:
         """Returns the natural log-probability of a continuation: the sum over its tokens. None if the endpoint does not
         list one.
 
@@ -239,23 +268,23 @@ class Reader:
             RequestRefused: It refuses the prompt, or tokenises prompt and continuation together differently.
         """
         if self.can.echo and len(answer.ids) > 1:
-            return await self._echoed(raw, answer)
+            return await self._echoed_log_p(raw, answer)
         # In a list by texts a token may have the place of another of the same text; what is written has its own.
         if self.can.forced and (len(answer.ids) > 1 or not self.can.named):
-            forced = await self._forced(raw, answer)
+            forced = await self._forced_log_p(raw, answer)
             if forced is not None:
                 return forced
         total = 0.0
-        for at, token in enumerate(answer.ids):
-            begun = await self._with(raw, answer, at)
-            found = listed(await self.after(begun), token, answer.text(at))
-            if found is None:
-                return await self._echoed(raw, answer) if self.can.echo else None
-            total += found.log_p
+        for index, token in enumerate(answer.ids):
+            prompt = await self._append(raw, answer, index)
+            token_read = find_listed(await self.top_after(prompt), token, answer.text(index))
+            if token_read is None:
+                return await self._echoed_log_p(raw, answer) if self.can.echo else None
+            total += token_read.log_p
         return total
 
-    async def _echoed(self, raw: Raw, answer: Continuation) -> float:
-        steps = await self.along(await self._with(raw, answer, len(answer.ids)))
+    async def _echoed_log_p(self, raw: RawPrompt, answer: Continuation) -> float:
+        steps = await self.read_prompt(await self._append(raw, answer, len(answer.ids)))
         total = 0.0
         for step in steps[-len(answer.ids) :]:
             if step.chosen is None:
@@ -263,7 +292,7 @@ class Reader:
             total += step.chosen.log_p
         return total
 
-    async def _forced(self, raw: Raw, answer: Continuation) -> float | None:
+    async def _forced_log_p(self, raw: RawPrompt, answer: Continuation) -> float | None:
         """Returns the log-probability when a grammar forces the endpoint to write the text; None if it writes other
         tokens."""
         body = {
@@ -271,47 +300,50 @@ class Reader:
             "max_tokens": len(answer.ids),
             "temperature": 0,
             "logprobs": 1,
-            "grammar": grammar_for(answer.upto[-1]),
+            "grammar": grammar_for(answer.texts_so_far[-1]),
             "return_tokens_as_token_ids": True,
         }
         steps = read_completion(await self.ask("completions", body)).steps
         total = 0.0
-        for at, step in enumerate(steps):
+        for index, step in enumerate(steps):
             chosen = step.chosen
-            if at >= len(answer.ids) or chosen is None:
+            if index >= len(answer.ids) or chosen is None:
                 return None
-            same_id = chosen.token == answer.ids[at]
-            same_text = chosen.token is None and chosen.text == answer.text(at).encode()
+            same_id = chosen.token == answer.ids[index]
+            same_text = chosen.token is None and chosen.text == answer.text(index).encode()
             if not (same_id or same_text):
                 return None
             total += chosen.log_p
         return total if len(steps) == len(answer.ids) else None
 
-    async def _with(self, raw: Raw, answer: Continuation, count: int) -> Raw:
+    async def _append(self, raw: RawPrompt, answer: Continuation, count: int) -> RawPrompt:
         """Returns a prompt with the first tokens of a continuation, which must be tokenised as exactly these."""
         if not count:
             return raw
-        text = raw.text + answer.upto[count]
+        text = raw.text + answer.texts_so_far[count]
         if not self.can.ids:
             start = self.can.tokens != "llama-cpp-python"
-            bare, both = await asyncio.gather(
+            prompt_tokens, tokens = await asyncio.gather(
                 *(
-                    token_ids(self.ask, self.can.tokens, one, special=True, start=start)
-                    for one in (raw.text, text)
+                    token_ids(self.ask, self.can.tokens, part, special=True, start=start)
+                    for part in (raw.text, text)
                 )
             )
-            if both != [*bare, *answer.ids[:count]]:
+            if tokens != [*prompt_tokens, *answer.ids[:count]]:
                 raise RequestRefused(
-                    f"The endpoint reads the log and {answer.upto[count]!r} together as other tokens."
+                    f"The endpoint reads the log and {answer.texts_so_far[count]!r} together as other tokens."
                 )
-        return Raw(text, (*raw.ids, *answer.ids[:count]))
+        return RawPrompt(text, (*raw.ids, *answer.ids[:count]))
 
 
-def listed(step: Step | None, token: int, text: str) -> ListedToken | None:
-    """Finds a token among the most probable ones, by its id or, if ids are not given, by its text."""
+def find_listed(step: Step | None, token: int, text: str) -> ListedToken | None:
+    """Returns a token of a step: that with this id or, where the endpoint names no ids, with this text; None if the
+    endpoint does not list it."""
     if step is None:
         return None
-    for one in (*step.top, *([step.chosen] if step.chosen else [])):
-        if one.token == token or (one.token is None and one.text and one.text == text.encode()):
-            return one
+    for candidate in (*step.top, *([step.chosen] if step.chosen else [])):
+        if candidate.token == token or (
+            candidate.token is None and candidate.text and candidate.text == text.encode()
+        ):
+            return candidate
     return None

@@ -13,7 +13,7 @@ from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
 from engine.model.endpoints.fleet import Fleet
-from engine.model.endpoints.log_probs import UNBOUNDED, Raw, Reader
+from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader
 from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.log_windows import log_tokens
@@ -92,8 +92,8 @@ class EndpointModel:
                 "Let the endpoint serve it, as a model.",
             )
         self._fleet.begin()
-        held = self.can.context or UNBOUNDED
-        self.context = min(held, options.context or held)
+        largest = self.can.context or UNBOUNDED
+        self.context = min(largest, options.context or largest)
         return {"name": self._label, "context": self.context}
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
@@ -114,13 +114,16 @@ class EndpointModel:
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
         account = self._fleet.account
-        words = counted(account.requests, "request")
-        words += f", {account.cached:,} more answered from the cache" if account.cached else ""
-        words += f", {account.retries:,} sent again" if account.retries else ""
-        words += f"; {account.read:,} tokens read, {account.written:,} written"
-        words += "" if account.cost is None else f", cost {account.cost:,.4f}"
+        report = counted(account.requests, "request")
+        report += f", {account.cached:,} more answered from the cache" if account.cached else ""
+        report += f", {account.retries:,} sent again" if account.retries else ""
+        report += f"; {account.read:,} tokens read, {account.written:,} written"
+        report += "" if account.cost is None else f", cost {account.cost:,.4f}"
         return ". ".join(
-            [words, *(f"Taken out: {why.rstrip('.')}" for why in self._fleet.removal_reasons)]
+            [
+                report,
+                *(f"Taken out: {reason.rstrip('.')}" for reason in self._fleet.removal_reasons),
+            ]
         )
 
     def cancel(self) -> None:
@@ -163,25 +166,28 @@ def _log_probs(
 
     async def work() -> list[list[tuple[float, int]]]:
         reader = model.reader()
-        around = await reader.known.learn_prompt(request.prompt)
-        found = []
+        around = await reader.tokenizer.learn_prompt(request.prompt)
+        results = []
         for text, continuations in request.items:
-            answers = [await reader.answer(one) for one in continuations]
-            await reader.known.learn_log([text])
-            longest = max((len(one.ids) for one in answers), default=0)
+            answers = [await reader.tokenize_answer(answer) for answer in continuations]
+            await reader.tokenizer.learn_log([text])
+            longest = max((len(answer.ids) for answer in answers), default=0)
             room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
-            tokens, _ = log_tokens(reader.known, [text], 0, room)
+            tokens, _ = log_tokens(reader.tokenizer, [text], 0, room)
             ids = (*around.tokens.head, *tokens, *around.tokens.tail)
-            raw = Raw(around.head + text + around.tail, ids)
-            values = [await reader.log_p(raw, one) for one in answers]
+            raw = RawPrompt(around.head + text + around.tail, ids)
+            values = [await reader.log_p(raw, answer) for answer in answers]
             if None in values:
                 raise RequestRefused(
                     f"An answer is not among the {model.can.top} most probable tokens."
                 )
-            found.append(
-                [(value or 0.0, len(one.ids)) for value, one in zip(values, answers, strict=True)]
+            results.append(
+                [
+                    (value or 0.0, len(answer.ids))
+                    for value, answer in zip(values, answers, strict=True)
+                ]
             )
-        return found
+        return results
 
     return model.run(work)
 
@@ -193,9 +199,9 @@ def _count_tokens(
         model.refuse("counts of tokens", "it cannot be asked which tokens a text has")
 
     async def work() -> list[int]:
-        known = model.reader().known
-        await known.learn([text for texts in request.items for text in texts])
-        return [sum(len(known.tokenize(text)) for text in texts) for texts in request.items]
+        tokenizer = model.reader().tokenizer
+        await tokenizer.learn([text for texts in request.items for text in texts])
+        return [sum(len(tokenizer.tokenize(text)) for text in texts) for texts in request.items]
 
     return model.run(work)
 

@@ -1,5 +1,8 @@
-"""Replies to logs and to chat messages over HTTP. To messages an endpoint applies its own chat template; prompts become
-messages where it takes no raw text or does not show its template.
+"""Replies to logs and to chat messages over HTTP.
+
+To messages an endpoint applies its own chat template; prompts become messages where it takes no raw text or does not
+show its template. The opening is the beginning of a reply that the prompt gives: it is prefilled if the endpoint can
+continue a reply, else the question asks for it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from engine.base.errors import RequestRefused
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out
 from engine.model.endpoints.dialects import Step, Written, read_completion, without_controls
-from engine.model.endpoints.log_probs import Raw, Reader
+from engine.model.endpoints.log_probs import RawPrompt, Reader
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens, plan_windows
@@ -26,16 +29,14 @@ BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
 """Added to a question if the endpoint cannot be given the beginning of the answer."""
 
 
-def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
+def prompt_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
     """Returns the request body for a prompt around a log, with the beginning of the answer in the form the endpoint
     takes."""
     question = prompt.before + log + prompt.question
-    return messages_body(can, [ChatMessage("user", question)], prompt.reply)
+    return chat_body(can, [ChatMessage("user", question)], prompt.reply)
 
 
-def messages_body(
-    can: Capabilities, messages: Sequence[ChatMessage], opening: str
-) -> dict[str, Any]:
+def chat_body(can: Capabilities, messages: Sequence[ChatMessage], opening: str) -> dict[str, Any]:
     """Returns the request body for messages with the beginning of the answer: prefilled if the endpoint can, else asked
     for."""
     sent = [{"role": message.speaker, "content": message.content} for message in messages]
@@ -56,10 +57,10 @@ async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
     Raises:
         RequestRefused: The endpoint refuses the message.
     """
-    body = message_body(reader.can, prompt, log)
-    more = {"max_tokens": 1, "temperature": 0, "logprobs": True}
-    asked = {**body, **more, "top_logprobs": reader.can.chat_top}
-    steps = read_completion(await reader.ask("chat/completions", asked)).steps
+    body = prompt_body(reader.can, prompt, log)
+    options = {"max_tokens": 1, "temperature": 0, "logprobs": True}
+    request = {**body, **options, "top_logprobs": reader.can.chat_top}
+    steps = read_completion(await reader.ask("chat/completions", request)).steps
     return steps[0] if steps and steps[0].top else None
 
 
@@ -71,25 +72,25 @@ async def reply_to(
     Raises:
         RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
     """
-    body = message_body(reader.can, prompt, log)
-    found = read_completion(await reader.ask("chat/completions", {**body, **settings}))
-    gone_on = without_opening(found, prompt.reply)
-    if gone_on is None and not reader.can.prefill:
+    body = prompt_body(reader.can, prompt, log)
+    written = read_completion(await reader.ask("chat/completions", {**body, **settings}))
+    continuation = strip_opening(written, prompt.reply)
+    if continuation is None and not reader.can.prefill:
         raise RequestRefused(f"The model did not begin its answer with {prompt.reply!r}.")
-    return gone_on or found
+    return continuation or written
 
 
-def without_opening(found: Written, opening: str) -> Written | None:
+def strip_opening(written: Written, opening: str) -> Written | None:
     """Returns an answer without the beginning that was prefilled or asked for; None if it does not repeat it."""
-    begun = found.text.lstrip()
+    text = written.text.lstrip()
     if not opening:
-        return found
-    if not begun.startswith(opening):
+        return written
+    if not text.startswith(opening):
         return None
-    return Written(begun[len(opening) :], found.ended, found.steps)
+    return Written(text[len(opening) :], written.ended, written.steps)
 
 
-MOST_STOPS = 4
+MAX_STOPS = 4
 """Most stop texts in a request, which every server takes; the others are searched for in the reply."""
 
 TEMPLATE_TOKENS = 64
@@ -109,30 +110,30 @@ async def write_replies(
         RequestRefused: The endpoint refuses one of them.
         ModelError: No endpoint is left.
     """
-    writer = await _Writer.find(reader, request.prompt, request.max_tokens, context)
+    writer = await _Writer.for_endpoint(reader, request.prompt, request.max_tokens, context)
     done = 0
 
-    async def one(at: int) -> WrittenReply:
+    async def write_one(index: int) -> WrittenReply:
         nonlocal done
-        settings = settings_of(
-            reader, request.sampling, request.max_tokens, request.stop, request.seed + at
+        settings = sampling_fields(
+            reader, request.sampling, request.max_tokens, request.stop, request.seed + index
         )
-        found, note = await writer.write(*request.items[at], settings)
-        text, stopped = ended(found, request.stop)
+        written, note = await writer.write(*request.items[index], settings)
+        text, stopped = cut_at_stop(written, request.stop)
         done += 1
         report(done)
         return WrittenReply(text, (), stopped, note)
 
-    return list(await asyncio.gather(*(one(at) for at in range(len(request.items)))))
+    return list(await asyncio.gather(*(write_one(index) for index in range(len(request.items)))))
 
 
-def settings_of(
+def sampling_fields(
     reader: Reader, sampling: Sampling, max_tokens: int, stop: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Returns the sampling settings as fields of a request body."""
     settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": sampling.temperature}
     if stop:
-        settings["stop"] = list(stop[:MOST_STOPS])
+        settings["stop"] = list(stop[:MAX_STOPS])
     if sampling.temperature:
         settings |= {"seed": seed, "top_p": sampling.top_p}
         settings |= {"top_k": sampling.top_k} if sampling.top_k else {}
@@ -145,60 +146,71 @@ def settings_of(
     return settings
 
 
-def ended(found: Written, stop: Sequence[str]) -> tuple[str, Stopped]:
+def cut_at_stop(written: Written, stop: Sequence[str]) -> tuple[str, Stopped]:
     """Returns the text before the first stop text, and why it ended."""
-    places = [at for text in stop if text and (at := found.text.find(text)) >= 0]
-    if places:
-        return found.text[: min(places)], "stop"
-    return found.text, "length" if found.ended == "length" else "end"
+    positions = [position for text in stop if text and (position := written.text.find(text)) >= 0]
+    if positions:
+        return written.text[: min(positions)], "stop"
+    return written.text, "length" if written.ended == "length" else "end"
 
 
 class _Writer:
     """Sends one prompt to an endpoint, as raw text or as a message."""
 
     def __init__(
-        self, reader: Reader, prompt: Prompt | None, raw: bool, room: int, head: Raw, tail: Raw
+        self,
+        reader: Reader,
+        prompt: Prompt | None,
+        raw: bool,
+        room: int,
+        head: RawPrompt,
+        tail: RawPrompt,
     ) -> None:
         self._reader, self._prompt, self._raw, self._room = reader, prompt, raw, room
         self._head, self._tail = head, tail
 
     @classmethod
-    async def find(
+    async def for_endpoint(
         cls, reader: Reader, prompt: Prompt | None, max_tokens: int, context: int
     ) -> _Writer:
-        can, nothing = reader.can, Raw("", ())
+        can, empty = reader.can, RawPrompt("", ())
         room = context - max_tokens
         if prompt is not None and prompt.chat and no_laid_out(can, prompt):
             if can.tokens:
                 words = prompt.before + prompt.question + prompt.reply
-                await reader.known.learn([words])
+                await reader.tokenizer.learn([words])
                 # The template's own tokens are not known; servers write some dozens.
-                room -= len(reader.known.tokenize(words)) + TEMPLATE_TOKENS
-            return cls(reader, prompt, False, room, nothing, nothing)
+                room -= len(reader.tokenizer.tokenize(words)) + TEMPLATE_TOKENS
+            return cls(reader, prompt, False, room, empty, empty)
         if not can.tokens:
-            head = Raw(prompt.before if prompt else "", ())
-            tail = Raw(prompt.question + prompt.reply if prompt else "", ())
+            head = RawPrompt(prompt.before if prompt else "", ())
+            tail = RawPrompt(prompt.question + prompt.reply if prompt else "", ())
             return cls(reader, prompt, True, room, head, tail)
-        around = await reader.known.learn_prompt(prompt)
+        around = await reader.tokenizer.learn_prompt(prompt)
         room -= len(around.tokens.head) + len(around.tokens.tail)
-        head = Raw(around.head, tuple(around.tokens.head))
-        return cls(reader, prompt, True, room, head, Raw(around.tail, tuple(around.tokens.tail)))
+        head = RawPrompt(around.head, tuple(around.tokens.head))
+        return cls(
+            reader, prompt, True, room, head, RawPrompt(around.tail, tuple(around.tokens.tail))
+        )
 
     async def write(
-        self, texts: Sequence[str], kept: int, settings: dict[str, Any]
+        self, texts: Sequence[str], leading_pieces: int, settings: dict[str, Any]
     ) -> tuple[Written, str | None]:
         """Returns the reply to one log, and what was left out of that."""
-        reader, broken = self._reader, 0
+        reader, broken_tokens = self._reader, 0
         if reader.can.controls:
-            found = [without_controls(text) for text in texts]
-            texts, broken = [text for text, _ in found], sum(count for _, count in found)
+            split_texts = [without_controls(text) for text in texts]
+            texts, broken_tokens = (
+                [text for text, _ in split_texts],
+                sum(count for _, count in split_texts),
+            )
         if self._raw and reader.can.ids:
-            await reader.known.learn_log(texts)
-            tokens, note = log_tokens(reader.known, texts, kept, self._room)
-            raw = Raw("", (*self._head.ids, *tokens, *self._tail.ids))
+            await reader.tokenizer.learn_log(texts)
+            tokens, note = log_tokens(reader.tokenizer, texts, leading_pieces, self._room)
+            raw = RawPrompt("", (*self._head.ids, *tokens, *self._tail.ids))
         else:
-            log, note = await self._window(texts, kept)
-            raw = Raw(self._head.text + log + self._tail.text, ())
+            log, note = await self._log_text(texts, leading_pieces)
+            raw = RawPrompt(self._head.text + log + self._tail.text, ())
         if self._raw:
             body = {"prompt": reader.prompt(raw), **settings}
             reply = read_completion(await reader.ask("completions", body))
@@ -206,23 +218,23 @@ class _Writer:
             assert self._prompt is not None, "a bare log is never a message"
             reply = await reply_to(reader, self._prompt, log, settings)
         notes = [note] if note else []
-        notes += [f"{broken} control tokens broken up"] if broken else []
+        notes += [f"{broken_tokens} control tokens broken up"] if broken_tokens else []
         return reply, ", ".join(notes) or None
 
-    async def _window(self, texts: Sequence[str], kept: int) -> tuple[str, str | None]:
+    async def _log_text(self, texts: Sequence[str], leading_pieces: int) -> tuple[str, str | None]:
         """Returns the log as text, or the whole steps of it that fit; where nobody can count tokens, all of it."""
-        known = self._reader.known
+        tokenizer = self._reader.tokenizer
         if not self._reader.can.tokens:
             return "".join(texts), None
-        await known.learn_log(texts)
-        lengths = [len(known.tokenize(text)) for text in texts]
+        await tokenizer.learn_log(texts)
+        lengths = [len(tokenizer.tokenize(text)) for text in texts]
         if sum(lengths) <= self._room:
             return "".join(texts), None
         if max(lengths) > self._room // 3:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
-        window = plan_windows(lengths, [len(texts) - 1], kept, self._room)[-1]
+        window = plan_windows(lengths, [len(texts) - 1], leading_pieces, self._room)[-1]
         left_out = len(texts) - len(window.pieces)
         note = f"{left_out} of {len(texts)} steps left out"
         return "".join(texts[piece] for piece in window.pieces), note
@@ -254,50 +266,56 @@ async def chat_replies(
     """
     done = 0
 
-    async def one(call: Call) -> Completion:
+    async def reply_to_call(call: Call) -> Completion:
         nonlocal done
         reply = await _reply(reader, call, context)
         done += 1
         report(done)
         return reply
 
-    return list(await asyncio.gather(*(one(call) for call in calls)))
+    return list(await asyncio.gather(*(reply_to_call(call) for call in calls)))
 
 
 async def _reply(reader: Reader, call: Call, context: int) -> Completion:
     messages, notes = list(call.messages), []
     if reader.can.controls:
-        found = [without_controls(message.content) for message in messages]
-        broken = sum(count for _, count in found)
+        split_texts = [without_controls(message.content) for message in messages]
+        broken_tokens = sum(count for _, count in split_texts)
         messages = [
-            replace(one, content=text) for one, (text, _) in zip(messages, found, strict=True)
+            replace(message, content=text)
+            for message, (text, _) in zip(messages, split_texts, strict=True)
         ]
-        notes += [f"{broken} control tokens broken up"] if broken else []
-    kept = await _fitting(reader, messages, context - call.max_tokens)
-    if left_out := left_out_note(len(messages) - len(kept), len(messages)):
+        notes += [f"{broken_tokens} control tokens broken up"] if broken_tokens else []
+    fitting = await _drop_oldest(reader, messages, context - call.max_tokens)
+    if left_out := left_out_note(len(messages) - len(fitting), len(messages)):
         notes.append(left_out)
-    body = messages_body(reader.can, kept, call.opening)
-    settings = settings_of(reader, call.sampling, call.max_tokens, call.stop, call.seed)
+    body = chat_body(reader.can, fitting, call.opening)
+    settings = sampling_fields(reader, call.sampling, call.max_tokens, call.stop, call.seed)
     reply = read_completion(await reader.ask("chat/completions", {**body, **settings}))
-    text, stopped = ended(without_opening(reply, call.opening) or reply, call.stop)
+    text, stopped = cut_at_stop(strip_opening(reply, call.opening) or reply, call.stop)
     return Completion(text, stopped, ", ".join(notes) or None)
 
 
-async def _fitting(
+async def _drop_oldest(
     reader: Reader, messages: Sequence[ChatMessage], room: int
 ) -> Sequence[ChatMessage]:
     """Returns the messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too
     long."""
     if not reader.can.tokens or reader.can.context is None:
         return messages
-    await reader.known.learn([message.content for message in messages])
-    kept = messages
+    await reader.tokenizer.learn([message.content for message in messages])
+    fitting = messages
     # The number of tokens of the template is unknown; it is some dozens.
-    while sum(len(reader.known.tokenize(one.content)) + TEMPLATE_TOKENS for one in kept) > room:
-        following = without_oldest(kept)
-        if following is None:
+    while (
+        sum(
+            len(reader.tokenizer.tokenize(message.content)) + TEMPLATE_TOKENS for message in fitting
+        )
+        > room
+    ):
+        shorter = without_oldest(fitting)
+        if shorter is None:
             raise RequestRefused(
                 "its last message is too long for the context, and this endpoint takes whole texts only"
             )
-        kept = following
-    return kept
+        fitting = shorter
+    return fitting

@@ -4,12 +4,11 @@ Imported in the model process only, because loading and the native code write to
 interface draws on.
 """
 
-from engine.model.llamacpp.files import MemoryNeed, gpu_offload, memory_need, quantize, system_info
+from engine.model.llamacpp.files import gpu_offload, memory_need, quantize, system_info
 from engine.model.llamacpp.model import LlamaModel
 
 __all__ = [
     "LlamaModel",
-    "MemoryNeed",
     "gpu_offload",
     "memory_need",
     "quantize",

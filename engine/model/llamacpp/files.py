@@ -1,11 +1,10 @@
-"""llama.cpp's own log, other formats of the same weights, and the memory that a model will need."""
+"""What llama.cpp does with model files: log its warnings, write other formats, and say what loading one will take."""
 
 from __future__ import annotations
 
 import ctypes
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import llama_cpp
 from engine.base.errors import ModelError, ModelFileError, OutOfMemory
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.memory_plan import available_memory, estimate
+from engine.model.memory_plan import MemoryEstimate, available_memory, estimate
 
 log = logging.getLogger(__name__)
 _WARNING, _ERROR = 3, 4
@@ -66,28 +65,8 @@ def gpu_offload() -> bool:
     return bool(llama_cpp.llama_supports_gpu_offload())
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryNeed:
-    """Bytes that a model will take.
-
-    Attributes:
-        weights, cache, compute: See `engine.model.memory_plan.MemoryEstimate`.
-        available: What the system could give now; None where it does not say.
-    """
-
-    weights: int
-    cache: int
-    compute: int
-    available: int | None
-
-    @property
-    def total(self) -> int:
-        """All together."""
-        return self.weights + self.cache + self.compute
-
-
-def memory_need(path: Path, options: LoadOptions) -> MemoryNeed:
-    """Returns what loading `path` with these options will take, from the metadata alone.
+def memory_need(path: Path, options: LoadOptions) -> MemoryEstimate:
+    """Returns the memory that loading `path` with these options will take, from the metadata alone.
 
     Raises:
         ModelFileError: The file is missing, damaged or of an architecture llama.cpp does not know.
@@ -103,7 +82,7 @@ def memory_need(path: Path, options: LoadOptions) -> MemoryNeed:
             "The file is damaged or of a newer kind; the worker log says which.",
         )
     llama_cpp.llama_model_free(model)
-    return MemoryNeed(need.weights, need.cache, need.compute, available_memory())
+    return need
 
 
 def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
@@ -113,11 +92,11 @@ def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
         ModelError: Weights and cache need more memory than is available.
         ModelFileError: The file cannot be used at all.
     """
-    need = memory_need(path, options)
-    if need.available is not None and need.total > need.available:
+    need, available = memory_need(path, options), available_memory()
+    if available is not None and need.total > available:
         raise OutOfMemory(
             f"{path.name} needs {need.total / 1e9:.1f} GB, {need.cache / 1e9:.1f} GB of it for its"
-            f" context; {need.available / 1e9:.1f} GB are free.",
+            f" context; {available / 1e9:.1f} GB are free.",
             "Ask for a smaller context with --context, or use a smaller model.",
         )
 

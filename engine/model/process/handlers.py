@@ -16,7 +16,7 @@ from engine.model.chat import Completion
 from engine.model.generation import uniform_tasks
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.log_windows import log_tokens
-from engine.model.memory_plan import with_layers_that_fit
+from engine.model.memory_plan import available_memory, with_layers_that_fit
 from engine.model.process.chat import chat_replies
 from engine.model.process.log_probs import prompted_log_probs, read_tokens
 from engine.model.process.requests import (
@@ -158,7 +158,7 @@ def _expand(_session: ModelSession, request: Expand) -> None:
 
 def _memory(_session: ModelSession, request: Memory) -> dict[str, Any]:
     need = memory_need(request.path, request.options)
-    return {"weights": need.weights, "cache": need.cache, "available": need.available}
+    return {"weights": need.weights, "cache": need.cache, "available": available_memory()}
 
 
 def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:

@@ -240,6 +240,8 @@ def pairs(cases: Sequence[Case]) -> list[Pair]:
     return correlated
 
 
+# Claims that truth decides
+
 _EITHER = "unanswerable or underspecified"
 """Name of the claim that holds where one of the two after it does."""
 

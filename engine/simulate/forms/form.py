@@ -182,6 +182,8 @@ def _check_field(node: Mapping[str, Any], where: str) -> None:
         raise UsageError(f"{where}: `options` is no list of texts.")
 
 
+# The people who fill forms
+
 MAX_FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""
 
@@ -330,6 +332,8 @@ def _is_answer(value: Any) -> bool:
         return all(isinstance(option, str) for option in value)
     return isinstance(value, str)
 
+
+# Whether a filled form is right
 
 MIN_SHARE_OF_WORDS = 0.75
 """Least share of the words of a known answer that a free text must contain."""

@@ -29,6 +29,9 @@ TEXT_CHARS = 300
 Schema = dict[str, Any]
 
 
+# JSON in replies, and the schemas that constrain it
+
+
 def last_object(reply: str) -> str | None:
     """Returns the last outermost balanced `{...}` of a reply; None without one.
 
@@ -169,6 +172,8 @@ def _text(schema: Schema) -> str:
     text = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS}
     return json.dumps({**schema, "$defs": {_NAME: text}}, ensure_ascii=False)
 
+
+# The session
 
 FREE_TOKENS = 512
 """Least limit of a reply without a schema, which may say more than its JSON object."""

@@ -164,6 +164,8 @@ def _asks(reply: dict[str, Any]) -> bool:
     return isinstance(reply.get("question"), str)
 
 
+# A run of either variant
+
 Variant = Literal["modular", "baseline"]
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
 """The ways to fill a form: by modules of one prompt each, or by one prompt for all."""

@@ -52,7 +52,6 @@ class PersonSession:
         self._on_reply = on_reply
         self._person = Person()
         self._guard = threading.Lock()
-        self._key = ""
         self._lines: list[LiveLine] = []
         self._ended: SessionState | None = None
         simulation = self._simulation(variant, model)
@@ -95,7 +94,7 @@ class PersonSession:
             if self._ended is None:
                 question = self._person.question
                 fields = () if question is None else asked_fields(self._form, self._lines)
-                now = SessionState(self._key, tuple(self._lines), question, fields)
+                now = SessionState(tuple(self._lines), question, fields)
                 if ended_play is not None:
                     self._ended = self._with_result(now, ended_play)
                 elif not runs:
@@ -118,7 +117,6 @@ class PersonSession:
     def _add_line(self, key: str, line: Line) -> None:
         """Takes a reply, of a module or of the person, from the thread of the job."""
         with self._guard:
-            self._key = key
             self._lines.append(live_line(line))
         self._on_reply(key, line)
 

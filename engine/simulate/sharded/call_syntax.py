@@ -26,6 +26,9 @@ _NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?![=>])")
 _OPENING, _CLOSING = "([{", ")]}"
 
 
+# Calls
+
+
 class NotCalls(ValueError):
     """The text is not a list of calls; the message gives the reason."""
 
@@ -221,6 +224,8 @@ def _past_plain(text: str, index: int) -> int:
         return generics.end() if generics else index + 1
     return index + 1
 
+
+# Values in Java and JavaScript
 
 _DIGITS = r"-?\d{1,300}"  # Python reads no number of more than 4,300 digits
 _INTEGER = re.compile(_DIGITS)

@@ -147,6 +147,8 @@ def _expected(case: Mapping[str, Any]) -> Any:
     return json.loads(str(case["output"]))
 
 
+# Packed test cases
+
 _UNPACKED_BYTES = 256 * 2**20
 """Largest size of unpacked test cases."""
 
@@ -202,6 +204,8 @@ def _from_text(text: str) -> Any:
     except Exception as error:
         raise BadTests(f"they are neither JSON nor packed JSON: {error}") from error
 
+
+# The function of an answer
 
 _CLASS = "Solution"
 """Name of the class that competitions ask for."""

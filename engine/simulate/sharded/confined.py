@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -73,11 +73,13 @@ class Outcome:
         ended: `returned`; `raised` an exception; at a `limit` of time; `died` (memory, a crash, a refused result).
         value: The returned value after a round trip through JSON (a tuple is a list).
         error: The exception, if it raised one.
+        reads_only_libraries: Whether the kernel has Landlock, so that no other file could be read.
     """
 
     ended: Literal["returned", "raised", "limit", "died"]
     value: Any = None
     error: str = ""
+    reads_only_libraries: bool = field(default=False, compare=False)
 
 
 def run_function(
@@ -91,35 +93,6 @@ def run_function(
     Raises:
         UsageError: This system cannot confine it. Nothing was run.
     """
-    return _run(source, function, arguments, limits)[0]
-
-
-@cache
-def require_confinement() -> str:
-    """Tests the confinement, once in the life of this process.
-
-    Returns:
-        A sentence on what is confined on this system.
-
-    Raises:
-        UsageError: Code written by models cannot be run safely on this system.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        outcome, files = _run(_PROBE, "probe", [folder], Limits())
-    if outcome.value != []:
-        what = ", ".join(outcome.value or [outcome.error or outcome.ended])
-        raise _unconfined(f"it was tried and did not hold: {what}")
-    reading = "reads only libraries" if files else "reads what this user may read"
-    return (
-        "Code of models runs without network, writing, processes and threads, within limits of time and memory; "
-        f"it {reading}."
-    )
-
-
-def _run(
-    source: str, function: str, arguments: Sequence[Any], limits: Limits
-) -> tuple[Outcome, bool]:
-    """Runs a function in confinement; returns its outcome, and whether reading was limited to libraries."""
     if platform.system() != "Linux":
         raise _unconfined(f"{platform.system() or 'this system'} has no filter of system calls")
     request = {
@@ -143,6 +116,20 @@ def _run(
     return _outcome(raw, in_time)
 
 
+@cache
+def require_confinement() -> None:
+    """Tests the confinement, once in the life of this process.
+
+    Raises:
+        UsageError: Code written by models cannot be run safely on this system.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = run_function(_PROBE, "probe", [folder])
+    if outcome.value != []:
+        what = ", ".join(outcome.value or [outcome.error or outcome.ended])
+        raise _unconfined(f"it was tried and did not hold: {what}")
+
+
 def _child(folder: str, request_descriptor: int, result: int, seconds: float) -> bool:
     """Runs the child process; returns False if a time limit ended it."""
     process = subprocess.Popen(
@@ -164,18 +151,18 @@ def _child(folder: str, request_descriptor: int, result: int, seconds: float) ->
         process.wait()
 
 
-def _outcome(raw: bytes, in_time: bool) -> tuple[Outcome, bool]:
-    """Returns what the child process wrote as an outcome, and whether reading was limited."""
+def _outcome(raw: bytes, in_time: bool) -> Outcome:
+    """Returns what the child process wrote as an outcome."""
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
-        return Outcome("died" if in_time else "limit"), False
+        return Outcome("died" if in_time else "limit")
     if "unconfined" in answer:
         raise _unconfined(str(answer["unconfined"]))
-    files = bool(answer.get("files"))
+    reads_only_libraries = bool(answer.get("files"))
     if "error" in answer:
-        return Outcome("raised", error=str(answer["error"])), files
-    return Outcome("returned", answer.get("value")), files
+        return Outcome("raised", None, str(answer["error"]), reads_only_libraries)
+    return Outcome("returned", answer.get("value"), "", reads_only_libraries)
 
 
 def _unconfined(why: str) -> UsageError:

@@ -198,6 +198,8 @@ def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
     return tuple(sorted((databases / db_id).glob("*.sqlite")))
 
 
+# Confined databases, and the comparison of queries by their rows
+
 Row = tuple[object, ...]
 
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})

@@ -179,6 +179,8 @@ class TranslationTask(Task):
         return without_judge(Evaluation(bleu(answer, [self._english])))
 
 
+# Summaries
+
 MAX_WORDS = 300
 """Most words of a summary that are judged."""
 

@@ -30,10 +30,9 @@ max_tokens = 3
 class TestFiles:
     @pytest.mark.parametrize("name", prompt_names())
     def test_every_shipped_prompt(self, name: str) -> None:
-        """Every prompt of the program can be read, and its parameters give it back."""
+        """Every prompt of the program can be read."""
         prompt = parse_prompt(name, prompt_text(name))
         assert prompt.name == name
-        assert Prompt.from_params(prompt.as_params()) == prompt
 
     def test_every_field_changes_the_parameters(self) -> None:
         """Every field of a prompt file is part of the config hash."""

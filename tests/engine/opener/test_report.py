@@ -137,7 +137,7 @@ def test_many_are_validated_by_a_sample(
     measured: OpenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more conversations than are validated a random part is compared, always the same, and the report says so."""
-    monkeypatch.setattr(all_metrics, "MOST_VALIDATED", 20)
+    monkeypatch.setattr(all_metrics, "MAX_VALIDATED", 20)
     write_report(measured, tmp_path / "m.md", parse_filter(""))
     text = (tmp_path / "m.md").read_text("utf-8")
     assert "Over about 20 of the 33 conversations, drawn at random (draw\\<0.6061)" in text

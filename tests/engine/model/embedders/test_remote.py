@@ -1,4 +1,4 @@
-"""Embeddings over HTTP against a real server on this machine: retries, refusals, invalid answers, the network guard."""
+"""Embeddings over HTTP against a real server on this machine: redirects, invalid answers, the network guard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.embedder import HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import BATCH
 from engine.model.endpoints.client import MAX_ATTEMPTS
-from engine.model.endpoints.pacing import JITTER, LONGEST_WAIT
 from tests.engine.project.support import REPOSITORY
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
@@ -45,7 +44,6 @@ class Endpoint:
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.models = ["small"]
-        self.wait: str | None = None
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -67,8 +65,6 @@ class Endpoint:
             def _say(self, code: int, said: Any) -> None:
                 raw = said if isinstance(said, bytes) else json.dumps(said).encode()
                 self.send_response(code)
-                if endpoint.wait is not None:
-                    self.send_header("Retry-After", endpoint.wait)
                 self.send_header("Content-Length", str(len(raw)))
                 self.end_headers()
                 self.wfile.write(raw)
@@ -139,45 +135,6 @@ class TestAnswers:
 
 
 class TestTrouble:
-    def test_busy(self, endpoint: Endpoint) -> None:
-        """A server that is busy is asked again, each time after a longer wait."""
-        waits = Waits()
-        endpoint.answers = [says(503, "busy"), says(429, "slowly"), embeddings]
-        rows = HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
-        assert rows.shape == (1, 3)
-        assert [wait // 0.5 for wait in waits] == [1, 2]
-
-    @pytest.mark.parametrize(
-        ("asked", "waited"),
-        [("7", 7), ("0", 0), ("9999", LONGEST_WAIT), ("-1", None), ("nan", None), ("soon", None)],
-    )
-    def test_asked_to_wait(self, endpoint: Endpoint, asked: str, waited: float | None) -> None:
-        """The client waits as long as the server asks, within bounds; an invalid value is ignored."""
-        waits = Waits()
-        endpoint.wait = asked
-        endpoint.answers = [says(429, "slowly"), embeddings]
-        HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
-        if waited is None:
-            assert 0.5 <= waits[0] <= 0.5 * (1 + JITTER)
-        else:
-            assert waits == [waited]
-
-    def test_busy_for_good(self, endpoint: Endpoint) -> None:
-        """After the last attempt it raises an error with the server's message, made safe to show."""
-        waits = Waits()
-        endpoint.answers = [says(500, b"out of \x1b[31mmemory")]
-        with pytest.raises(ModelError, match=r"500 .out of ␛") as caught:
-            HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
-        assert len(endpoint.asked) == MAX_ATTEMPTS == len(waits) + 1
-        assert "\x1b" not in str(caught.value)
-
-    def test_refused(self, endpoint: Endpoint) -> None:
-        """A refused request is not repeated."""
-        endpoint.answers = [says(401, "no key")]
-        with pytest.raises(ModelError, match=r"401 .*no key"):
-            HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
-        assert len(endpoint.asked) == 1
-
     def test_redirects_are_not_followed(self, endpoint: Endpoint) -> None:
         """A redirect of the endpoint is not followed, so the texts go nowhere else."""
         endpoint.answers = [says(307, "elsewhere")]

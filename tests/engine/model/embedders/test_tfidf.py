@@ -122,7 +122,7 @@ class TestRepetition:
         """Above the limit the embedder is fitted on a random sample, the same for the same seed, and embeds all
         texts.
         """
-        monkeypatch.setattr(tfidf, "FIT_TEXTS", 20)
+        monkeypatch.setattr(tfidf, "MAX_FIT_TEXTS", 20)
         texts = wishes()[0]
         some = fitted()
         assert some.fingerprint == fitted().fingerprint != fitted(seed=1).fingerprint
@@ -140,7 +140,7 @@ class TestRepetition:
         """The vector of a text does not depend on the texts that are embedded with it."""
         texts = wishes()[0]
         whole = fitted().embed(texts)
-        monkeypatch.setattr(tfidf, "BATCH", 7)
+        monkeypatch.setattr(tfidf, "TEXTS_PER_BATCH", 7)
         assert np.allclose(fitted().embed(texts), whole, atol=1e-6)
 
 

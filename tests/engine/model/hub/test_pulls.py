@@ -198,7 +198,7 @@ class TestInterrupted:
     ) -> None:
         """A pull from a busy hub waits as long as the hub asks, within bounds."""
         waits: list[float] = []
-        monkeypatch.setattr(download.Fetch, "_rest", lambda _, seconds: waits.append(seconds))
+        monkeypatch.setattr(download.Fetch, "_wait", lambda _, seconds: waits.append(seconds))
         server.faults.extend(
             [
                 FaultyAnswer(429, wait="7"),

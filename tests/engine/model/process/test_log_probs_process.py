@@ -86,15 +86,6 @@ class TestParity:
         asker.generate(QUESTION, BODIES)
         assert asker.log_probs(QUESTION, pairs) == first
 
-    def test_a_reply_follows_its_grammar(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
-        """A reply follows its grammar."""
-        answers = ProcessAsker(exact[0]).generate(
-            QUESTION, BODIES, grammar='root ::= " (" [a-z]+ ")"'
-        )
-        assert len(answers) == len(BODIES)
-        for answer in answers:
-            assert answer.startswith(" (")
-
 
 def test_cancel(process: ModelProcess, shallow_weights: Path) -> None:
     """A cancel ends the computation; the same process answers the next request."""

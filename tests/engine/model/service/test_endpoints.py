@@ -106,13 +106,6 @@ class TestCatalogue:
         assert done.returncode == 2
         assert b"is taken" in done.stderr
 
-    def test_nobody_there(self) -> None:
-        """An unreachable endpoint is not added."""
-        done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", "none")
-        assert done.returncode == 1
-        assert b"cannot be reached" in done.stderr
-        assert data(workbench("models", "list", "--json"))["endpoints"] == []
-
 
 def score(project: Path, model: str, *words: str) -> None:
     """Scores a project to the end token and generates the remaining tasks."""

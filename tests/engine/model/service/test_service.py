@@ -234,16 +234,6 @@ class TestHub:
         assert page.page == f"{hub.url}/{NAME}"
         assert page.room > 0
 
-    def test_recommended(self, bench: Bench) -> None:
-        """One recommended set is this machine's, unless the machine is smaller than all; a person's own list is
-        used.
-        """
-        shown = bench.models.recommended()
-        assert len({one.memory for one in shown if one.here}) <= 1
-        bench.config.mkdir()
-        (bench.config / "recommended.toml").write_text("[[set]]\nmemory = 1\nmodel = []\n")
-        assert [models.models for models in bench.models.recommended()] == [()]
-
 
 class TestRows:
     def test_what_is_here(self, bench: Bench, tiny: Path, tmp_path: Path) -> None:

@@ -137,8 +137,9 @@ class TestAPerson:
         (one,) = service.sets()
         assert one.models["user"] == "a person"
         (play,) = service.results(one.config_hash).plays
+        play_key = f"forms/{play.name}"
         assert service.transcript(play.id)[1].text == "Rome"
-        assert service.live()[0].key == over.key
+        assert service.live()[0].key == play_key
 
     def test_cut_off(self, workspace: OpenProject, tmp_path: Path) -> None:
         """A form whose job is cancelled reports that it was cut off, and how to resume."""

@@ -217,11 +217,11 @@ class TestFiles:
         assert [one.name for one in tmp_path.iterdir()] == ["kept"]
 
     def test_what_it_can_read_is_what_is_said(self, tmp_path: Path) -> None:
-        """Where the statement says that only libraries can be read, a file of this user cannot be."""
+        """Where the outcome says that only libraries can be read, a file of this user cannot be."""
         file = tmp_path / "private"
         file.write_text("secret")
         outcome = run("return open(arguments[0]).read()", str(file))
-        if "reads only libraries" in require_confinement():
+        if outcome.reads_only_libraries:
             assert "PermissionError" in outcome.error
         else:
             assert outcome.value == "secret"
@@ -295,9 +295,13 @@ class TestLimits:
 
 
 class TestRefusal:
-    def test_this_system_is_tried_once_and_described(self) -> None:
-        """The statement of what is confined is made by trying it on this system, once."""
-        assert "without network, writing, processes and threads" in require_confinement()
+    def test_this_system_is_tried(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Confinement is tried on this system; where something was reached that it must refuse, no code is run."""
+        require_confinement()
+        reached = Outcome("returned", ["network"])
+        monkeypatch.setattr(confined, "run_function", lambda *_: reached)
+        with pytest.raises(UsageError, match="did not hold: network"):
+            require_confinement.__wrapped__()
 
     def test_on_an_unknown_system_nothing_is_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where there is no filter of system calls, code is refused with a hint and never run unconfined."""
