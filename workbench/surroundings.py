@@ -81,7 +81,7 @@ class Narration(TextIOWrapper):
 
 @contextmanager
 def checked() -> Iterator[Output | None]:
-    """Standard output and standard error are such streams in the block; the first is given, None where it is no text
+    """Makes standard output and standard error such streams in the block; yields the first, None where it is no text
     stream of the system, as in some tests."""
     _open_closed()
     out, err = sys.stdout, sys.stderr
@@ -151,6 +151,7 @@ def require_terminal() -> None:
 # Signals: SIGTERM and SIGHUP (a terminal that closes, a dropped ssh) end the program as ctrl+c does.
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""The signals that end the program."""
 
 ECHO_SECONDS = 1.0
 """A signal this soon after another belongs to it: the system and the shell both tell that a terminal closed. It must
@@ -159,7 +160,7 @@ not cut short what the first one makes the program clean up."""
 
 @contextmanager
 def like_ctrl_c() -> Iterator[None]:
-    """In the block these signals raise KeyboardInterrupt; one that the program was started to ignore, as by nohup,
+    """Lets these signals raise KeyboardInterrupt in the block; one that the program was started to ignore, as by nohup,
     stays ignored."""
     last = -ECHO_SECONDS
 

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.base.statistics.intervals import Z95, Interval
-from engine.base.statistics.ranking import MIN_GROUPS, area_interval
+from engine.base.statistics.ranking import MIN_GROUPS, area_interval, auroc
+from engine.completeness.probe_calibration import Floats, Ints
+from engine.completeness.records import EndingTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +94,12 @@ def truncate(curves: Mapping[str, Sequence[float | None]], seed: int) -> Truncat
         if place is None:
             single += 1
             continue
-        whole, cut = curve[-1], curve[place]
-        if whole is None or cut is None:
+        whole_score, cut_score = curve[-1], curve[place]
+        if whole_score is None or cut_score is None:
             unread += 1
         else:
-            pairs.append(Pair(conversation, whole, cut))
+            pairs.append(Pair(conversation, whole_score, cut_score))
     return Truncation(tuple(pairs), single, unread)
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +210,53 @@ def _count_beaten(values: Floats, others: Floats) -> Floats:
     ranked = np.sort(others)
     below, up_to = (np.searchsorted(ranked, values, side) for side in ("left", "right"))
     return np.asarray((below + up_to) / 2)
+
+
+MIN_WHOLE_SCORE = 0.5
+"""Score from which the test calls a conversation whole."""
+
+
+def ending_test(
+    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: Floats
+) -> EndingTest:
+    """Returns the test of the scores of a set, beside those by position alone and by the keyword rule.
+
+    Args:
+        numbers: Of each usable conversation the numbers of the boundaries that were read, from 0.
+        cuts: The pairs of a whole conversation and the same one cut, as indices of boundaries.
+        p, position, keywords: Scores of all boundaries that were read, shape (boundaries,).
+    """
+    both = np.concatenate([cuts.whole, cuts.cut])
+    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
+    pair = [*range(len(cuts.whole))] * 2
+    hits = int((p[cuts.whole] >= MIN_WHOLE_SCORE).sum())
+    false_alarms = int((p[cuts.cut] >= MIN_WHOLE_SCORE).sum())
+    curves, by_position, by_keywords = (
+        _curves_of(numbers, values) for values in (p, position, keywords)
+    )
+    share, pairs = matched(curves)
+    (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
+    return EndingTest(
+        conversations=len(cuts.whole),
+        auroc=auroc(p[both].tolist(), label, pair),
+        f1=2 * hits / (len(cuts.whole) + hits + false_alarms),
+        keywords=auroc(keywords[both].tolist(), label, pair).value,
+        position=auroc(position[both].tolist(), label, pair).value,
+        matched=share,
+        matched_pairs=pairs,
+        matched_keywords=None if of_keywords is None else of_keywords.value,
+        matched_position=None if of_position is None else of_position.value,
+        over_keywords=matched_difference(curves, by_keywords),
+        over_position=matched_difference(curves, by_position),
+    )
+
+
+def _curves_of(numbers: list[list[int]], p: Floats) -> list[Floats]:
+    """Returns the values at all boundaries of each conversation; NaN at those that were not read."""
+    curves, first = [], 0
+    for read_numbers in numbers:
+        curve = np.full(read_numbers[-1] + 1, np.nan)
+        curve[read_numbers] = p[first : first + len(read_numbers)]
+        curves.append(curve)
+        first += len(read_numbers)
+    return curves

@@ -101,7 +101,7 @@ class BaseApp(App[ResultT], inherit_bindings=False):
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        """As Textual does it, but without the values of variables."""
+        """Writes the traceback as Textual does, but without the values of variables."""
         # imported where it is used: it brings the colouring of code, which no first frame needs
         import rich
         from rich.segment import Segments
@@ -208,6 +208,7 @@ CONTROL_GUARD = ControlGuard()
 
 
 def _suspect(text: str) -> bool:
+    """Returns whether a text has control characters, or more combining marks than it has cells for."""
     if not text.isprintable():
         return True
     return not text.isascii() and len(text) - cell_len(text) > MAX_COMBINING_MARKS

@@ -23,8 +23,8 @@ from screens.widgets.controls import Choices, LineInput
 from screens.widgets.keyed import Keyed
 
 T = TypeVar("T")
-MOST_CHARACTERS = 4_000
-"""Characters of a text that a dialog shows at most; more than a screen holds."""
+MAX_MESSAGE_CHARACTERS = 4_000
+"""Most characters that a dialog shows of an error; more than a screen holds."""
 
 
 class IgnoresLateEvents:
@@ -38,8 +38,8 @@ class IgnoresLateEvents:
         return closed
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """As Textual, but nothing where the widget was removed, which is drawn until the next layout: it has no parent
-        to look up."""
+        """Returns what Textual does, but nothing for a removed widget, which is drawn until the next layout: it has no
+        parent to look up."""
         widget: Widget | None
         widget, offset = super().get_widget_and_offset_at(x, y)  # type: ignore[misc]
         return (widget, offset) if widget is None or widget.is_attached else (None, None)
@@ -209,6 +209,7 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
             yield Static(hint_line(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels")))
 
     def _line(self, nth: int) -> Content:
+        """Returns a value of the list with its tick."""
         value, name = self._choices[nth]
         sign = "✓" if value in self._ticked else " "
         return Content.assemble((f"{sign} ", "bold $tone-accent"), display_safe(name))
@@ -224,11 +225,12 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
         self._tick(event.option_index)
 
     def _tick(self, nth: int) -> None:
+        """Ticks a value by its index, or takes its tick away."""
         self._ticked.symmetric_difference_update((self._choices[nth][0],))
         self.query_one(Choices).replace_option_prompt_at_index(nth, self._line(nth))
 
     def action_done(self) -> None:
-        """Answers."""
+        """Answers with the values that are ticked."""
         self.dismiss([value for value, _ in self._choices if value in self._ticked])
 
 
@@ -247,10 +249,12 @@ class ErrorDialog(Dialog[None]):
         """Yields the title, message, hint, keys."""
         with Vertical(classes="dialog error") as box:
             box.border_title = Content(one_line(self._title))
-            yield Static(Content(display_safe(self._error.message[:MOST_CHARACTERS])))
+            yield Static(Content(display_safe(self._error.message[:MAX_MESSAGE_CHARACTERS])))
             if self._error.hint:
                 yield Static(
-                    Content.styled(display_safe(self._error.hint[:MOST_CHARACTERS]), "$tone-accent")
+                    Content.styled(
+                        display_safe(self._error.hint[:MAX_MESSAGE_CHARACTERS]), "$tone-accent"
+                    )
                 )
             more = f"{self._error.code}: `workbench help {self._error.code}` says more"
             yield Static(Content.styled(more, "$tone-muted"))

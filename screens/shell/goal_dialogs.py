@@ -38,14 +38,14 @@ from screens.widgets.controls import Choices, LineInput
 from screens.widgets.groups import GLYPHS, decision_text, has_words, label_of, member_lines
 
 T = TypeVar("T")
-MOST_PARTS = 9
-"""Parts that a group can be split into at once."""
-MOST_LISTED = 500
-"""Groups that the picker lists."""
+MAX_PARTS = 9
+"""Most parts that a group can be split into at once."""
+MAX_GROUPS_LISTED = 500
+"""Most groups that the picker lists."""
 NO_GROUP = "no group (outliers)"
 """The line of a picker for conversations that are to be in no group."""
-PART_MEMBERS = 4
-"""Members that are shown of each part of a split."""
+MAX_MEMBERS_PER_PART = 4
+"""Most members that are shown of each part of a split."""
 
 
 class DecisionScreen(WorkbenchScreen[None]):
@@ -138,8 +138,9 @@ class GroupPicker(Dialog[str | None]):
         self._list(event.value)
 
     def _list(self, text: str) -> None:
+        """Lists the groups with the typed words, and the line for no group."""
         words = text.lower().split()
-        groups = [group for group in self._groups if has_words(group, words)][:MOST_LISTED]
+        groups = [group for group in self._groups if has_words(group, words)][:MAX_GROUPS_LISTED]
         self._ids = [group.id for group in groups]
         options = [Option(group_content(group)) for group in groups]
         if self._none:
@@ -228,12 +229,13 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
 
     def action_parts(self, by: int) -> None:
         """Shows fewer or more parts."""
-        count = min(max(self._count + by, 2), MOST_PARTS, max(2, self._group.size))
+        count = min(max(self._count + by, 2), MAX_PARTS, max(2, self._group.size))
         if count != self._count:
             self._count = count
             self._preview()
 
     def _preview(self) -> None:
+        """Computes in the background how the group would be split."""
         self._parts = None
         self._show_count(Content.styled(f"into {self._count} parts …", "$tone-muted"))
         background(
@@ -260,7 +262,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
                     (f"{number}  {part.size:,}  ", "bold"), (words, "bold $tone-accent")
                 )
             )
-            for member in part.members[:PART_MEMBERS]:
+            for member in part.members[:MAX_MEMBERS_PER_PART]:
                 lines += member_lines(member, width, doubtful=False)
             lines.append(Content(""))
         self.query_one("#parts", Static).update(Content("\n").join(lines))
@@ -371,6 +373,7 @@ class SecondGoalsDialog(Dialog[None]):
         self._fill()
 
     def _fill(self) -> None:
+        """Lists the second goals again; the cursor stays where it was."""
         self._listed = self._services.goals.second_goals(self._conversation, self._least)
         listed = self.query_one(Choices)
         index = listed.highlighted or 0
@@ -433,6 +436,7 @@ class SecondGoalsDialog(Dialog[None]):
 
 
 def _line(goal: SecondGoal) -> Content:
+    """Returns a second goal as a line: what a person said of it, its label, its share."""
     small = goal.share < LEAST_SHARE
     tone = "$tone-muted" if goal.state == "removed" or small else "bold"
     return Content.assemble(

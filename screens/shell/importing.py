@@ -23,11 +23,14 @@ from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.widgets.background import background, in_thread
 from screens.widgets.controls import LineInput
 
-TYPING_REST = 0.25
+TYPING_REST_SECONDS = 0.25
 """Seconds without a key before a mapping is tried out."""
-_MESSAGES_SHOWN = 8
+_MAX_MESSAGES_SHOWN = 8
+"""Most messages that are shown of a conversation read with a mapping."""
 _ROLE_COLUMNS = 9
-_LONGEST_NAME = 60
+"""Columns for the role of a message."""
+_MAX_NAME_CHARACTERS = 60
+"""Most characters that are shown of the name of a file."""
 _SHOWN_OF_BEGINNING = 20
 """Characters of the beginning of a name that is longer."""
 
@@ -100,13 +103,14 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
             yield Static(hint_line(*keys, ("escape", "cancels")))
 
     def _formats(self) -> Content:
+        """Returns what kinds of files can be imported."""
         return Content.styled(
             "JSON, CSV, Parquet, SQLite, text; compressed or in archives. The format is detected and shown.",
             "$tone-muted",
         )
 
     def on_input_changed(self) -> None:
-        """What was wrong may be mended now."""
+        """Forgets what was wrong, which may be mended now."""
         self._refused = None
         self.query_one("#problem", Static).update(self._formats())
 
@@ -157,9 +161,11 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
             self._tell("Type the path of a file first; of a folder, that of one of its files.")
 
     def _map(self, path: str) -> None:
+        """Asks where the messages of a file are."""
         self.app.push_screen(MappingDialog(path), lambda saved: self._mapped(path, saved))
 
     def _checked(self, path: str, refusal: str | None) -> None:
+        """Answers with a file that can be read; says why another one cannot."""
         if refusal is None:
             self.dismiss((path, None))
             return
@@ -167,10 +173,12 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         self._tell(f"{refusal} Enter again shows its fields, and asks where the messages are.")
 
     def _mapped(self, path: str, saved: str | None) -> None:
+        """Answers with a file whose mapping was saved."""
         if saved is not None:
             self.dismiss((path, saved))
 
     def _tell(self, problem: str) -> None:
+        """Shows what is wrong with the path."""
         shown = Content.styled(display_safe(problem), "$tone-incomplete")
         self.query_one("#problem", Static).update(shown)
 
@@ -181,8 +189,8 @@ class FileTree(DirectoryTree):
     def process_label(self, label: TextType) -> Text:
         """Returns the name as it is shown."""
         name = display_safe(str(label))
-        if len(name) > _LONGEST_NAME:
-            end = name[_SHOWN_OF_BEGINNING + 1 - _LONGEST_NAME :]
+        if len(name) > _MAX_NAME_CHARACTERS:
+            end = name[_SHOWN_OF_BEGINNING + 1 - _MAX_NAME_CHARACTERS :]
             name = f"{name[:_SHOWN_OF_BEGINNING]}…{end}"
         return Text(name)
 
@@ -272,6 +280,7 @@ class MappingDialog(Dialog[str | None]):
         self._show_guess()
 
     def _show_guess(self) -> None:
+        """Puts the present guess into the field."""
         if self._draft is not None:
             self.query_one(TextArea).text = self._draft.texts[self._guess]
 
@@ -285,9 +294,10 @@ class MappingDialog(Dialog[str | None]):
         """Tries the mapping out once no key was pressed for a moment."""
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_timer(TYPING_REST, self._try_out)
+        self._timer = self.set_timer(TYPING_REST_SECONDS, self._try_out)
 
     def _try_out(self) -> None:
+        """Reads the beginning of the file with the mapping that is typed."""
         draft, text = self._draft, self.query_one(TextArea).text
         if draft is not None:
             background(self, lambda: draft.try_out(text), self._show, self._refuse, group="map")
@@ -297,6 +307,7 @@ class MappingDialog(Dialog[str | None]):
         self.query_one("#trial").scroll_home(animate=False)
 
     def _refuse(self, error: WorkbenchError) -> None:
+        """Shows why the mapping cannot be used."""
         words = Content.styled(display_safe(error.message), "$tone-incomplete")
         self.query_one("#read", Static).update(words)
 
@@ -346,13 +357,13 @@ def trial_content(trial: Trial) -> Content:
         parts.append(("\nIts text goes to: " + ", ".join(shares), "$tone-muted"))
     for conversation in trial.shown:
         parts.append((f"\n\n{one_line(conversation.external_id, 60)}", "$tone-accent"))
-        for message in conversation.messages[:_MESSAGES_SHOWN]:
+        for message in conversation.messages[:_MAX_MESSAGES_SHOWN]:
             parts.append((f"\n{message.role:>{_ROLE_COLUMNS}}  ", "$tone-muted"))
             parts.append(one_line(message.content, 120))
             parts += [
                 (f" calls {one_line(call.name, 40)}", "$tone-call") for call in message.tool_calls
             ]
-        more = len(conversation.messages) - _MESSAGES_SHOWN
+        more = len(conversation.messages) - _MAX_MESSAGES_SHOWN
         if more > 0:
             parts.append((f"\n{'':>{_ROLE_COLUMNS}}  and {more:,} more", "$tone-muted"))
     return Content.assemble(*parts)

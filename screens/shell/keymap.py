@@ -124,6 +124,7 @@ def _subclasses(cls: type[Keyed]) -> Iterator[type[Keyed]]:
 
 
 def _place(cls: type, keymap: Mapping[str, str]) -> Place:
+    """Returns the place of a class with the actions that the class itself adds."""
     name = place_of(cls)
     bindings: Iterable[Binding] = Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
     named: dict[str, Action] = {}
@@ -143,11 +144,12 @@ def _place(cls: type, keymap: Mapping[str, str]) -> Place:
 
 
 def normal_keys(keys: str) -> tuple[str, ...]:
-    """`/,ctrl+d` as Textual names it: `slash`, `ctrl+d`."""
+    """Returns keys as Textual names them: `slash` and `ctrl+d` for `/,ctrl+d`."""
     return tuple(_normal_key(key.strip()) for key in keys.split(",") if key.strip())
 
 
 def _normal_key(key: str) -> str:
+    """Returns one key as Textual names it."""
     *modifiers, last = key.split("+") if len(key) > 1 else [key]
     if len(last) == 1 and not last.isalnum():
         last = unicodedata.name(last, last).lower().replace("-", "_").replace(" ", "_")
@@ -237,6 +239,7 @@ class _Reader:
             self._entry(action, value)
 
     def _entry(self, action: str, value: object) -> None:
+        """Takes the keys of one action over, or says what is wrong with them."""
         if action not in self._defaults:
             near = difflib.get_close_matches(action, self._defaults, 1)
             hint = f"did you mean {near[0]}?" if near else "`workbench keys` lists the names"
@@ -271,6 +274,7 @@ class _Reader:
         return None
 
     def _complain(self, entry: str, what: str, hint: str) -> None:
+        """Notes a problem with the line of the file that has the entry, if one has."""
         end = re.escape(entry.rpartition(".")[2])
         pattern = re.compile(rf"^\s*\[?\s*(.*\.)?\"?(.*\.)?{end}\"?\s*[\]=]")
         line = next((n for n, text in enumerate(self._lines, 1) if pattern.match(text)), None)
@@ -279,7 +283,7 @@ class _Reader:
 
 
 def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
-    """`a.b = 1` and `"a.b" = 1` as the same name."""
+    """Yields the entries of a table, with `a.b = 1` and `"a.b" = 1` under the same name."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{key}.")

@@ -116,6 +116,7 @@ class WorkbenchCommands(Provider):
         ]
 
     async def _apply_filter(self, text: str) -> None:
+        """Lists what a saved filter matches."""
         try:
             filter = parse_filter(text)
         except FilterError as error:
@@ -159,6 +160,7 @@ def _highlighted(matcher: Matcher, title: str) -> Content:
 
 
 def _shown(title: Content, command: Command) -> Content:
+    """Returns the title of a command with its keys."""
     return Content.assemble(title, (f"  {command.keys}", "$tone-accent")) if command.keys else title
 
 
@@ -183,6 +185,7 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
 
 
 def _rank(active: ActiveBinding) -> int:
+    """Returns where the commands of a key stand: those of the screen first, those that move the focus last."""
     if (active.binding.id or "").startswith("screen."):
         return 3
     return 0 if isinstance(active.node, Screen) else 1 if isinstance(active.node, App) else 2
@@ -288,12 +291,13 @@ def sections(
 
 
 LETTERS = "asdfjklghqwertyuiopzxcvbnm"
+"""The letters of panes, those under the resting fingers first."""
 
 
 def targets(screen: Screen[Any]) -> list[Widget]:
     """Returns the visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
-    seen = screen.region
-    widgets = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
+    visible_region = screen.region
+    widgets = [widget for widget in screen.focus_chain if visible_region.overlaps(widget.region)]
     widgets.sort(key=lambda widget: (widget.region.y, widget.region.x))
     return widgets[: len(LETTERS)]
 

@@ -101,12 +101,15 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         self._look()
 
     def _look(self) -> None:
+        """Reads the recent projects in the background."""
+
         def failed(error: WorkbenchError) -> None:
             self.push_screen(ErrorDialog(error))
 
         background(self.screen, self.shell.recent, self._show, failed, group="recent")
 
     def _show(self, projects: list[RecentProject]) -> None:
+        """Lists the ways to begin and the projects; the cursor stays where it was."""
         self._projects = projects
         choices = self.query_one("#projects", Choices)
         options = [

@@ -25,10 +25,10 @@ from screens.widgets.background import background
 from screens.widgets.finding import FindingView, FindLine, plain_pattern
 from screens.widgets.text_pane import TextPane
 
-MOST_RECORDS = 200
-"""Records that are shown; `workbench status` counts all."""
-MOST_CHARACTERS = 2_000
-"""Characters that are shown of a record."""
+MAX_RECORDS = 200
+"""Most records that are shown; `workbench status` counts all."""
+MAX_RECORD_CHARACTERS = 2_000
+"""Most characters that are shown of a record."""
 
 
 def reading_keys(closing: str, *others: Binding) -> list[BindingType]:
@@ -135,7 +135,7 @@ class QuarantineDialog(ReadingDialog):
         """Reads the records."""
 
         def read() -> str:
-            rows = self._conversations.quarantined(MOST_RECORDS)
+            rows = self._conversations.quarantined(MAX_RECORDS)
             return quarantine_text(rows, self._conversations.counts().quarantined)
 
         background(self, read, self.query_one(TextPane).show, self.show_error, group="quarantine")
@@ -149,8 +149,8 @@ def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
     for row in rows:
         where = row.source if row.line is None else f"{row.source}, line {row.line:,}"
         text = row.raw.decode("utf-8", errors="replace")
-        cut = f"\n(and {len(text) - MOST_CHARACTERS:,} characters)"
-        shown = text[:MOST_CHARACTERS] + (cut if len(text) > MOST_CHARACTERS else "")
+        cut = f"\n(and {len(text) - MAX_RECORD_CHARACTERS:,} characters)"
+        shown = text[:MAX_RECORD_CHARACTERS] + (cut if len(text) > MAX_RECORD_CHARACTERS else "")
         parts.append(f"{where}: {row.reason}\n{shown.rstrip()}")
     if count > len(rows):
         parts.append(f"and {count - len(rows):,} more")

@@ -202,6 +202,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         )
 
     def _show_refusal(self, error: WorkbenchError) -> None:
+        """Shows why the run cannot be estimated, in place of the estimate."""
         self._start_pressed = False
         self._show_estimate(refusal_content(error))
 
@@ -216,6 +217,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self.query_one("#estimate", Static).update(content)
 
     def _show_help(self) -> None:
+        """Shows the help of the field in focus."""
         field = self.focused.id if self.focused is not None else None
         help_text = one_line(self.field_help(field or ""), 400)
         self.query_one("#help", Static).update(Content.styled(help_text, "$tone-muted"))

@@ -122,6 +122,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             self.refresh_data()
 
     def _handle_event(self, event: Event) -> None:
+        """Reads again soon after data changed; once the screen is in front, where it is not."""
         if not isinstance(event, DataChanged):
             return
         if not self.is_active:
@@ -325,6 +326,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self.app.run_worker(go(), group="form")
 
     def _start(self, start: Callable[[], int]) -> None:
+        """Starts a job in the background; why it cannot start is shown in a dialog."""
         self.in_background(start, lambda job: None, group="start")
 
     def on_row_table_failed(self, message: RowTable.Failed) -> None:
@@ -376,5 +378,6 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
 
 
 def _content(figure: Figure) -> Content:
+    """Returns a figure as a line of a choice."""
     number = "" if figure.count is None else f"{figure.count:,}"
     return Content.assemble((f"{number:>9}  ", "bold"), one_line(figure.label, 60))

@@ -36,9 +36,9 @@ from screens.widgets.controls import LineInput
 from screens.widgets.formatting import facts_table
 from screens.widgets.text_pane import TextPane
 
-MOST_VALIDATIONS = 200
-"""Validations that are listed, the newest ones."""
-WIDTH = 96
+MAX_VALIDATIONS = 200
+"""Most validations that are listed, the newest ones."""
+SAMPLE_WIDTH = 96
 """Cells of a line of a sample."""
 HELD_OUT = {
     share: FormChoice(f"{100 * float(share):.0f}% of the conversations")
@@ -194,7 +194,7 @@ def detail_content(detail: RunDetail) -> Content:
     if detail.valid:
         blocks.append(_section("validations", _valid_lines(detail.valid, detail.run.best_step)))
     if detail.samples:
-        blocks.append(_section("samples", formatting.sample_content(detail.samples, WIDTH)))
+        blocks.append(_section("samples", formatting.sample_content(detail.samples, SAMPLE_WIDTH)))
     if detail.warnings:
         lines = [
             Content.styled(f"! {one_line(w, 400)}", "$tone-borderline") for w in detail.warnings
@@ -208,11 +208,13 @@ def detail_content(detail: RunDetail) -> Content:
 
 
 def _section(title: str, lines: Sequence[Content]) -> Content:
+    """Returns lines under a title."""
     return Content("\n").join([Content.styled(title, "bold"), *lines])
 
 
 def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content]:
-    shown = list(points[-MOST_VALIDATIONS:])
+    """Returns the validations as a table, the best one marked."""
+    shown = list(points[-MAX_VALIDATIONS:])
     lines = [Content.styled("    step    loss   AUROC      F1   pairs", "$tone-muted")]
     for point in shown:
         mark = "  ◆ best" if point.step == best else ""
@@ -230,6 +232,7 @@ def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content
 
 
 def _setting(setting: Setting) -> Content:
+    """Returns a setting with its value and its help."""
     name, value = one_line(setting.name, 30), one_line(setting.value, 120)
     return Content.assemble(
         (f"{name:<15}", "$tone-muted"), f"{value}  ", (one_line(setting.help, 300), "$tone-muted")

@@ -110,7 +110,7 @@ def loss_lines(detail: RunDetail) -> list[Line]:
 
 
 def valid_lines(detail: RunDetail) -> list[Line]:
-    """AUROC as a line with its best point, F1 as points."""
+    """Returns the AUROC as a line with its best point, and F1 as points."""
     auroc = tuple((p.step, p.auroc) for p in detail.valid if p.auroc is not None)
     f1 = tuple((p.step, p.f1) for p in detail.valid if p.f1 is not None)
     best = tuple((step, value) for step, value in auroc if step == detail.run.best_step)

@@ -125,6 +125,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.in_background(read, arrived, group="runs", failed=failed)
 
     def _finish_read(self) -> None:
+        """Ends a read, and reads again if that was asked for meanwhile."""
         self._reading = False
         if self._read_again:
             self._read_again = False
@@ -138,6 +139,7 @@ class TrainingScreen(WorkbenchScreen[None]):
     def _show(
         self, runs: list[TrainingRun], hidden: Sequence[HiddenRun], detail: RunDetail | None
     ) -> None:
+        """Shows the runs and the one under the cursor, and notifies of runs that ended."""
         self._notify_ends(runs)
         self._hidden = hidden
         self.feed.publish_training(next((run for run in runs if run.state == "running"), None))

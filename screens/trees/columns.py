@@ -23,7 +23,7 @@ NAME_WIDTH = 24
 TURNS_WIDTH = 12
 """Cells of the blocks that stand for the trees of one conversation."""
 GOAL_WIDTH = 24
-STANDS_OUT = "▲"
+UNUSUAL_SIGN = "▲"
 """The sign before a tree that stands out."""
 
 
@@ -147,7 +147,7 @@ def columns(
             for block, cell in zip(turn_blocks(rows, cells, MEASURES[0]), cells, strict=True)
         ]
 
-    found = [
+    list_columns = [
         Column("name", "conversation", NAME_WIDTH, name, flexible=True),
         Column("step", "step", 5, lambda i: [(str(i.row.step), "tone--muted")], right=True,
                keep=9 if turns else 4),
@@ -162,8 +162,8 @@ def columns(
         Column("held", "in the tree", 11, held, right=True, keep=1),
     ]  # fmt: skip
     if turns:
-        found.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
-    return found
+        list_columns.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
+    return list_columns
 
 
 _NONE: Sequence[Piece] = [("–", "tone--muted")]
@@ -172,7 +172,7 @@ _NONE: Sequence[Piece] = [("–", "tone--muted")]
 def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
     if item.row.reason is not None:
         return _NONE
-    return [(f"{STANDS_OUT} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
+    return [(f"{UNUSUAL_SIGN} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
 
 
 def _bits_cell(row: TreeRow) -> Sequence[Piece]:
@@ -254,13 +254,13 @@ def format_config(config: TreeConfig) -> str:
     return f"{format_growth(config)} · {one_line(config.place)}"
 
 
-def between_content(found: TreeComparison) -> Content:
+def between_content(comparison: TreeComparison) -> Content:
     """Returns the bounds on the distance of two trees, and how many answers they share."""
     return Content.assemble(
         ("total variation in ", "$tone-muted"),
-        (number_format.ends(found.low, found.high), "bold $tone-accent"),
+        (number_format.ends(comparison.low, comparison.high), "bold $tone-accent"),
         (" · ", "$tone-muted"),
-        number_format.counted(found.answers, "answer") + " in both ",
+        number_format.counted(comparison.answers, "answer") + " in both ",
         ("≡", "$tone-accent"),
         (" · last column: how much more probable here", "$tone-muted"),
     )
@@ -271,8 +271,8 @@ def tabs_content(rows: Sequence[TreeRow], front: int) -> Content:
     tabs = [
         Content.styled(
             f" {one_line(format_growth(row), 30)} ",
-            "bold $tone-tab on $tone-tab-back" if at == front else "$tone-muted",
+            "bold $tone-tab on $tone-tab-back" if index == front else "$tone-muted",
         )
-        for at, row in enumerate(rows)
+        for index, row in enumerate(rows)
     ]
     return Content.assemble(*tabs, ("  tab", "bold $tone-accent"), (" the other", "$tone-muted"))

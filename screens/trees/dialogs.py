@@ -131,8 +131,8 @@ class AnswersDialog(Dialog[int | None]):
         def read() -> tuple[list[Answer], list[Answer]]:
             return self._read(self._item), [] if other is None else self._read(other)
 
-        def arrived(found: tuple[list[Answer], list[Answer]]) -> None:
-            self._answers, self._others = found
+        def arrived(answers: tuple[list[Answer], list[Answer]]) -> None:
+            self._answers, self._others = answers
             self._show()
             self.table.focus()
 
@@ -192,8 +192,8 @@ class AnswersDialog(Dialog[int | None]):
         about = self.query_one("#about", Static)
         about.update(Content.styled("comparing …", "$tone-muted"))
 
-        def arrived(found: GroupedAnswers) -> None:
-            self._meanings = found
+        def arrived(grouped: GroupedAnswers) -> None:
+            self._meanings = grouped
             self._show()
 
         def failed(error: WorkbenchError) -> None:
@@ -229,8 +229,8 @@ class AnswersDialog(Dialog[int | None]):
         return [self._lines[index] for index in ids if index < len(self._lines)]
 
     def _show_answer(self) -> None:
-        at = self.table.cursor_id
-        text = "" if at is None else one_line(self._lines[at].answer.text, 400)
+        number = self.table.cursor_id
+        text = "" if number is None else one_line(self._lines[number].answer.text, 400)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
     def on_row_table_highlighted(self) -> None:
@@ -243,9 +243,9 @@ class AnswersDialog(Dialog[int | None]):
 
     def action_copy(self) -> None:
         """Copies the answer under the cursor."""
-        at = self.table.cursor_id
-        if at is not None:
-            copy(self, self._lines[at].answer.text, f"answer {at + 1}")
+        number = self.table.cursor_id
+        if number is not None:
+            copy(self, self._lines[number].answer.text, f"answer {number + 1}")
 
 
 def _kind_cell(line: Line) -> Sequence[Piece]:
@@ -293,11 +293,11 @@ def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
     """Returns the tokens of a path. A character whose bytes are split belongs to the token that completes it."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rows = []
-    for at, node in enumerate(nodes):
-        text = decoder.decode(columns.spelling[node], final=at == len(nodes) - 1)
+    for index, node in enumerate(nodes):
+        text = decoder.decode(columns.spelling[node], final=index == len(nodes) - 1)
         rows.append(
             TokenRow(
-                at,
+                index,
                 columns.token[node],
                 columns.spelling[node],
                 text,

@@ -50,7 +50,7 @@ class TreeGrower:
             return
         row, node = opened.item.row, segment.nodes[0]
         key = (row.config_hash, row.step, node)
-        now = self._alphas.get(key, row.alpha)
+        current_alpha = self._alphas.get(key, row.alpha)
 
         def chosen(text: str | None) -> None:
             if text is None:
@@ -63,7 +63,9 @@ class TreeGrower:
             self._start(lambda: self._trees.grow_on(opened.item, node, alpha))
 
         title = f"Grow on below “{one_line(segment.text, 30)}” to alpha"
-        self._screen.app.push_screen(TextDialog(title, value=f"{now / LOWER:.4g}"), chosen)
+        self._screen.app.push_screen(
+            TextDialog(title, value=f"{current_alpha / LOWER:.4g}"), chosen
+        )
 
     def grow_unread(self, opened: OpenTree) -> None:
         """Grows on the nodes that were not read because a budget was used up or a job was stopped."""
@@ -98,13 +100,13 @@ class TreeGrower:
         Args:
             show: Gets the configuration of the tree.
         """
-        known, self._configs_before = self._configs_before, None
-        if known is None:
+        configs_before, self._configs_before = self._configs_before, None
+        if configs_before is None:
             return
 
-        def arrived(found: list[TreeConfig]) -> None:
-            for config in found:
-                if config.config_hash not in known:
+        def arrived(configs: list[TreeConfig]) -> None:
+            for config in configs:
+                if config.config_hash not in configs_before:
                     show(config.config_hash)
 
         self._screen.in_background(
@@ -204,8 +206,8 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
             request = self._trees.request_like(self._item, alpha, model, adapter)
             return request, self._trees.estimate(request)
 
-        def arrived(found: tuple[TreeRequest, Estimate]) -> None:
-            request, estimate = found
+        def arrived(estimated_request: tuple[TreeRequest, Estimate]) -> None:
+            request, estimate = estimated_request
             self._known = request if estimate.items else None
             self._show_estimate(estimate_content(estimate))
 

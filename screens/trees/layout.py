@@ -134,37 +134,39 @@ class TreeLayout:
 
     def branches(self, number: int) -> list[int]:
         """Returns the segments that go on from a segment, from the root for -1, most probable first."""
-        at = number + 1
+        segment = number + 1
         end = len(self.segments) if number < 0 else self.segments[number].end
-        found = []
-        while at < end:
-            found.append(at)
-            at = self.segments[at].end
-        return found
+        branches = []
+        while segment < end:
+            branches.append(segment)
+            segment = self.segments[segment].end
+        return branches
 
     def of_node(self, node: int) -> int | None:
         """Returns the segment that holds a node; None for the root and for a node that is not there."""
-        at = -1
-        above: list[int] = []
+        segment = -1
+        node_path: list[int] = []
         while 0 < node < len(self.columns.parent):
-            above.append(node)
+            node_path.append(node)
             node = self.columns.parent[node]
-        on_path = frozenset(above)
+        on_path = frozenset(node_path)
         while True:
             inside = [
-                number for number in self.branches(at) if self.segments[number].nodes[0] in on_path
+                number
+                for number in self.branches(segment)
+                if self.segments[number].nodes[0] in on_path
             ]
             if not inside:
-                return None if at < 0 else at
-            at = inside[0]
+                return None if segment < 0 else segment
+            segment = inside[0]
 
     def path(self, number: int) -> list[int]:
         """Returns the segments from the root to this one."""
-        found = []
+        path = []
         while number >= 0:
-            found.append(number)
+            path.append(number)
             number = self.segments[number].parent
-        return found[::-1]
+        return path[::-1]
 
     def path_text(self, number: int) -> str:
         """Returns the text from the root to the end of a segment."""
@@ -186,14 +188,16 @@ class TreeLayout:
 
     def best_leaf(self) -> int | None:
         """Returns the most probable leaf; None in a tree without a leaf."""
-        leaves = [at for at, segment in enumerate(self.segments) if segment.kind in LEAVES]
-        return max(leaves, key=lambda at: (self.segments[at].below, -at), default=None)
+        leaves = [number for number, segment in enumerate(self.segments) if segment.kind in LEAVES]
+        return max(leaves, key=lambda number: (self.segments[number].below, -number), default=None)
 
     def recorded_end(self) -> int | None:
         """Returns the segment in which the recorded answer leaves the tree, or ends; None when it is not in the
         tree.
         """
-        return next((at for at, segment in enumerate(self.segments) if segment.recorded_ends), None)
+        return next(
+            (number for number, segment in enumerate(self.segments) if segment.recorded_ends), None
+        )
 
     def leaves_with(self, text: str) -> list[int]:
         """Returns the leaves whose whole text holds a text, whatever its case, in the order drawn."""
@@ -219,14 +223,16 @@ class Folding:
     def opened_at_first(self, most: int = OPEN_LINES) -> Folding:
         """Unfolds the most probable branches until so many lines are used, and the recorded answer."""
         segments = self.layout.segments
-        waiting = [(-segments[at].below, at) for at in self.lines if segments[at].forks]
+        waiting = [
+            (-segments[segment].below, segment) for segment in self.lines if segments[segment].forks
+        ]
         heapq.heapify(waiting)
         while waiting:
-            _, at = heapq.heappop(waiting)
-            branches = self.layout.branches(at)
+            _, segment = heapq.heappop(waiting)
+            branches = self.layout.branches(segment)
             if len(self.lines) + len(branches) > most:
                 break
-            self.unfold(at)
+            self.unfold(segment)
             for below in branches:
                 if segments[below].forks:
                     heapq.heappush(waiting, (-segments[below].below, below))
@@ -241,8 +247,8 @@ class Folding:
 
     def line_of(self, number: int) -> int | None:
         """Returns the line of a segment; None while it is folded away."""
-        at = bisect_left(self.lines, number)
-        return at if at < len(self.lines) and self.lines[at] == number else None
+        line = bisect_left(self.lines, number)
+        return line if line < len(self.lines) and self.lines[line] == number else None
 
     def unfold(self, number: int) -> None:
         """Shows the branches of a segment; those below them that were unfolded before are so again."""
@@ -252,14 +258,7 @@ class Folding:
         line = self.line_of(number)
         if line is None:
             return
-        shown: list[int] = []
-        waiting = self.layout.branches(number)[::-1]
-        while waiting:
-            at = waiting.pop()
-            shown.append(at)
-            if at in self._open:
-                waiting.extend(self.layout.branches(at)[::-1])
-        self.lines[line + 1 : line + 1] = array("q", shown)
+        self.lines[line + 1 : line + 1] = self._shown_below(number)
 
     def fold(self, number: int) -> None:
         """Hides everything below a segment."""
@@ -283,7 +282,7 @@ class Folding:
         """Unfolds a segment and everything below it; everything for -1."""
         segments = self.layout.segments
         end = len(segments) if below < 0 else segments[below].end
-        self._open.update(at for at in range(max(below, 0), end) if segments[at].forks)
+        self._open.update(number for number in range(max(below, 0), end) if segments[number].forks)
         self._set_lines()
 
     def fold_all(self) -> None:
@@ -292,19 +291,24 @@ class Folding:
         self._set_lines()
 
     def _set_lines(self) -> None:
-        shown = array("q")
-        waiting = self.layout.branches(-1)[::-1]
+        self.lines = self._shown_below(-1)
+
+    def _shown_below(self, number: int) -> array[int]:
+        """Returns the segments that are shown below a segment that is unfolded, below the root for -1, in the order
+        drawn."""
+        shown_segments = array("q")
+        waiting = self.layout.branches(number)[::-1]
         while waiting:
-            at = waiting.pop()
-            shown.append(at)
-            if at in self._open:
-                waiting.extend(self.layout.branches(at)[::-1])
-        self.lines = shown
+            segment = waiting.pop()
+            shown_segments.append(segment)
+            if segment in self._open:
+                waiting.extend(self.layout.branches(segment)[::-1])
+        return shown_segments
 
     def like(self, older: Folding) -> Folding:
         """Unfolds what was unfolded in an older folding of the same tree: nodes keep their ids while a tree grows."""
-        ends = {older.layout.segments[at].last for at in older._open}
-        firsts = {older.layout.segments[at].nodes[0] for at in older._open}
+        ends = {older.layout.segments[number].last for number in older._open}
+        firsts = {older.layout.segments[number].nodes[0] for number in older._open}
         for number, segment in enumerate(self.layout.segments):
             if segment.forks and (segment.last in ends or segment.nodes[0] in firsts):
                 self._open.add(number)

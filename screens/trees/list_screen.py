@@ -24,7 +24,7 @@ from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
 from screens.trees.columns import (
     ORDERS,
-    STANDS_OUT,
+    UNUSUAL_SIGN,
     by_conversation,
     columns,
     format_config,
@@ -99,8 +99,8 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Reads the trees of the query."""
         query, trees = self._query, self.services.trees
 
-        def arrived(found: tuple[list[TreeItem], TreeConfig | None]) -> None:
-            self._show_items(*found)
+        def arrived(items_and_config: tuple[list[TreeItem], TreeConfig | None]) -> None:
+            self._show_items(*items_and_config)
 
         def failed(error: WorkbenchError) -> None:
             if query.filter:
@@ -134,7 +134,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self._items, self._by_id = items, {item.id: item for item in items}
         self._show_order()
         grown = [item for item in items if item.row.max_log_prob is not None]
-        self._points = {item.id: at for at, item in enumerate(grown)}
+        self._points = {item.id: index for index, item in enumerate(grown)}
         points = [
             Point(
                 item.row.leaves,
@@ -160,16 +160,16 @@ class TreeSetScreen(WorkbenchScreen[None]):
         return Content.assemble(f" · {words} ", ("w", "bold $tone-accent"))
 
     def _show_order(self) -> None:
-        found = ordered(self._items, *self._sort)
-        self.table.show(array("q", (item.id for item in found)), self._sort)
+        ordered_items = ordered(self._items, *self._sort)
+        self.table.show(array("q", (item.id for item in ordered_items)), self._sort)
 
     def _fetch(self, ids: Sequence[int]) -> list[TreeItem]:
         by_id = self._by_id
         return [by_id[row_id] for row_id in ids if row_id in by_id]
 
     def _point(self) -> None:
-        at = self.table.cursor_id
-        self.query_one(Scatter).point_to(None if at is None else self._points.get(at))
+        tree_id = self.table.cursor_id
+        self.query_one(Scatter).point_to(None if tree_id is None else self._points.get(tree_id))
 
     def on_row_table_highlighted(self) -> None:
         """Marks the tree under the cursor in the scatter."""
@@ -184,7 +184,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._open(self._id_at(message.index))
 
     def _id_at(self, point: int) -> int:
-        return next(row_id for row_id, at in self._points.items() if at == point)
+        return next(row_id for row_id, index in self._points.items() if index == point)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Opens the tree of a row."""
@@ -299,15 +299,15 @@ class TreeSetScreen(WorkbenchScreen[None]):
                     lambda: trees.show(key), lambda _: self.refresh_data(), group="set"
                 )
 
-        def ask(found: tuple[list[TreeConfig], str | None]) -> None:
-            if not found[0]:
+        def ask(configs: tuple[list[TreeConfig], str | None]) -> None:
+            if not configs[0]:
                 self.notify("No tree was grown yet; r grows them.", markup=False)
                 return
             choices = [
                 (c.config_hash, f"{format_config(c)} · {number_format.counted(c.trees, 'tree')}")
-                for c in found[0]
+                for c in configs[0]
             ]
-            self.app.push_screen(ChoiceDialog("Trees of", choices, found[1]), chosen)
+            self.app.push_screen(ChoiceDialog("Trees of", choices, configs[1]), chosen)
 
         self.in_background(lambda: (trees.configs(), trees.shown()), ask, group="configs")
 
@@ -347,7 +347,7 @@ def _legend(deciles: Deciles, points: int) -> Content:
     return Content.assemble(
         ("◆", "$tone-accent"),
         (" under the cursor  ", "$tone-muted"),
-        (STANDS_OUT, "$tone-borderline"),
+        (UNUSUAL_SIGN, "$tone-borderline"),
         (
             f" top decile: {deciles.leaves:,.0f} leaves or more, or best at −{deciles.surprise:.2f} or below",
             "$tone-muted",

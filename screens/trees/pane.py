@@ -165,14 +165,14 @@ class TurnLine(Widget):
     def show(self, rows: Sequence[TreeRow], step: int) -> None:
         """Shows the trees of a conversation by step, the cursor on one of them."""
         self._rows = [row for row in rows if row.reason is None]
-        self._at = next((at for at, row in enumerate(self._rows) if row.step == step), 0)
+        self._at = next((index for index, row in enumerate(self._rows) if row.step == step), 0)
         self.set_class(len(self._rows) > 1, "-several")
         self.refresh()
 
     def beside(self, delta: int) -> int | None:
         """Returns the step `delta` trees after the current one; None where there is none."""
-        at = self._at + delta
-        return self._rows[at].step if 0 <= at < len(self._rows) else None
+        index = self._at + delta
+        return self._rows[index].step if 0 <= index < len(self._rows) else None
 
     def measure_next(self) -> None:
         """Shows another measure."""

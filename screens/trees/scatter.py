@@ -51,9 +51,9 @@ def plot(
     counts: dict[tuple[int, int], tuple[int, bool]] = {}
     left, right, top = bounds(points)
     for point in points:
-        at = _cell(point, left, right, top, width, height)
-        count, marked = counts.get(at, (0, False))
-        counts[at] = count + 1, marked or point.marked
+        cell = _cell(point, left, right, top, width, height)
+        count, marked = counts.get(cell, (0, False))
+        counts[cell] = count + 1, marked or point.marked
     for (row, column), (count, marked) in counts.items():
         sign = DENSITY[0 if count == 1 else 1 if count < 4 else 2 if count < 10 else 3]
         grid[row][column] = (sign, "tone--borderline" if marked else "")
@@ -74,8 +74,8 @@ def nearest(places: Sequence[tuple[int, int]], at: int, down: int, across: int) 
     line, column = places[at]
 
     def far(index: int) -> tuple[int, int]:
-        apart = places[index][0] - line, places[index][1] - column
-        ahead, aside = apart if down else apart[::-1]
+        offset = places[index][0] - line, places[index][1] - column
+        ahead, aside = offset if down else offset[::-1]
         return ahead * (down or across), abs(aside)
 
     ahead = [index for index in range(len(places)) if far(index)[0] > 0]
@@ -164,7 +164,7 @@ class Scatter(Keyed, Widget, can_focus=True, inherit_bindings=False):
         """Goes to the next of the points that lie in one cell."""
         if self._cursor is not None:
             places = self._places()
-            here = [at for at, place in enumerate(places) if place == places[self._cursor]]
+            here = [index for index, place in enumerate(places) if place == places[self._cursor]]
             self._put(here[(here.index(self._cursor) + 1) % len(here)])
 
     def action_open(self) -> None:
@@ -178,14 +178,14 @@ class Scatter(Keyed, Widget, can_focus=True, inherit_bindings=False):
             return
         line, column = event.y - 1, event.x - AXIS
         places = self._places()
-        found = min(
+        point = min(
             range(len(places)),
-            key=lambda at: abs(places[at][0] - line) * 2 + abs(places[at][1] - column),
+            key=lambda index: abs(places[index][0] - line) * 2 + abs(places[index][1] - column),
         )
-        if self._cursor is not None and places[found] == places[self._cursor]:
+        if self._cursor is not None and places[point] == places[self._cursor]:
             self.action_open()
         else:
-            self._put(found)
+            self._put(point)
 
     def _put(self, index: int | None) -> None:
         if index is not None and index != self._cursor:

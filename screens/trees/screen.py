@@ -105,8 +105,8 @@ class TreeScreen(WorkbenchScreen[None]):
             same = shown is not None and shown.item.id == opened.item.id
             return opened, TreeView.lay_out(opened.nodes, before if same else None), turns
 
-        def arrived(found: tuple[OpenTree | None, Folding | None, list[TreeRow]]) -> None:
-            opened, folding, turns = found
+        def arrived(result: tuple[OpenTree | None, Folding | None, list[TreeRow]]) -> None:
+            opened, folding, turns = result
             if pane.id == "first":
                 self.query_one(TurnLine).show(turns, place[1])
             if opened is not None and folding is not None:
@@ -295,8 +295,8 @@ class TreeScreen(WorkbenchScreen[None]):
             elif key is not None:
                 self._show_second(key)
 
-        def ask(found: list[TreeConfig]) -> None:
-            others = [config for config in found if config.config_hash != first]
+        def ask(configs: list[TreeConfig]) -> None:
+            others = [config for config in configs if config.config_hash != first]
             if not others:
                 self._grow_another()
                 return
@@ -308,8 +308,8 @@ class TreeScreen(WorkbenchScreen[None]):
 
     @property
     def _second(self) -> TreePane | None:
-        found = self.query("#second").results(TreePane)
-        return next(iter(found), None)
+        panes = self.query("#second").results(TreePane)
+        return next(iter(panes), None)
 
     def _show_second(self, key: str) -> None:
         if self._second is None:
@@ -336,12 +336,12 @@ class TreeScreen(WorkbenchScreen[None]):
             return  # one of the trees is still that of the previous step
         rows = items[0].row, items[1].row
 
-        def compared(found: TreeComparison) -> None:
-            now = [pane.opened and pane.opened.item for pane in (first, second)]
-            if self._second is second and now == list(items):
-                first.view.compare(found.first)
-                second.view.compare(found.second)
-                self.query_one("#between", Static).update(between_content(found))
+        def compared(comparison: TreeComparison) -> None:
+            items_now = [pane.opened and pane.opened.item for pane in (first, second)]
+            if self._second is second and items_now == list(items):
+                first.view.compare(comparison.first)
+                second.view.compare(comparison.second)
+                self.query_one("#between", Static).update(between_content(comparison))
                 self._show_tabs()
 
         self.in_background(
@@ -359,17 +359,17 @@ class TreeScreen(WorkbenchScreen[None]):
 
     def action_other_tree(self) -> None:
         """Goes to the same text in the other tree; with one tree, to the next pane."""
-        here, second = self.pane, self._second
+        pane, second = self.pane, self._second
         if second is None:
             self.app.action_focus_next()
             return
-        there = self.query_one("#first", TreePane) if here is second else second
-        twin = here.view.twin
-        self.set_class(there is second, "-second")
+        other = self.query_one("#first", TreePane) if pane is second else second
+        twin = pane.view.twin
+        self.set_class(other is second, "-second")
         self._show_tabs()
-        there.view.focus()
+        other.view.focus()
         if twin is not None:
-            there.view.go_to_node(twin)
+            other.view.go_to_node(twin)
 
     # Growth
 

@@ -37,10 +37,10 @@ SHARED = "≡"
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
-MOST_INDENT = 0.4
+MAX_INDENT_SHARE = 0.4
 """Share of the width up to which segments are indented; deeper ones show their depth as a number."""
-FIGURES = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
-MOST_TEXT = 400
+FIGURES_WIDTH = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
+MAX_SEGMENT_CHARACTERS = 400
 """Most characters that are shown of the text of a segment."""
 
 
@@ -91,9 +91,9 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def segment(self) -> Segment | None:
         """The segment under the cursor."""
-        at = self.cursor
+        number = self.cursor
         layout = self.layout_shown
-        return None if at is None or layout is None else layout.segments[at]
+        return None if number is None or layout is None else layout.segments[number]
 
     @staticmethod
     def lay_out(columns: NodeColumns, before: Folding | None = None) -> Folding:
@@ -116,11 +116,11 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._found = frozenset()
         self._line = 0
         if before is not None:
-            at = folding.layout.of_node(before.nodes[0])
-            if at is not None:
-                self._line = folding.reveal(at)
+            number = folding.layout.of_node(before.nodes[0])
+            if number is not None:
+                self._line = folding.reveal(number)
                 if not before.forks:
-                    folding.unfold(at)
+                    folding.unfold(number)
         self._changed()
 
     def mark(self, numbers: frozenset[int]) -> None:
@@ -156,9 +156,9 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     def go_to_node(self, node: int) -> None:
         """Puts the cursor on the segment that holds a node, if it is there."""
-        at = self.layout_shown.of_node(node) if self.layout_shown is not None else None
-        if at is not None:
-            self.go_to(at)
+        number = self.layout_shown.of_node(node) if self.layout_shown is not None else None
+        if number is not None:
+            self.go_to(number)
 
     def go_to(self, number: int) -> None:
         """Puts the cursor on a segment, which is unfolded into sight."""
@@ -215,78 +215,78 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_unfold(self) -> None:
         """Unfolds the segment; when it is unfolded, goes to its first branch."""
-        at, folding = self.cursor, self._folding
-        if at is None or folding is None or not folding.layout.segments[at].forks:
+        number, folding = self.cursor, self._folding
+        if number is None or folding is None or not folding.layout.segments[number].forks:
             return
-        if folding.is_open(at):
+        if folding.is_open(number):
             self._go(self._line + 1)
         else:
-            folding.unfold(at)
+            folding.unfold(number)
             self._changed()
 
     def action_fold(self) -> None:
         """Folds the segment; when it is folded, goes to the one it goes on from."""
-        at, folding = self.cursor, self._folding
-        if at is None or folding is None:
+        number, folding = self.cursor, self._folding
+        if number is None or folding is None:
             return
-        if folding.is_open(at):
-            folding.fold(at)
+        if folding.is_open(number):
+            folding.fold(number)
             self._changed()
-        elif folding.layout.segments[at].parent >= 0:
-            self.go_to(folding.layout.segments[at].parent)
+        elif folding.layout.segments[number].parent >= 0:
+            self.go_to(folding.layout.segments[number].parent)
 
     def action_turn(self) -> None:
         """Folds or unfolds."""
-        at, folding = self.cursor, self._folding
-        if at is not None and folding is not None:
-            (folding.fold if folding.is_open(at) else folding.unfold)(at)
+        number, folding = self.cursor, self._folding
+        if number is not None and folding is not None:
+            (folding.fold if folding.is_open(number) else folding.unfold)(number)
             self._changed()
 
     def action_unfold_below(self) -> None:
         """Unfolds everything below the cursor."""
-        at, folding = self.cursor, self._folding
-        if at is not None and folding is not None:
-            folding.unfold_all(at)
-            self._line = folding.line_of(at) or 0
+        number, folding = self.cursor, self._folding
+        if number is not None and folding is not None:
+            folding.unfold_all(number)
+            self._line = folding.line_of(number) or 0
             self._changed()
 
     def action_fold_all(self) -> None:
         """Folds everything; the cursor goes to the branch of the root it was below."""
-        at, folding = self.cursor, self._folding
-        if at is not None and folding is not None:
+        number, folding = self.cursor, self._folding
+        if number is not None and folding is not None:
             folding.fold_all()
-            self._line = folding.line_of(folding.layout.path(at)[0]) or 0
+            self._line = folding.line_of(folding.layout.path(number)[0]) or 0
             self._changed()
 
     def action_fork(self) -> None:
         """Goes to the next fork, also to one that is folded away."""
-        at = self.cursor
-        if at is not None and self.layout_shown is not None:
-            found = self.layout_shown.next_fork(at)
-            if found is None:
+        number = self.cursor
+        if number is not None and self.layout_shown is not None:
+            fork = self.layout_shown.next_fork(number)
+            if fork is None:
                 self.notify("There is no fork after this one.", markup=False)
             else:
-                self.go_to(found)
+                self.go_to(fork)
 
     def action_best(self) -> None:
         """Goes to the most probable leaf."""
-        found = self.layout_shown.best_leaf() if self.layout_shown is not None else None
-        if found is not None:
-            self.go_to(found)
+        leaf = self.layout_shown.best_leaf() if self.layout_shown is not None else None
+        if leaf is not None:
+            self.go_to(leaf)
 
     def action_sibling(self) -> None:
         """Goes to the next branch of the same fork."""
-        at = self.cursor
-        if at is not None and self.layout_shown is not None:
-            self.go_to(self.layout_shown.sibling(at))
+        number = self.cursor
+        if number is not None and self.layout_shown is not None:
+            self.go_to(self.layout_shown.sibling(number))
 
     def action_said(self) -> None:
         """Goes to where the recorded answer leaves the tree, or ends."""
-        found = self.layout_shown.recorded_end() if self.layout_shown is not None else None
-        if found is None:
+        segment = self.layout_shown.recorded_end() if self.layout_shown is not None else None
+        if segment is None:
             self.notify("Nothing of the recorded answer is in the tree.", markup=False)
         else:
-            self.go_to(found)
+            self.go_to(segment)
 
     def on_click(self, event: events.Click) -> None:
         """A click moves the cursor, a second one on the same line folds or unfolds."""
@@ -305,78 +305,80 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         line = y + round(self.scroll_offset.y)
         if self._folding is None or line >= len(self._folding.lines):
             return Strip.blank(width, base)
-        at = line == self._line
-        if at:
+        is_cursor = line == self._line
+        if is_cursor:
             name = "tone--cursor" if self.has_focus else "tone--cursor-blurred"
             base = base + self.get_component_rich_style(name)
         number = self._folding.lines[line]
         segment = self._folding.layout.segments[number]
-        room = min(width, TEXT_WIDTH + FIGURES) - FIGURES - 1
-        left = self._left(number, segment, room, base, at)
+        room = min(width, TEXT_WIDTH + FIGURES_WIDTH) - FIGURES_WIDTH - 1
+        left = self._left(number, segment, room, base, is_cursor)
         bar, share = (
             number_format.bar(segment.probability),
             number_format.small_probability(segment.probability),
         )
-        tone = self._tone("tone--accent" if segment.recorded else "", at)
-        last, last_tone = number_format.small_probability(segment.below), "tone--muted"
+        tone = self._tone("tone--accent" if segment.recorded else "", is_cursor)
+        last_text, last_style = number_format.small_probability(segment.below), "tone--muted"
         if self._beside is not None:
-            last, last_tone = _difference(segment.probability, self.there(segment))
+            last_text, last_style = _difference(segment.probability, self.there(segment))
         right = [
             Piece(" ", base),
-            Piece(bar, base + (tone or self._tone("tone--complete", at))),
+            Piece(bar, base + (tone or self._tone("tone--complete", is_cursor))),
             Piece(f" {share:>4} ", base),
-            Piece(f"{last:>4} ", base + self._tone(last_tone, at)),
+            Piece(f"{last_text:>4} ", base + self._tone(last_style, is_cursor)),
         ]
         strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
         return strip.crop_extend(0, width, base)
 
-    def _left(self, number: int, segment: Segment, room: int, base: Style, at: bool) -> list[Piece]:
+    def _left(
+        self, number: int, segment: Segment, room: int, base: Style, is_cursor: bool
+    ) -> list[Piece]:
         """Returns the indent, sign, text and the notes after it, in at most `room` cells."""
         assert self._folding is not None
-        muted = base + self._tone("tone--muted", at)
-        wanted, most = segment.depth * INDENT, int(room * MOST_INDENT)
-        if wanted <= most:
-            head = [Piece(" " * (wanted + 1), base)]
+        muted = base + self._tone("tone--muted", is_cursor)
+        indent, max_indent = segment.depth * INDENT, int(room * MAX_INDENT_SHARE)
+        if indent <= max_indent:
+            head = [Piece(" " * (indent + 1), base)]
         else:
-            head = [Piece(f" {segment.depth:<{most - 1}} "[: most + 1], muted)]
+            head = [Piece(f" {segment.depth:<{max_indent - 1}} "[: max_indent + 1], muted)]
         if segment.forks:
             head.append(Piece("▾ " if self._folding.is_open(number) else "▸ ", muted))
         else:
             glyph, tone, _ = KIND_LOOKS[segment.kind]
-            head.append(Piece(f"{glyph} ", base + self._tone(tone, at)))
+            head.append(Piece(f"{glyph} ", base + self._tone(tone, is_cursor)))
         tail: list[Piece] = []
         if segment.forks and not self._folding.is_open(number):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
         if self._beside is not None and segment.last in self._beside.shared:
-            tail.append(Piece(f" {SHARED}", base + self._tone("tone--accent", at)))
+            tail.append(Piece(f" {SHARED}", base + self._tone("tone--accent", is_cursor)))
         if segment.recorded_ends:
-            tail.append(Piece(f" {RECORDED}", base + self._tone("tone--accent", at)))
+            tail.append(Piece(f" {RECORDED}", base + self._tone("tone--accent", is_cursor)))
         text = shown_text(segment.text)
-        style = base + self._tone("tone--found", at) if number in self._found else base
+        style = base + self._tone("tone--found", is_cursor) if number in self._found else base
         if not text:
             text, style = ("end" if segment.kind == Kind.ENDED else "·"), muted
-        left = room - Strip([*head, *tail]).cell_length
+        room_left = room - Strip([*head, *tail]).cell_length
         body = Strip([Piece(text, style)])
-        if body.cell_length > left:
-            body = Strip([*body.crop(0, max(0, left - 1)), Piece("…", muted)])
+        if body.cell_length > room_left:
+            body = Strip([*body.crop(0, max(0, room_left - 1)), Piece("…", muted)])
         return [*head, *body, *tail]
 
-    def _tone(self, name: str, at: bool) -> Style:
+    def _tone(self, name: str, is_cursor: bool) -> Style:
         if not name:
             return Style.null()
         style = self.get_component_rich_style(name, partial=True)
-        return style.without_color if at and name == "tone--muted" else style
+        return style.without_color if is_cursor and name == "tone--muted" else style
 
 
-def _difference(here: float, there: float | None) -> tuple[str, str]:
+def _difference(p: float, other_p: float | None) -> tuple[str, str]:
     """Returns how much more probable a path is here than in the other tree as text, and its tone."""
-    if there is None:
+    if other_p is None:
         return "only", "tone--accent"
-    text = number_format.difference(here - there)
+    text = number_format.difference(p - other_p)
     return text, "" if text != ".00" else "tone--muted"
 
 
 def shown_text(text: str) -> str:
     """Returns the text of a segment on one line, with its spaces, and line ends as signs."""
-    cut = text[:MOST_TEXT] + ("…" if len(text) > MOST_TEXT else "")
+    cut = text[:MAX_SEGMENT_CHARACTERS] + ("…" if len(text) > MAX_SEGMENT_CHARACTERS else "")
     return display_safe(cut.replace("\r\n", "\n").replace("\n", "⏎").replace("\t", "⇥"))

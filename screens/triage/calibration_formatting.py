@@ -13,7 +13,7 @@ from engine.base.conversation import Verdict
 from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.questions.records import (
-    LEAST_OF_EACH,
+    MIN_EXAMPLES_OF_EACH,
     MIN_OF_EACH,
     MIN_VERDICTS,
     CalibrationReport,
@@ -26,7 +26,7 @@ from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
 Piece = tuple[str, str] | str
-WELL_COVERED = 0.8
+MIN_WELL_COVERED_SHARE = 0.8
 """Share of the scores from which on the verdicts cover them well."""
 AT_CHANCE = "at chance: no list shows these probabilities until more verdicts tell the two apart"
 NAME_WIDTH = 18
@@ -70,9 +70,9 @@ def verdicts_content(report: CalibrationReport) -> Content:
         parts.append((f"{missing} more verdicts needed", "bold $tone-borderline"))
         parts.append((f": {MIN_VERDICTS} in all, {MIN_OF_EACH} of each kind\n", "$tone-muted"))
     if report.verdicts:
-        tone = "$tone-muted" if report.covered >= WELL_COVERED else "$tone-borderline"
+        tone = "$tone-muted" if report.covered >= MIN_WELL_COVERED_SHARE else "$tone-borderline"
         parts.append((f"they represent {report.covered:.0%} of the scores", tone))
-        if report.covered < WELL_COVERED:
+        if report.covered < MIN_WELL_COVERED_SHARE:
             parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
     if report.model.n:
         parts.append(("\nmodel agrees ", "$tone-muted"))
@@ -142,23 +142,23 @@ def rate_content(rate: CompletionRate) -> Content:
 
 
 def success_content(
-    found: ExampleProbe | None, newest: ExampleProbe, change: ExampleProbeChange | None
+    in_force: ExampleProbe | None, newest: ExampleProbe, change: ExampleProbeChange | None
 ) -> Content:
     """Returns whether the verdicts tell what succeeded, and what newer ones would change.
 
     Args:
-        found: The probe in force; None before there are verdicts enough.
+        in_force: The probe in force; None before there are verdicts enough.
         newest: The newest probe.
     """
-    if found is None or found.test is None:
+    if in_force is None or in_force.test is None:
         test = newest.test
         have = (0, 0) if test is None else (test.positive, test.negative)
         return Content.assemble(
             ("fitted to verdicts from about ", "$tone-muted"),
-            f"{LEAST_OF_EACH} of each kind",
+            f"{MIN_EXAMPLES_OF_EACH} of each kind",
             (f", there are {have[0]} and {have[1]}", "$tone-muted"),
         )
-    test = found.test
+    test = in_force.test
     area = test.auroc
     parts: list[Piece] = [
         (number_format.figure(area.value), "bold $tone-bright"),
@@ -172,15 +172,15 @@ def success_content(
         parts.append((" succeeded, errors corrected", "$tone-muted"))
     else:
         parts.append((one_line(test.rate.why) or "the rate is unknown", "$tone-borderline"))
-    then = None if change is None else change.then.test
-    if change is not None and then is not None:
+    newer_test = None if change is None else change.then.test
+    if change is not None and newer_test is not None:
         parts += [
             ("\nnewer verdicts: ", "$tone-muted"),
             (f"{change.up:,} would come above, {change.down:,} below", "$tone-borderline"),
-            f", AUROC {number_format.figure(then.auroc.value)}",
+            f", AUROC {number_format.figure(newer_test.auroc.value)}",
         ]
-        if then.rate.corrected is not None:
-            parts.append(f", rate {format_estimate(then.rate.corrected)}")
+        if newer_test.rate.corrected is not None:
+            parts.append(f", rate {format_estimate(newer_test.rate.corrected)}")
         parts += [("   s", "bold $tone-accent"), (" takes it over", "$tone-muted")]
     return Content.assemble(*parts)
 
@@ -307,9 +307,9 @@ def axis_line(threshold: float | None, width: int) -> str:
     """Returns the ends of the score, its name, and the mark of the threshold."""
     line = [" "] * width
 
-    def put(text: str, at: int) -> None:
-        at = max(0, min(width - len(text), at))
-        line[at : at + len(text)] = text
+    def put(text: str, column: int) -> None:
+        column = max(0, min(width - len(text), column))
+        line[column : column + len(text)] = text
 
     put("0", 0)
     put("1", width - 1)

@@ -108,20 +108,20 @@ class CalibrationScreen(WorkbenchScreen[None]):
         services = self.services
 
         def read() -> list[Figure]:
-            found = [(f"verdict {value}", f"verdict:{value}") for value in Verdict]
-            found += [
+            figures = [(f"verdict {value}", f"verdict:{value}") for value in Verdict]
+            figures += [
                 ("verdict and score differ", "disagreement:verdict"),
                 ("people disagree", "disagreement:people"),
                 *services.saved.filters().items(),
             ]
-            return [_figure(services, name, text) for name, text in found]
+            return [_figure(services, name, text) for name, text in figures]
 
         self.in_background(
-            read, lambda found: choose_figure(self, "Conversations", found), group="figures"
+            read, lambda figures: choose_figure(self, "Conversations", figures), group="figures"
         )
 
-    def _show(self, found: tuple[CalibrationReport, Content | None, list[str]]) -> None:
-        report, success, people = found
+    def _show(self, result: tuple[CalibrationReport, Content | None, list[str]]) -> None:
+        report, success, people = result
         self._report = report
         section = self.query_one("#success", Static)
         section.display = success is not None
@@ -221,8 +221,8 @@ class CalibrationScreen(WorkbenchScreen[None]):
     def _change(self, work: Callable[[], DecisionRule]) -> None:
         def changed(rule: DecisionRule) -> None:
             pinned = "pinned at " if rule.source == "chosen" else ""
-            at = words.format_threshold(rule.threshold)
-            self.notify(f"The threshold is {pinned}{at}.", markup=False)
+            threshold = words.format_threshold(rule.threshold)
+            self.notify(f"The threshold is {pinned}{threshold}.", markup=False)
             self.refresh_data()
 
         write_in_order(self, work, changed, self.show_error)
@@ -239,7 +239,9 @@ class CalibrationScreen(WorkbenchScreen[None]):
 def _figure(services: OpenProject, name: str, text: str) -> Figure:
     """Returns a figure with its count; of a filter that cannot be read any more, of no conversation."""
     try:
-        wanted = parse_filter(text)
-        return Figure(name, wanted, len(services.conversations.ids(ListQuery(wanted))))
+        parsed_filter = parse_filter(text)
+        return Figure(
+            name, parsed_filter, len(services.conversations.ids(ListQuery(parsed_filter)))
+        )
     except FilterError:
         return Figure(name, Filter(), 0)

@@ -135,9 +135,9 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
         )
     if not scored:
         return SCORE
-    given = number_format.counted(sum(tally.values()), "verdict")
+    verdicts = number_format.counted(sum(tally.values()), "verdict")
     return EmptyState(
-        f"Nothing is left in the queue. {given} given.",
+        f"Nothing is left in the queue. {verdicts} given.",
         "shows what your verdicts say of the scores",
         "calibration",
         others=(
@@ -150,9 +150,9 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
 def act_notice(row: VerdictRow, done: str) -> str:
     """Returns the notice after an undo or redo, which names what changed: `the tag “late” on 12 conversations`."""
     if row.kind in ("tag", "untag"):
-        where = number_format.counted(row.count, "conversation")
-        what = "Tag" if row.kind == "tag" else "Removal of the tag"
-        return f"{what} “{one_line(''.join(row.tags), 40)}” on {where} {done}."
+        conversations = number_format.counted(row.count, "conversation")
+        act = "Tag" if row.kind == "tag" else "Removal of the tag"
+        return f"{act} “{one_line(''.join(row.tags), 40)}” on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."
     names = {"give": "Verdict", "repeat": "Blind answer", "note": "Note"}

@@ -14,7 +14,7 @@ from engine.opener.open_project import OpenProject
 from engine.questions.records import QueueOrder, TriageItem, TriagePage
 from screens.triage.formatting import TriageStatus
 
-FEW_LEFT = 100
+MIN_ITEMS_LEFT = 100
 """The next page of a long queue is read when fewer items than this are left."""
 
 
@@ -61,31 +61,35 @@ class TriageQueue:
     @property
     def wants_more(self) -> bool:
         """Whether the next page should be read."""
-        return self._beyond > 0 and len(self._items) - self._at < FEW_LEFT
+        return self._beyond > 0 and len(self._items) - self._at < MIN_ITEMS_LEFT
 
     def refresh(self, page: TriagePage) -> None:
         """Replaces the items that are still to come."""
-        why = {item.conversation_id: item for item in page.items}
-        kept = [why.get(item.conversation_id, item) for item in self._items[: self._at + 1]]
-        known = {item.conversation_id for item in kept} | self._judged
-        self._items = kept + [item for item in page.items if item.conversation_id not in known]
+        new_items = {item.conversation_id: item for item in page.items}
+        passed_items = [
+            new_items.get(item.conversation_id, item) for item in self._items[: self._at + 1]
+        ]
+        known_ids = {item.conversation_id for item in passed_items} | self._judged
+        self._items = passed_items + [
+            item for item in page.items if item.conversation_id not in known_ids
+        ]
         self._beyond = page.total - len(page.items)
 
     def restore(self, conversation: int | None, skipped: Sequence[int]) -> None:
         """Restores the place of an earlier session: the conversations it skipped are passed, `conversation` is
         current.
         """
-        passed = {key: nth for nth, key in enumerate(skipped) if key != conversation}
-        before = [item for item in self._items if item.conversation_id in passed]
-        before.sort(key=lambda item: passed[item.conversation_id])
-        now = [item for item in self._items if item.conversation_id == conversation]
-        rest = [
+        skipped_order = {key: nth for nth, key in enumerate(skipped) if key != conversation}
+        skipped_items = [item for item in self._items if item.conversation_id in skipped_order]
+        skipped_items.sort(key=lambda item: skipped_order[item.conversation_id])
+        current_items = [item for item in self._items if item.conversation_id == conversation]
+        later_items = [
             item
             for item in self._items
-            if item.conversation_id not in passed and item.conversation_id != conversation
+            if item.conversation_id not in skipped_order and item.conversation_id != conversation
         ]
-        self._items = before + now + rest
-        self._at = len(before) if now or rest else 0
+        self._items = skipped_items + current_items + later_items
+        self._at = len(skipped_items) if current_items or later_items else 0
 
     def judge(self) -> None:
         """The current item has a verdict: goes on to the next one without."""
@@ -122,38 +126,6 @@ class TriageQueue:
             self.judge()
         else:
             self._judged.add(conversation_id)
-
-
-class BlindRound:
-    """A round of second verdicts: conversations are judged again without seeing the first verdict.
-
-    Attributes:
-        of_others: Whether other people gave the first verdicts.
-    """
-
-    def __init__(self, conversations: Sequence[int], *, of_others: bool = False) -> None:
-        self.of_others = of_others
-        self._conversations = tuple(conversations)
-        self._at = 0
-
-    @property
-    def current(self) -> int | None:
-        """The conversation that is shown; None when the round is over."""
-        return self._conversations[self._at] if self._at < len(self._conversations) else None
-
-    @property
-    def words(self) -> str:
-        """Progress of the round, `3 of 10`."""
-        return f"{min(self._at + 1, len(self._conversations))} of {len(self._conversations)}"
-
-    def go_on(self) -> None:
-        """Goes to the next conversation."""
-        self._at += 1
-
-    def back_to(self, conversation: int) -> None:
-        """Goes back to a conversation whose answer was undone."""
-        if conversation in self._conversations:
-            self._at = self._conversations.index(conversation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +165,38 @@ def load_status(services: OpenProject) -> TriageStatus:
         probes.change(),
         services.triage.annotator,
     )
+
+
+class BlindRound:
+    """A round of second verdicts: conversations are judged again without seeing the first verdict.
+
+    Attributes:
+        of_others: Whether other people gave the first verdicts.
+    """
+
+    def __init__(self, conversations: Sequence[int], *, of_others: bool = False) -> None:
+        self.of_others = of_others
+        self._conversations = tuple(conversations)
+        self._at = 0
+
+    @property
+    def current(self) -> int | None:
+        """The conversation that is shown; None when the round is over."""
+        return self._conversations[self._at] if self._at < len(self._conversations) else None
+
+    @property
+    def words(self) -> str:
+        """Progress of the round, `3 of 10`."""
+        return f"{min(self._at + 1, len(self._conversations))} of {len(self._conversations)}"
+
+    def go_on(self) -> None:
+        """Goes to the next conversation."""
+        self._at += 1
+
+    def back_to(self, conversation: int) -> None:
+        """Goes back to a conversation whose answer was undone."""
+        if conversation in self._conversations:
+            self._at = self._conversations.index(conversation)
 
 
 def load_blind(services: OpenProject, count: int) -> tuple[TriageStatus, list[int], list[int]]:

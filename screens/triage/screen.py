@@ -15,39 +15,31 @@ from textual.widgets import Static
 from engine.base.conversation import Verdict
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.events import DataChanged, Event
-from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, QueueOrder, TriagePlace, VerdictRow
 from screens.shell.app_interface import NamedConversations
-from screens.shell.dialogs import ChoiceDialog, ask_which_first
+from screens.shell.dialogs import ask_which_first
 from screens.shell.exporting import copy
 from screens.shell.goal_dialogs import judge_second_goals
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
-from screens.triage.formatting import ORDERS, TriageStatus
-from screens.triage.queue import (
-    BlindRound,
-    LoadedQueue,
-    TriageQueue,
-    load_blind,
-    load_queue,
-    load_status,
+from screens.triage.dialogs import (
+    MIN_VERDICTS_FOR_REPEATS,
+    ask_note,
+    ask_round,
+    ask_tags,
+    notify_result,
 )
-from screens.triage.remarks import ask_note, ask_tags
+from screens.triage.formatting import ORDERS, TriageStatus
+from screens.triage.queue import BlindRound, LoadedQueue, TriageQueue, load_queue, load_status
 from screens.widgets.background import write_in_order
 from screens.widgets.evidence import Evidence, Facts, Pace, load_facts
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.formatting import format_agreement
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
-
-BLIND_FROM = 20
-"""Number of verdicts from which on blind repeats can be asked."""
-BLIND_COUNT = 10
-"""Most conversations that are judged in one blind round."""
 
 
 class TriageScreen(WorkbenchScreen[None]):
@@ -130,8 +122,10 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def _handle_event(self, event: Event) -> None:
         # This screen already shows what it wrote itself; a queue of a million is not read after each verdict.
-        own = isinstance(event, DataChanged) and event.tables == {"verdict"} and self.is_active
-        if not own:
+        is_own_write = (
+            isinstance(event, DataChanged) and event.tables == {"verdict"} and self.is_active
+        )
+        if not is_own_write:
             super()._handle_event(event)
 
     def refresh_data(self) -> None:
@@ -163,10 +157,10 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def read_queue(self, place: TriagePlace | None) -> None:
         """Reads the queue of the order and the filter that are chosen, and goes to a place in it."""
-        order, wanted, only = self.order, self._filter_in_force, self.only
+        order, filter_in_force, only = self.order, self._filter_in_force, self.only
 
         def show(loaded: LoadedQueue) -> None:
-            if (order, wanted, only) != (self.order, self._filter_in_force, self.only):
+            if (order, filter_in_force, only) != (self.order, self._filter_in_force, self.only):
                 return
             self._scored = loaded.scored
             self.queue.refresh(loaded.page)
@@ -177,14 +171,14 @@ class TriageScreen(WorkbenchScreen[None]):
             self.show_current(again=place is None)  # its score may have changed
 
         def failed(error: WorkbenchError) -> None:
-            if wanted:
+            if filter_in_force:
                 self.query_one(FilterLine).complain(error)
             else:
                 self.show_error(error)
 
         ids = None if only is None else only.ids
         self.in_background(
-            lambda: load_queue(self.services, order, wanted, ids),
+            lambda: load_queue(self.services, order, filter_in_force, ids),
             show,
             group="queue",
             failed=failed,
@@ -344,7 +338,11 @@ class TriageScreen(WorkbenchScreen[None]):
 
         def settled(status: TriageStatus) -> None:
             self.show_status(status)
-            if status.given >= BLIND_FROM and not status.itself.n and not self._blind_offered:
+            if (
+                status.given >= MIN_VERDICTS_FOR_REPEATS
+                and not status.itself.n
+                and not self._blind_offered
+            ):
                 self._blind_offered = True
                 self.notify(
                     f"{status.given} verdicts. b asks ten of them again, blind, to see how sure you are.",
@@ -422,9 +420,9 @@ class TriageScreen(WorkbenchScreen[None]):
         """Goes to the filter line."""
         edit_filter(self)
 
-    def judge_only(self, wanted: NamedConversations) -> None:
+    def judge_only(self, conversations: NamedConversations) -> None:
         """Judges these conversations, in the order that is chosen, until escape."""
-        self.only = wanted
+        self.only = conversations
         if self._place is not None:  # else it is being read, and the queue after it
             self._ask_anew()
 
@@ -460,38 +458,14 @@ class TriageScreen(WorkbenchScreen[None]):
         if not self.may_write():
             return
 
-        def begin(found: tuple[TriageStatus, list[int], list[int]]) -> None:
-            status, own, others = found
-            if status.given < BLIND_FROM:
-                own = []
-            if own and others:
-                choices = [
-                    (True, f"{len(others)} that other people judged"),
-                    (False, f"{len(own)} that you judged"),
-                ]
-                self.app.push_screen(ChoiceDialog("Judge blind", choices), chosen(own, others))
-            elif own or others:
-                self._begin_blind(own or others, of_others=not own)
-            elif status.given < BLIND_FROM:
-                early = f"Blind repeats begin at {BLIND_FROM} verdicts; there are {status.given}."
-                self.notify(early, markup=False)
-            else:
-                self.notify("Everything but your newest verdicts was asked again.", markup=False)
+        ask_round(self, self._begin_blind)
 
-        def chosen(own: list[int], others: list[int]) -> Callable[[bool | None], None]:
-            def answered(of_others: bool | None) -> None:
-                if of_others is not None:
-                    self._begin_blind(others if of_others else own, of_others=of_others)
-
-            return answered
-
-        self.in_background(lambda: load_blind(self.services, BLIND_COUNT), begin, group="blind")
-
-    def _begin_blind(self, conversations: list[int], *, of_others: bool) -> None:
-        self.blind = BlindRound(conversations, of_others=of_others)
+    def _begin_blind(self, blind: BlindRound) -> None:
+        self.blind = blind
         self.moved()
 
     def _answer_again(self, blind: BlindRound, conversation: int, verdict: Verdict) -> None:
+        """Stores a second verdict and goes on; where it cannot be stored, goes back."""
         blind.go_on()
 
         def failed(error: WorkbenchError) -> None:
@@ -514,21 +488,7 @@ class TriageScreen(WorkbenchScreen[None]):
         of_others = self.blind is not None and self.blind.of_others
         self.blind = None
         self.moved()
-
-        def read() -> tuple[TriageStatus, list[str]]:
-            status = load_status(self.services)
-            if of_others:
-                return status, self.services.calibration.people().of_pairs(status.annotator)
-            return status, [f"You agree with yourself: {format_agreement(status.itself)}"]
-
-        def notify(found: tuple[TriageStatus, list[str]]) -> None:
-            status, said = found
-            title = "Second verdicts" if of_others else "Blind repeats"
-            self.notify(one_line(" ".join(said), 400), title=title, markup=False)
-            self.show_status(status)
-
-        # Queued with the writes, so that it runs after the last answer is stored.
-        write_in_order(self, read, notify, self.show_error)
+        notify_result(self, of_others, self.show_status)
 
     # Other screens
 

@@ -33,6 +33,7 @@ class _DaemonPool:
         self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Puts work into the queue, starts a thread if there are few, and returns what the work will return."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -53,6 +54,7 @@ class _DaemonPool:
         return future
 
     def _serve(self) -> None:
+        """Does the work of the queue, one after another, without end."""
         while True:
             self._queue.get()()
 
@@ -121,7 +123,7 @@ def write_in_order(
     then: Callable[[T], None],
     failed: Callable[[WorkbenchError], None],
 ) -> Worker[Any]:
-    """As `background`, for writes that the person caused: a later write replaces none, and their order is kept.
+    """Runs `work` as `background` does, for writes that the person caused: a later one replaces none, in order.
 
     It is handed to the writing thread before this returns, and is written even if the node goes away.
     """

@@ -24,11 +24,11 @@ from engine.questions.records import EarlierActs, VerdictRow
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 
-NOTE_LIMIT = 2_000
+MAX_NOTE_CHARACTERS = 2_000
 """Most characters that are shown of a note or of the remaining tasks."""
 PAUSE_SECONDS = 600.0
 """A gap longer than this is a break, not work."""
-LEAST_SECONDS = 15.0
+MIN_PACE_SECONDS = 15.0
 """A pace over a shorter time says nothing: five quick keys would be thousands an hour."""
 
 
@@ -201,7 +201,7 @@ def remaining_content(facts: Facts) -> Content:
     if not remaining.text.strip():
         reason = one_line(remaining.reason or "the model gave nothing usable")
         return Content.styled(f"none: {reason}", "$tone-muted")
-    return Content.styled(display_safe(remaining.text.strip()[:NOTE_LIMIT]), "$tone-model")
+    return Content.styled(display_safe(remaining.text.strip()[:MAX_NOTE_CHARACTERS]), "$tone-model")
 
 
 def note_content(facts: Facts) -> Content:
@@ -218,7 +218,7 @@ def note_content(facts: Facts) -> Content:
             parts.append((f" by {one_line(current.annotator, 40)}", "$tone-muted"))
     if current.note:
         gap = "  " if parts else ""
-        parts.append((gap + display_safe(current.note[:NOTE_LIMIT]), "bold"))
+        parts.append((gap + display_safe(current.note[:MAX_NOTE_CHARACTERS]), "bold"))
     for tag in current.tags:
         gap = "  " if parts else ""
         parts.append((f"{gap}#{one_line(tag, 40)}", "$tone-accent"))
@@ -228,6 +228,7 @@ def note_content(facts: Facts) -> Content:
 
 
 def _earlier_line(earlier: EarlierActs) -> str:
+    """Returns what was said of an earlier text of the conversation."""
     acts = [earlier.verdict.value] if earlier.verdict is not None else []
     acts += ["the note"] if earlier.note else []
     acts += [f"#{one_line(tag, 40)}" for tag in earlier.tags]
@@ -242,14 +243,14 @@ class Pace:
         self._times: deque[float] = deque(maxlen=20)
 
     def tick(self, now: float) -> None:
-        """A verdict was given at this time, in seconds of any clock that does not go back."""
+        """Counts a verdict that was given at this time, in seconds of any clock that does not go back."""
         if self._times and now - self._times[-1] > PAUSE_SECONDS:
             self._times.clear()
         self._times.append(now)
 
     @property
     def per_hour(self) -> float | None:
-        """None before three verdicts and `LEAST_SECONDS` of work."""
-        if len(self._times) < 3 or self._times[-1] - self._times[0] < LEAST_SECONDS:
+        """None before three verdicts and `MIN_PACE_SECONDS` of work."""
+        if len(self._times) < 3 or self._times[-1] - self._times[0] < MIN_PACE_SECONDS:
             return None
         return (len(self._times) - 1) / (self._times[-1] - self._times[0]) * 3600

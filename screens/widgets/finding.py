@@ -27,10 +27,10 @@ from screens.widgets.controls import LineInput
 from screens.widgets.keyed import Keyed
 from screens.widgets.messages import Span
 
-DELAY = 0.12
+TYPING_REST_SECONDS = 0.12
 """Seconds without a key before what is typed is looked for."""
-MOST_HITS = 10_000
-"""Hits that are counted; beyond it the count says `10,000+`."""
+MAX_HITS = 10_000
+"""Most hits that are counted; beyond it the count says `10,000+`."""
 Pattern = re.Pattern[str]
 STYLE_CSS = """
 {name} .text--heading {{ color: $tone-accent; text-style: bold; }}
@@ -47,7 +47,9 @@ STYLE_CSS = """
 """
 """Looks of `text_styles.STYLES`, in a widget's `DEFAULT_CSS`: none is the hue of a state."""
 HIT, HIT_NOW = "tone--found", "text--found-now"
+"""Component classes of a hit, and of the hit where the cursor is."""
 HIT_STYLES = frozenset({HIT, HIT_NOW})
+"""Component classes of a widget that draws hits."""
 HIT_CSS = "{name} .text--found-now {{ color: $tone-borderline; text-style: bold reverse; }}"
 """Look of the hit where the cursor is, in a widget's `DEFAULT_CSS`; the others have theirs in `common.tcss`."""
 
@@ -64,7 +66,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """All places in order. `more` says that counting stopped at `MOST_HITS`."""
+    """All places in order. `more` says that counting stopped at `MAX_HITS`."""
 
     places: Sequence[Hit] = ()
     more: bool = False
@@ -104,7 +106,7 @@ class Hits:
         return (current + delta) % len(self.places)
 
     def words(self, current: int | None) -> str:
-        """`3 of 17`, `17 hits`, `nothing found`."""
+        """Returns the count in words, such as `3 of 17`, `17 hits` or `nothing found`."""
         count = f"{len(self.places):,}{'+' if self.more else ''}"
         if not self.places:
             return "nothing found"
@@ -128,6 +130,7 @@ def words_pattern(words: Sequence[str]) -> Pattern | None:
 
 
 def _pattern(texts: Sequence[str], before: str) -> Pattern | None:
+    """Returns what finds any of the texts after what `before` says; None without a text."""
     patterns = [r"\s+".join(map(re.escape, text.split())) for text in texts if text.strip()]
     if not patterns:
         return None
@@ -142,7 +145,7 @@ def find(count: int, texts: Callable[[int], Sequence[str]], pattern: Pattern) ->
     for item in range(count):
         for part, text in enumerate(texts(item)):
             for match in pattern.finditer(text):
-                if len(places) == MOST_HITS:
+                if len(places) == MAX_HITS:
                     return Hits(places, more=True)
                 places.append(Hit(item, part, match.start(), match.end()))
     return Hits(places)
@@ -187,7 +190,7 @@ class FindLine(Keyed, Horizontal):
         self._text = ""
 
     def compose(self) -> ComposeResult:
-        """Mark, input, count."""
+        """Yields the mark, the input and the count."""
         yield Static("/", id="find-mark")
         yield LineInput(placeholder="find in this text")
         yield Static(id="find-count")
@@ -234,7 +237,7 @@ class FindLine(Keyed, Horizontal):
         """Searches once no key was pressed for a moment."""
         event.stop()
         self._stop()
-        self._timer = self.set_timer(DELAY, self._send)
+        self._timer = self.set_timer(TYPING_REST_SECONDS, self._send)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter looks at once and goes to the text; with nothing typed it closes the line."""
@@ -246,6 +249,7 @@ class FindLine(Keyed, Horizontal):
         self.post_message(self.Exited())
 
     def _send(self) -> None:
+        """Asks for a search if the text is another one than before."""
         self._stop()
         text = self.query_one(Input).value
         if text != self._text:
@@ -302,6 +306,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         background(self, work, arrived, self.search_failed, group="find")
 
     def _arrived(self, hits: Hits, *, jump: bool) -> None:
+        """Takes the hits over, and goes to the first from here if asked."""
         self.hits = hits
         self.hit = hits.first_from(self.place()) if jump and hits.places else None
         self.hits_changed()
@@ -317,6 +322,7 @@ class FindingView(ScrollView, inherit_bindings=False):
             self._post_found()
 
     def _post_found(self) -> None:
+        """Draws the hits and tells how many there are."""
         self.refresh()
         self.post_message(self.Found("" if self._pattern is None else self.hits.words(self.hit)))
 

@@ -61,7 +61,7 @@ VERDICT_LOOKS: dict[Verdict, Look] = {
 
 
 def date_and_minute(time: str) -> str:
-    """Date and minute of an ISO 8601 time, `2026-10-31 10:04`; display-safe."""
+    """Returns the date and the minute of an ISO 8601 time, `2026-10-31 10:04`; display-safe."""
     return one_line(time[:16].replace("T", " "))
 
 

@@ -32,11 +32,11 @@ UNSTABLE = 0.6
 """A group whose mean Jaccard similarity under resampling is lower is marked as unstable."""
 UNSTABLE_SIGN = "▲"
 """The sign of a group that is not stable under resampling."""
-CHARACTERS = 2_000
+MAX_MEMBER_CHARACTERS = 2_000
 """Most characters that are shown of the text of one member."""
-LINES = 6
+MAX_MEMBER_LINES = 6
 """Lines that the text of one member may fill."""
-SENTENCE_CHARACTERS = 300
+MAX_SENTENCE_CHARACTERS = 300
 """Most characters that are shown of the sentence on a decision."""
 GLYPHS: Mapping[DecisionKind, str] = {
     "merge": "⋈",
@@ -54,9 +54,9 @@ BULK: Mapping[DecisionKind, str] = {
     "apart": "kept {} pairs apart at once",
 }
 """What was done to a list of pairs in one act, by the kind of its decisions."""
-REASON_CHARACTERS = 2_000
+MAX_REASON_CHARACTERS = 2_000
 """Most characters that are shown of the reason that a model gives."""
-NARROW = 60
+NARROW_COLUMNS = 60
 """Below this width in cells the longer lines are broken in two."""
 
 
@@ -143,10 +143,10 @@ def member_lines(
         copies: Members with this text; shown where there are several.
     """
     look = STATE_LOOKS[member.state]
-    text = safe_text(" ".join(member.text[:CHARACTERS].split())) or "(no text)"
+    text = safe_text(" ".join(member.text[:MAX_MEMBER_CHARACTERS].split())) or "(no text)"
     broken = wrap(text, width - 2)
-    if len(broken) > LINES:
-        broken = [*broken[: LINES - 1], broken[LINES - 1][: width - 3] + "…"]
+    if len(broken) > MAX_MEMBER_LINES:
+        broken = [*broken[: MAX_MEMBER_LINES - 1], broken[MAX_MEMBER_LINES - 1][: width - 3] + "…"]
     lines = [
         Content.assemble((f"{look.glyph} ", look.tone_variable) if not index else "  ", line)
         for index, line in enumerate(broken)
@@ -180,7 +180,7 @@ def decision_text(decision: GoalDecision) -> str:
         return f"took over {decision.count:,} decisions from an earlier clustering"
     if decision.count > 1 and decision.kind in BULK:
         return BULK[decision.kind].format(f"{decision.count:,}")
-    return one_line(decision.text, SENTENCE_CHARACTERS)
+    return one_line(decision.text, MAX_SENTENCE_CHARACTERS)
 
 
 def label_is_models(proposal: Proposal) -> bool:
@@ -203,7 +203,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         progress: Says what the merge probability is fitted on; None leaves that out.
     """
     evidence = proposal.evidence
-    gap = "\n       " if width < NARROW else ""
+    gap = "\n       " if width < NARROW_COLUMNS else ""
     parts = _probability_pieces("merge", evidence.probability, "$tone-accent")
     if progress is not None:
         fitted = progress.learned_from
@@ -230,7 +230,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         (evidence.answer.description, "", "", "$tone-muted"),
     ):
         if text.strip():
-            safe = display_safe(" ".join(text[:REASON_CHARACTERS].split()))
+            safe = display_safe(" ".join(text[:MAX_REASON_CHARACTERS].split()))
             parts.append((f"\n{before}{safe}{after}", tone))
     if proposal.why:
         parts.append((f"\nwhy now  {one_line(proposal.why, 120)}", "$tone-muted"))
@@ -246,7 +246,7 @@ def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
 
 
 def _threshold_pieces(evidence: Evidence) -> list[Piece]:
-    """From which similarity of members two such groups are more likely one goal than two; it differs between logs."""
+    """Returns from which similarity of members two such groups are more likely one goal than two; it differs by log."""
     if evidence.member_threshold is None:
         return []
     return [(f" (one goal from {number_format.signed(evidence.member_threshold)})", "$tone-muted")]

@@ -105,7 +105,7 @@ class KeyFooter(Footer):
         self._width = 0
 
     def compose(self) -> ComposeResult:
-        """Each key with its class: Textual adds it once the key has its styles, which are then computed again."""
+        """Yields each key with its class: Textual adds it when the key has styles already, which it computes again."""
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         widths = [cell_len(key.key_display) + cell_len(key.description) + 2 for key in keys]
         for index in fitting(widths, self.screen.size.width + 1):

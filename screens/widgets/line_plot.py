@@ -16,11 +16,11 @@ from textual.widget import Widget
 from engine.base import number_format
 from screens.widgets.formatting import TONES
 
-AXIS = 6
+AXIS_CELLS = 6
 """Cells for the numbers of the upright axis, its line included."""
-MOST_FOR_LINEAR = 20.0
+MAX_LINEAR_RATIO = 20.0
 """The axis is logarithmic where the largest value is more than this many times the smallest."""
-LEAST_SHOWN = 1e-6
+MIN_SHARE_SHOWN = 1e-6
 """What is smaller than this share of the largest value is drawn there."""
 _FLOORS = (0.99, 0.95, 0.9, 0.8, 0.5)
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -72,14 +72,14 @@ def loss_scale(values: Sequence[float]) -> Scale:
     high = max(finite, default=1.0)
     if high <= 0:
         return Scale(0.0, 1.0)
-    low = max(min(value for value in finite or [high] if value > 0), high * LEAST_SHOWN)
-    if low * MOST_FOR_LINEAR < high:
+    low = max(min(value for value in finite or [high] if value > 0), high * MIN_SHARE_SHOWN)
+    if low * MAX_LINEAR_RATIO < high:
         return Scale(low, high, logarithmic=True)
     return Scale(0.0, high)
 
 
 def share_scale(values: Sequence[float]) -> Scale:
-    """Up to 1, from the highest round number below all values."""
+    """Returns a scale up to 1, from the highest round number below all values."""
     least = min((value for value in values if math.isfinite(value)), default=0.0)
     return Scale(next((floor for floor in _FLOORS if floor <= least), 0.0), 1.0)
 
@@ -107,6 +107,7 @@ def plot(
 
 
 def _cell(share: float, cells: int) -> int:
+    """Returns the cell of so many that a share of the width or height is in."""
     return min(int(share * cells), cells - 1)
 
 
@@ -125,8 +126,8 @@ def _draw(
     heights = sorted((column, sum(shares) / len(shares)) for column, shares in columns.items())
     masks: dict[tuple[int, int], int] = {}
     before: tuple[int, int] | None = None
-    for at, share in heights:
-        now = at, 4 * height - 1 - _cell(share, 4 * height)
+    for dot_column, share in heights:
+        now = dot_column, 4 * height - 1 - _cell(share, 4 * height)
         for column, row in _between(before or now, now):
             cell = row // 4, column // 2
             masks[cell] = masks.get(cell, 0) | _DOTS[row % 4][column % 2]
@@ -205,7 +206,7 @@ class LinePlot(Widget):
         if y == 0:
             parts = [Segment(text, self._style(tone)) for text, tone in self._title]
             return Strip(parts).crop_extend(0, size.width, base)
-        width, height = size.width - AXIS, size.height - 3
+        width, height = size.width - AXIS_CELLS, size.height - 3
         if width < 8 or height < 2:
             return Strip.blank(size.width, base)
         if not any(line.points for line in self._lines):
@@ -222,7 +223,7 @@ class LinePlot(Widget):
         for row, share in ((1, 1.0), (1 + height // 2, 0.5), (height, 0.0)):
             if y == row and (share != 0.5 or height >= 5):
                 text = label(self._scale.at(share))
-        parts = [Segment(f"{text:>{AXIS - 1}}│", self._style("tone--muted"))]
+        parts = [Segment(f"{text:>{AXIS_CELLS - 1}}│", self._style("tone--muted"))]
         parts += [Segment(sign, self._style(tone)) for sign, tone in self._plotted[1][y - 1]]
         return Strip(parts).crop_extend(0, size.width, base)
 
@@ -234,13 +235,17 @@ class LinePlot(Widget):
             for mark in self._marks:
                 if 0 <= mark <= self._steps and self._steps:
                     line_cells[_cell(mark / self._steps, width)] = "┴"
-            text = " " * (AXIS - 1) + "└" + "".join(line_cells)
+            text = " " * (AXIS_CELLS - 1) + "└" + "".join(line_cells)
         else:
             last = f"{self._steps:,.0f}"
             log = " (logarithmic)" if self._scale.logarithmic else ""
             middle = f"{self._across}{log}"
             room = max(0, width - 1 - len(last))
-            text = " " * AXIS + "0" + (middle.center(room) if room >= len(middle) else " " * room)
+            text = (
+                " " * AXIS_CELLS
+                + "0"
+                + (middle.center(room) if room >= len(middle) else " " * room)
+            )
             text += last
         return Strip([Segment(text, style)]).crop_extend(0, self.size.width, base)
 

@@ -21,16 +21,17 @@ Form = Literal["plain", "markdown", "json", "call"]
 """What kind of text something is, for its styles."""
 REASONING = "reasoning: "
 """Stands before what the assistant thought."""
-ONE_LINE = 60
+MAX_LINE_CHARACTERS = 60
 """A list or object of at most this many characters, without one in it that is longer, stays on one line."""
-LONGEST_JSON = 100_000
+MAX_JSON_CHARACTERS = 100_000
 """Characters of a text that is still parsed; a longer one is shown unchanged."""
 INDENT = 2
-DEEPEST = 40
+"""Cells by which the lines of an inner list or object are indented."""
+MAX_JSON_DEPTH = 40
 """Levels of lists and objects in one another; deeper ones are shown unchanged."""
-LONGEST = 20_000
+MAX_STYLED_CHARACTERS = 20_000
 """Characters from the beginning of a text that get styles; what lies beyond is drawn plain."""
-LONGEST_CODE = 4_000
+MAX_CODE_CHARACTERS = 4_000
 """Characters of a fenced piece of code that is still looked at by its language: that takes the longest by far."""
 HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
     "text--heading",
@@ -68,7 +69,8 @@ _JSON = re.compile(
     r"|(?P<number>(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"
 )
 TAB = 4
-PIECE = 1 << 16
+"""Cells of a tab."""
+PIECE_CHARACTERS = 1 << 16
 """Characters made safe in one go: no more, because a regular expression keeps every other thread waiting."""
 
 
@@ -154,7 +156,7 @@ def pretty_json(text: str) -> str | None:
     Numbers stay as they were written, keys keep their order and repetitions; letters that stood as escapes are shown.
     """
     stripped = text.strip()
-    if len(text) > LONGEST_JSON or stripped[:1] not in ("{", "["):
+    if len(text) > MAX_JSON_CHARACTERS or stripped[:1] not in ("{", "["):
         return None
     try:
         lines = _lines(_DECODER.decode(stripped), 0)
@@ -164,8 +166,8 @@ def pretty_json(text: str) -> str | None:
 
 
 def _lines(value: Any, level: int) -> _Lines:
-    """Depth and text of each line; raises ValueError when it goes too deep."""
-    if level > DEEPEST:
+    """Returns depth and text of each line; raises ValueError when it goes too deep."""
+    if level > MAX_JSON_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, _Pairs):
         parts = []
@@ -182,9 +184,10 @@ def _lines(value: Any, level: int) -> _Lines:
 
 
 def _bracketed(opening: str, parts: list[_Lines], closing: str) -> _Lines:
+    """Returns the lines of a list or object, on one line where that is short."""
     if all(len(part) == 1 for part in parts):
         line = opening + ", ".join(part[0][1] for part in parts) + closing
-        if len(line) <= ONE_LINE:
+        if len(line) <= MAX_LINE_CHARACTERS:
             return [(0, line)]
     lines = [(0, opening)]
     for number, part in enumerate(parts, 1):
@@ -205,7 +208,7 @@ def styles(text: str, form: Form) -> list[Span]:
     The text itself is not changed, also the asterisks of a bold word stay: hits and copies are those of the imported
     text, and a wrong guess only gives a wrong color.
     """
-    text = text[:LONGEST]
+    text = text[:MAX_STYLED_CHARACTERS]
     if form == "markdown":
         return list(_markdown(text))
     if form == "json":
@@ -217,6 +220,7 @@ def styles(text: str, form: Form) -> list[Span]:
 
 
 def _json(text: str, offset: int) -> Iterator[Span]:
+    """Yields the spans of keys, texts, numbers and words of JSON, counted from `offset`."""
     for match in _JSON.finditer(text):
         start, end = match.span()
         if match["text"] is not None:
@@ -227,6 +231,7 @@ def _json(text: str, offset: int) -> Iterator[Span]:
 
 
 def _markdown(text: str) -> Iterator[Span]:
+    """Yields the spans of Markdown: those of its lines, and of fenced code by its language."""
     start = 0
     fence, language, code_from = "", "", 0
     for line in text.split("\n"):
@@ -249,6 +254,7 @@ def _markdown(text: str) -> Iterator[Span]:
 
 
 def _line(line: str, offset: int) -> Iterator[Span]:
+    """Yields the spans of one line of Markdown outside of code."""
     if _HEADING.fullmatch(line):
         yield offset, offset + len(line), HEADING
         return
@@ -266,9 +272,9 @@ def _line(line: str, offset: int) -> Iterator[Span]:
 
 
 def _code(text: str, offset: int, language: str) -> Iterator[Span]:
-    """Spans of a piece of code; all of it is code even where the language says nothing about a word."""
+    """Yields the spans of a piece of code; all of it is code even where the language says nothing about a word."""
     offset_in_code = 0
-    if len(text) > LONGEST_CODE:
+    if len(text) > MAX_CODE_CHARACTERS:
         language = ""
     for length, style in _tokens(text, language):
         if length and style:
@@ -278,6 +284,7 @@ def _code(text: str, offset: int, language: str) -> Iterator[Span]:
 
 @lru_cache(maxsize=64)
 def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
+    """Returns length and style of each token of a piece of code."""
     if language.lower() in ("json", "jsonl"):
         return tuple(_gaps(_json(text, 0), len(text)))
     # Imported when there is code to show: it would cost every start.
@@ -308,6 +315,7 @@ def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
 
 
 def _gaps(spans: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
+    """Yields length and style of each span, and of what lies between them."""
     offset = 0
     for start, end, style in spans:
         yield start - offset, CODE
@@ -328,12 +336,13 @@ def cut(spans: Sequence[Span], start: int, end: int) -> list[Span]:
 
 
 def safe_text(text: str) -> str:
-    """Untrusted text of any length as display-safe text without tabs: what `break_lines` takes."""
-    if len(text) <= PIECE:
+    """Returns untrusted text of any length as display-safe text without tabs: what `break_lines` takes."""
+    if len(text) <= PIECE_CHARACTERS:
         safe = display_safe(text)
     else:
         safe = "".join(
-            display_safe(text[start : start + PIECE]) for start in range(0, len(text), PIECE)
+            display_safe(text[start : start + PIECE_CHARACTERS])
+            for start in range(0, len(text), PIECE_CHARACTERS)
         )
     return safe.expandtabs(TAB) if "\t" in safe else safe
 
@@ -385,6 +394,7 @@ def break_lines(text: str, width: int) -> Lines:
 
 
 def _break(line: str, offset: int, width: int, lines: Lines) -> None:
+    """Adds the lines of one long line of text."""
     start, length = 0, len(line)
     while start < length:
         end = _fit(line, start, width)

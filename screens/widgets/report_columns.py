@@ -43,6 +43,7 @@ def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
 
 
 def _column(table: ReportTable, nth: int, column: ReportColumn, place: int) -> Column[ReportRow]:
+    """Returns a column of the table; of a figure with an interval both are shown."""
     title = one_line(column.title or table.title, LONGEST_NAME)
     keep = _MOST_IMPORTANT - place
     cells = [row.cells[nth] for row in table.rows]
@@ -62,6 +63,7 @@ def _column(table: ReportTable, nth: int, column: ReportColumn, place: int) -> C
 
 
 def _mark(row: ReportRow) -> Piece:
+    """Returns the sign of a row: a baseline, or what is compared."""
     return ("○ ", "tone--muted") if row.kind == "baseline" else ("● ", "tone--accent")
 
 
@@ -72,6 +74,7 @@ def _interval(cell: Cell) -> Sequence[Piece]:
 
 
 def _chance(row: ReportRow) -> Sequence[Piece]:
+    """Returns whether the first figure of a row is above or below chance."""
     if row.p_value is None:
         return [("", "")]
     if row.p_value >= LEVEL:

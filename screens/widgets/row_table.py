@@ -141,8 +141,8 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self._row_id = row_id
         self._ids = array("q")
         self._rows: OrderedDict[int, RowT] = OrderedDict()
-        self._fresh: dict[int, None] = {}  # pages read since the last change, oldest first
-        self._wanted: list[int] = []
+        self._fresh_pages: dict[int, None] = {}  # pages read since the last change, oldest first
+        self._wanted_pages: list[int] = []
         self._loading = False
         self._cursor = 0
         self._sort: tuple[str, bool] | None = None
@@ -181,8 +181,8 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         """
         before = self.cursor_id
         self._ids, self._sort = ids, sort
-        self._fresh.clear()
-        self._wanted.clear()
+        self._fresh_pages.clear()
+        self._wanted_pages.clear()
         if first:
             self._keep(first, 0)
         if before is not None and not self._holds(self._cursor, before):
@@ -207,6 +207,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             self._go(self._ids.index(row_id))
 
     def _holds(self, index: int, row_id: int) -> bool:
+        """Returns whether the row at this index has this id."""
         return index < len(self._ids) and self._ids[index] == row_id
 
     # Movement
@@ -229,6 +230,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             self.post_message(self.Opened(self, self.cursor_id))
 
     def _go(self, index: int) -> None:
+        """Moves the cursor to a row, the nearest one where there is none."""
         if not self._ids:
             return
         index = min(max(index, 0), len(self._ids) - 1)
@@ -241,6 +243,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             self.post_message(self.Highlighted(self, self._ids[index]))
 
     def _reveal(self) -> None:
+        """Scrolls until the row under the cursor is in sight."""
         shown = max(1, self.size.height - 1)
         top = round(self.scroll_offset.y)
         if self._cursor < top:
@@ -270,6 +273,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
     # Drawing
 
     def _shown_columns(self, width: int) -> list[tuple[Column[RowT], int]]:
+        """Returns the columns that fit the width, each with its cells."""
         columns = list(self._columns)
         while len(columns) > 1:
             needed = sum(column.width + GAP for column in columns)
@@ -282,11 +286,12 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         ]
 
     def _column_at(self, x: int) -> str | None:
-        left = 1
+        """Returns the key of the column at a cell of the header; None between columns."""
+        column_start = 1
         for column, width in self._shown_columns(self.size.width):
-            if left <= x < left + width:
+            if column_start <= x < column_start + width:
                 return column.key
-            left += width + GAP
+            column_start += width + GAP
         return None
 
     def render_line(self, y: int) -> Strip:
@@ -299,14 +304,14 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         if index >= len(self._ids):
             return Strip.blank(width, base)
         page = index // PAGE
-        if page not in self._fresh:
-            self._want(page)
+        if page not in self._fresh_pages:
+            self._fetch_page(page)
         if index == self._cursor:
             name = "tone--cursor" if self.has_focus else "tone--cursor-blurred"
             base = base + self.get_component_rich_style(name)
         row = self._rows.get(self._ids[index])
         if row is None:
-            text = "…" if page not in self._fresh else "no longer in the project"
+            text = "…" if page not in self._fresh_pages else "no longer in the project"
             style = base + self._tone("tone--muted", index)
             return Strip([Segment(" " + text, style)]).crop_extend(0, width, base)
         mark = Segment(" ", base)
@@ -323,6 +328,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         return Strip(segments).crop_extend(0, width, base)
 
     def _tone(self, name: str, index: int) -> Style:
+        """Returns the style of a tone; muted text is readable under the cursor."""
         if not name:
             return Style.null()
         style = self.get_component_rich_style(name, partial=True)
@@ -341,22 +347,24 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
 
     # Pages
 
-    def _want(self, page: int) -> None:
+    def _fetch_page(self, page: int) -> None:
+        """Reads a page of rows, at once from memory, else in the background."""
         if not self._stored:
             self._keep(self._fetch(self._ids[page * PAGE : (page + 1) * PAGE]), page)
             return
-        if page in self._wanted:
+        if page in self._wanted_pages:
             return
-        self._wanted.append(page)
+        self._wanted_pages.append(page)
         if not self._loading:
             self._loading = True
             self.call_next(self._load_next)
 
     def _load_next(self) -> None:
+        """Reads the page that was wanted last; pages that left the screen meanwhile are not read."""
         top = round(self.scroll_offset.y)
         visible = range(top // PAGE, (top + self.size.height) // PAGE + 1)
-        pages = [page for page in self._wanted if page in visible]
-        self._wanted = pages[:-1]
+        pages = [page for page in self._wanted_pages if page in visible]
+        self._wanted_pages = pages[:-1]
         self._loading = bool(pages)
         if not pages:
             return
@@ -388,9 +396,9 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         while len(self._rows) > CACHED_ROWS:
             self._rows.popitem(last=False)
         if page is not None:
-            self._fresh[page] = None
-            if len(self._fresh) > FRESH_PAGES:
-                del self._fresh[next(iter(self._fresh))]
+            self._fresh_pages[page] = None
+            if len(self._fresh_pages) > FRESH_PAGES:
+                del self._fresh_pages[next(iter(self._fresh_pages))]
 
 
 class ItemTable(RowTable[RowT]):
@@ -403,7 +411,7 @@ class ItemTable(RowTable[RowT]):
         *,
         id: str | None = None,
     ) -> None:
-        """`key` tells the items from one another."""
+        """Shows nothing yet; `key` tells the items from one another."""
         super().__init__(
             columns,
             lambda numbers: [self._items[number] for number in numbers],

@@ -81,6 +81,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
         return self.scrollable_content_region.width
 
     def _break(self) -> None:
+        """Breaks the text into lines in the background."""
         text, width = self._text, self._width
         if width > 0:
 
@@ -124,6 +125,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
             self.reveal(self._broken.lines.at(start))
 
     def _line_start(self, line: int) -> int:
+        """Returns the first character of a line; 0 below the last line."""
         lines = self._broken.lines
         return lines.starts[line] if line < len(lines) else 0
 

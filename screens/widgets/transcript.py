@@ -33,7 +33,7 @@ from screens.widgets.keyed import Keyed
 from screens.widgets.messages import STYLES, part_texts
 from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
 
-TEXT_WIDTH = 100
+MAX_TEXT_COLUMNS = 100
 """Text is not stretched beyond this many columns."""
 
 _ROLE_TONES = {
@@ -91,7 +91,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self._unfolded: frozenset[int] = frozenset()
         self._layout: Layout | None = None
         self._turns: dict[int, int] = {}
-        self._at = -1
+        self._current = -1
         self._at_end = False
         self._raw = False
         self._opened: frozenset[int] = frozenset()
@@ -100,7 +100,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     @property
     def turn(self) -> int:
         """The current turn, from 1; 0 while there is no conversation."""
-        return self._messages[self._at].turn if self._at >= 0 else 0
+        return self._messages[self._current].turn if self._current >= 0 else 0
 
     @property
     def turns(self) -> int:
@@ -110,7 +110,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     @property
     def message(self) -> MessageRow | None:
         """The current message, None while there is no conversation."""
-        return self._messages[self._at] if self._at >= 0 else None
+        return self._messages[self._current] if self._current >= 0 else None
 
     @property
     def last_of_turn(self) -> int:
@@ -139,7 +139,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self._unfolded = self._opened = frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
-        self._at = -1
+        self._current = -1
         self._at_end = at_end
         self.hits, self.hit = Hits(), None
         self.refresh()
@@ -154,7 +154,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self.look_again()
 
     def _lay_out(self) -> None:
-        width = min(self.size.width, TEXT_WIDTH) - 2
+        """Breaks the messages into lines in the background; the place stays."""
+        width = min(self.size.width, MAX_TEXT_COLUMNS) - 2
         if width < 20 or not self._messages:
             self.virtual_size = Size(self.size.width, 0)
             self.refresh()
@@ -187,7 +188,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Failed(error))
 
     def _anchor(self) -> tuple[int, int] | None:
-        """Message at the top and how far into it, so that a new layout keeps the place."""
+        """Returns the message at the top and how far into it, so that a new layout keeps the place."""
         if self._layout is None or self._layout.messages is not self._messages:
             return None
         top = round(self.scroll_offset.y)
@@ -220,14 +221,14 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     def _follow(self) -> None:
         """Makes a message in sight the current one when the current one has left the screen."""
-        if self._layout is None or self._at < 0:
+        if self._layout is None or self._current < 0:
             return
         top = round(self.scroll_offset.y)
         first = self._layout.message_at(top)
         last = self._layout.message_at(top + self.size.height - 1)
         # Without height or lines no message is visible.
-        if min(first, last) >= 0 and not first <= self._at <= last:
-            self._set_message(first if self._at < first else last)
+        if min(first, last) >= 0 and not first <= self._current <= last:
+            self._set_message(first if self._current < first else last)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follows the wheel and the scroll bar, too."""
@@ -241,7 +242,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def action_message(self, delta: int) -> None:
         """Goes to the previous or the next message."""
         if self._turns:
-            self.go_to_message(min(max(self._at + delta, 0), len(self._messages) - 1))
+            self.go_to_message(min(max(self._current + delta, 0), len(self._messages) - 1))
 
     def go_to_turn(self, turn: int) -> None:
         """Makes a turn the current one and brings its beginning to the top."""
@@ -255,9 +256,10 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=self._layout.first_text(index), animate=False)
 
     def _set_message(self, index: int) -> None:
-        if index == self._at:
+        """Makes a message the current one, and tells of another turn."""
+        if index == self._current:
             return
-        before, self._at = self.turn, index
+        before, self._current = self.turn, index
         self.refresh()
         if self.turn != before:
             self.post_message(self.TurnChanged(self.turn, self.last_of_turn))
@@ -272,10 +274,10 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def action_fold(self) -> None:
         """Folds or unfolds the current message where it is long, else what is long in the current turn."""
         layout = self._layout
-        if layout is None or self._at < 0:
+        if layout is None or self._current < 0:
             return
-        here = [self._at] if layout.foldable(self._at) else self._turn_range()
-        self._toggle([index for index in here if layout.foldable(index)])
+        indexes = [self._current] if layout.foldable(self._current) else self._turn_range()
+        self._toggle([index for index in indexes if layout.foldable(index)])
 
     def action_fold_all(self) -> None:
         """Folds everything if anything is unfolded, else unfolds everything."""
@@ -285,6 +287,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self._lay_out()
 
     def _toggle(self, indexes: list[int]) -> None:
+        """Unfolds messages, or folds them where all are unfolded."""
         if not indexes:
             return
         changed = frozenset(indexes)
@@ -321,7 +324,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     def place(self) -> Hit:
         """Returns the beginning of the current message."""
-        return Hit(max(self._at, 0), 0, 0, 0)
+        return Hit(max(self._current, 0), 0, 0, 0)
 
     def hits_changed(self) -> None:
         """Unfolds messages with a hit until the search ends."""
@@ -368,7 +371,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         line, message = layout.line(number), layout.messages[index]
         mark = Segment(" ", base)
         if message.turn == self.turn and line is not BLANK:
-            bar = "▌" if index == self._at else "▎"
+            bar = "▌" if index == self._current else "▎"
             mark = Segment(bar, base + self._look_of("tone--turn"))
         gutter = Segment(
             f"{line.gutter:<{layout.gutter}}", base + self._look_of(_ROLE_TONES[message.role])

@@ -32,9 +32,12 @@ PREVIEW_LINES: dict[Role, int] = {
 """Lines of a message that are shown while it is folded; shorter messages are shown whole."""
 
 CALL_PREVIEW_LINES = 4
+"""Lines of a folded tool call."""
 REASONING_PREVIEW_LINES = 1
-CACHED_BLOCKS = 512
-LARGE = 1_000
+"""Lines of folded reasoning."""
+MAX_CACHED_BLOCKS = 512
+"""Most blocks of messages that were in sight and are kept."""
+LARGE_BLOCK_LINES = 1_000
 """Blocks of at least this many lines are cached, because making them again would delay drawing."""
 
 NO_PART = -1
@@ -191,14 +194,16 @@ class Layout:
             return self._cache[index]
         block = self._make(index)
         self._cache[index] = block
-        if len(self._cache) > CACHED_BLOCKS:
+        if len(self._cache) > MAX_CACHED_BLOCKS:
             self._cache.popitem(last=False)
         return block
 
     def _spaced(self, index: int) -> bool:
+        """Returns whether a blank line stands above a message."""
         return index > 0 and opens_turn(self.messages[index].role)
 
     def _height(self, index: int) -> int:
+        """Returns how many lines a message has; most are short, which is seen without making them."""
         message = self.messages[index]
         content = message.content
         short = (
@@ -216,11 +221,12 @@ class Layout:
         if short:
             return 1 + int(self._spaced(index))
         block = self._make(index)
-        if len(block) > LARGE:
+        if len(block) > LARGE_BLOCK_LINES:
             self._large[index] = block
         return len(block)
 
     def _make(self, index: int) -> Block:
+        """Makes the lines of a message."""
         message = self.messages[index]
         pieces = self._body(message, index in self.unfolded)
         pieces += [_note(note, "tone--borderline") for note in self._notes(message)]
@@ -228,6 +234,7 @@ class Layout:
         return Block(gutter, pieces, spaced=self._spaced(index))
 
     def _body(self, message: MessageRow, unfolded: bool) -> list[_Piece]:
+        """Returns the name and the parts of a message."""
         width = self.width - self.gutter
         quiet = "tone--muted" if message.role in ("tool", "system", "developer") else ""
         pieces: list[_Piece] = []
@@ -251,6 +258,7 @@ class Layout:
         return pieces
 
     def _notes(self, message: MessageRow) -> list[str]:
+        """Returns what of a message is kept from models, in lines."""
         leaks = [
             f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
             for leak in self.leaks.get(message.index, ())
@@ -265,6 +273,7 @@ class Layout:
 
 
 def _room(message: MessageRow, part: Part) -> int:
+    """Returns how many lines of a part are shown while it is folded."""
     room = PREVIEW_LINES[message.role]
     if part.reasoning:
         return REASONING_PREVIEW_LINES
@@ -292,7 +301,7 @@ def _preview(whole: str, width: int, room: int | None) -> tuple[str, Lines, str]
 
 
 def turn_starts(messages: Sequence[MessageRow]) -> dict[int, int]:
-    """For each turn the index of its first message."""
+    """Returns the index of the first message of each turn, by turn."""
     starts: dict[int, int] = {}
     for index, message in enumerate(messages):
         starts.setdefault(message.turn, index)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness import probe, probe_calibration
-from engine.completeness.bundled_probe import PROBE_FILE, BundledProbe
+from engine.completeness.bundled_probe import PROBE_FILE
 from engine.completeness.probe_calibration import Bools
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.adapter_files import base_fingerprint
@@ -31,7 +31,7 @@ Names = NDArray[np.str_]
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
-def fit(data: Data, ended: Bools, domain: Names, known: str) -> BundledProbe:
+def fit(data: Data, ended: Bools, domain: Names) -> probe.Probe:
     """Fits to the sample conversations that did not break off, so that all ends are true ones.
 
     The strength is the one with the least log loss on domains that the regression did not see, since the probe is for
@@ -63,19 +63,18 @@ def fit(data: Data, ended: Bools, domain: Names, known: str) -> BundledProbe:
     size = states.shape[1]
     units = np.vstack([np.zeros(size), np.eye(size)]).astype(np.float32)
     values = probe.regress(states, end, weight, strength).log_odds(units)
-    return BundledProbe(
+    return probe.Probe(
         (line.slope * (values[1:] - values[0])).astype(np.float32),
         line.slope * float(values[0]) + line.intercept,
-        int(ended.sum()),
-        known,
+        probe_calibration.Calibration(slope=1.0, intercept=0.0, broken=0.0),
     )
 
 
-def save(made: BundledProbe) -> None:
+def save(made: probe.Probe, fingerprint: str, conversations: int) -> None:
     """Writes the file that comes with the program."""
     kept = {
-        "base_fingerprint": made.base_fingerprint,
-        "conversations": made.conversations,
+        "base_fingerprint": fingerprint,
+        "conversations": conversations,
         "intercept": made.intercept,
         "weights": base64.b64encode(made.weights.astype("<f4").tobytes()).decode(),
     }
@@ -96,12 +95,8 @@ def main() -> None:
     with Project.open(arguments.samples, read_only=True) as project, project.reading() as conn:
         truth = dict(truth_by_conversation(conn))
     known_truth = [truth[key] for key in samples.ids]
-    made = fit(
-        samples,
-        np.array([one["outcome"] != "broken_off" for one in known_truth]),
-        np.array([one["domain"] for one in known_truth]),
-        known,
-    )
+    ended = np.array([one["outcome"] != "broken_off" for one in known_truth])
+    made = fit(samples, ended, np.array([one["domain"] for one in known_truth]))
     print("| project | AUROC | F1 at .5 | same place |\n|---|---|---|---|")
     for path in arguments.test:
         data = Data.of(path)
@@ -109,7 +104,7 @@ def main() -> None:
         area, f1 = truncated(p, data)
         print(f"| {path.stem} | {area:.3f} | {f1:.3f} | {matched_share(p, data):.3f} |", flush=True)
     if arguments.save:
-        save(made)
+        save(made, known, int(ended.sum()))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from engine.base import folders
 from engine.base.conversation import Conversation
 from engine.base.errors import Cancelled
 from engine.completeness import bundled_probe
-from engine.completeness.bundled_probe import BundledProbe
+from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.stages import fitting
 from engine.project.records import Estimate
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -162,7 +162,7 @@ def test_provisional_scores_of_the_samples_probe_give_way(
     monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
     # The first two blocks are 32 conversations; the shallow weights have the width of the shipped ones.
     monkeypatch.setattr(fitting, "MIN_CONVERSATIONS_FOR_PROBE", 33)
-    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: BundledProbe.load())
+    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: load_bundled_probe()[0])
     project = tmp_path / "mine.wb"
     with monkeypatch.context() as context:
         if cancelled:

@@ -31,7 +31,9 @@ CONVERSATIONS = 90
 """Fifteen of each world: enough for a probe and for goals, and read within two minutes on two old cores."""
 
 SEED = 7
+"""Seed of the samples."""
 PROJECT = "demo.wb"
+"""Name of the project in the folder."""
 
 TREES = TreeRequest(
     TreeOptions(alpha=0.01, max_tokens=48, stop=(STEP_STOP,), transform=Transform(temperature=0.5)),
@@ -124,7 +126,7 @@ def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
 
 
 def _further(workspace: OpenProject) -> Sequence[Stage]:
-    """Remaining tasks and trees, beside what `workbench open` does."""
+    """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
     remaining = workspace.scoring_runs.run(ScoringRequest()).stages[-1]
     return [remaining, *workspace.tree_runs.stages(TREES)]
 

@@ -206,6 +206,7 @@ class _FirstLook:
     # Running
 
     def _run(self, stages: Sequence[Stage]) -> None:
+        """Runs stages one after another under the time left of the whole plan."""
         for stage in stages:
             run_stages(self._workspace, [stage], self._narrator)
             self._time_left.end(stage.name)
@@ -308,6 +309,7 @@ class _FirstLook:
         workspace.runner.start([*waiting_count, *self._further_stages(workspace)])
 
     def _code(self, reading: ImportStage) -> int:
+        """Returns the exit code: with gaps where something is unscored, rejected or not read."""
         unscored = self._workspace.conversations.counts().unscored
         lost = any(source.account.warns for source in reading.sources)
         return EXIT_INCOMPLETE if unscored or reading.quarantined or lost else EXIT_DONE
@@ -353,6 +355,7 @@ class _FirstLook:
         return lines
 
     def _steps_by_hand(self) -> list[str]:
+        """Returns the commands that do each step by hand."""
         project = shlex.quote(str(self._project))
         files = " ".join(shlex.quote(str(path)) for path in self._paths)
         return [

@@ -236,6 +236,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _paper_lines(report: dict[str, Any]) -> list[str]:
+    """Returns the clusterings, Figure 4, Table 4 and the baseline as text."""
     lines = _run_lines("The clustering", report["clustering"])
     figure, table, baseline = report["figure_4"], report["table_4"], report["llm_only"]
     for name in ("seeds", "bootstraps"):
@@ -271,6 +272,7 @@ def _paper_lines(report: dict[str, Any]) -> list[str]:
 
 
 def _run_lines(title: str, run: dict[str, Any]) -> list[str]:
+    """Returns one run: its merges and its largest groups."""
     head = (
         f"{title}: {run['clusters_before']} clusters merged to {run['clusters']}; {run['asked']} questions,"
         f" {run['merged']} yes, {run['unread']} replies unread,"
@@ -287,6 +289,7 @@ def _run_lines(title: str, run: dict[str, Any]) -> list[str]:
 
 
 def _gold_text(run: dict[str, Any]) -> str:
+    """Returns how well a run agrees with the known goals; empty without any."""
     against = run["against_gold"]
     if against is None:
         return ""

@@ -143,6 +143,7 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
 
 
 def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
+    """Returns the exit code: with gaps where something was refused, rejected or not read."""
     gaps = refused or any(source.rejected or source.account.warns for source in sources)
     return EXIT_INCOMPLETE if gaps else EXIT_DONE
 
@@ -153,6 +154,7 @@ def _log_text(conversation: Conversation) -> str:
 
 
 def _source_json(source: SourceReport) -> dict[str, Any]:
+    """Returns what was read from a source as JSON values."""
     account = source.account
     return {
         "source": source.label,
@@ -313,6 +315,7 @@ def _mapping_text(draft: MappingDraft, text: str) -> str:
 
 
 def _trial_lines(trial: Trial) -> list[str]:
+    """Returns what is read with a mapping, with some conversations."""
     lines = [trial.counts, *(f"  ! {doubt}" for doubt in trial.doubts)]
     if trial.account.total:
         lines.append(shares_line(trial.account))

@@ -193,6 +193,7 @@ def open_catalog() -> Catalog:
 
 
 def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
+    """Compares the formats of a model with narration; returns its entry with the result."""
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
         request = Tune(entry.path, catalog.cache, bundled_logs())
@@ -266,6 +267,7 @@ def _entry_line(name: str, size: int | None, origin: str, detail: str) -> str:
 
 
 def _model_summary(model: ModelFacts) -> str:
+    """Returns what a model takes, how fast it is and where it is from; else what is wrong with it."""
     if model.problem:
         return one_line(model.problem, 300)
     parts = []
@@ -293,6 +295,7 @@ def _model_summary(model: ModelFacts) -> str:
 
 
 def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
+    """Returns the facts about a model as JSON values."""
     entry, manifest, footprint = model.entry, model.manifest, model.footprint
     plan = footprint.plan if footprint else None
     return {
@@ -329,6 +332,7 @@ def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> 
 
 
 def _adapter_json(catalog: Catalog, adapter: AdapterFacts) -> dict[str, Any]:
+    """Returns the facts about an adapter as JSON values."""
     entry = adapter.entry
     return {
         "name": entry.name,

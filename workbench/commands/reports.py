@@ -119,7 +119,7 @@ def compare(arguments: argparse.Namespace) -> CommandResult:
 def _compared(
     workspace: OpenProject, arguments: argparse.Namespace, other: str | None, further: str = ""
 ) -> Iterator[Compared]:
-    """The comparison that --by, --a, --b and --filter name, or that with the project at `other`, which is open
+    """Yields the comparison that --by, --a, --b and --filter name, or that with the project at `other`, which is open
     meanwhile.
 
     Args:

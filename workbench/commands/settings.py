@@ -16,6 +16,7 @@ from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import narrate
 
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
+"""The sign of each status of a check."""
 
 SHELLS = ("bash", "zsh", "fish")
 """The shells that `completion` writes for."""

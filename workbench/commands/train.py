@@ -303,6 +303,7 @@ class _Narrator:
         return alive
 
     def _text(self, event: Event) -> str:
+        """Returns an event as a line; empty where it is not told."""
         kind, step = event["event"], event.get("step")
         if kind == "started":
             self._steps = event.get("steps")
@@ -400,6 +401,7 @@ def _counted_interrupts() -> Iterator[list[int]]:
 
 
 def _training_runs(project: Path) -> TrainingRuns:
+    """Returns the runs beside a project."""
     if not project.is_file():
         raise ProjectMissing(
             f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
@@ -408,12 +410,14 @@ def _training_runs(project: Path) -> TrainingRuns:
 
 
 def _request(arguments: argparse.Namespace) -> TrainingRequest:
+    """Returns the request of the options; --epochs is one of its settings."""
     epochs = [f"epochs={arguments.epochs}"] if arguments.epochs else []
     settings = read_settings([*epochs, *arguments.set])
     return read_request(TrainingRequest, arguments, settings=settings)
 
 
 def _headline(row: TrainingRun) -> str:
+    """Returns the state of a run in one line."""
     parts = [f"{row.name:<24} {row.state:<11}"]
     if row.step is not None and row.steps:
         parts.append(f"step {row.step}/{row.steps}")
@@ -432,6 +436,7 @@ def _headline(row: TrainingRun) -> str:
 
 
 def _run_lines(row: TrainingRun) -> list[str]:
+    """Returns the state of a run, its problem, and how its adapter is used."""
     lines = [_headline(row)]
     if row.problem:
         lines.append(f"  {one_line(row.problem, 400)} {one_line(row.hint, 400)}".rstrip())

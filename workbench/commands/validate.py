@@ -125,6 +125,7 @@ def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> Comm
 
 
 def _validate_goals(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the goals with those that are known."""
     validation = goal_validation(workspace.project, ListQuery(arguments.filter))
     return CommandResult(_goals_lines(validation), goals.goals_json(validation))
 
@@ -141,6 +142,7 @@ def _goals_lines(validation: GoalValidation) -> list[str]:
 
 
 def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the scores of whole conversations with those of cut ones, and with truth."""
     test = read_request(TruncationTest, arguments)
     if test.run_name is None:
         test = replace(test, run_name=only_run(Path(arguments.project)))
@@ -181,6 +183,7 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
 
 
 def _validate_trees(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the measures of response trees with truth."""
     query = ListQuery(arguments.filter)
     validation = tree_validation(workspace.project, query, vars(arguments).get("config"))
     if not validation.tables:
@@ -211,6 +214,7 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
 
 
 def _validate_verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the scores with the verdicts of people."""
     validation = verdict_validation(workspace.project, ListQuery(arguments.filter))
     return CommandResult(
         _verdicts_lines(validation), validation_of_verdicts.verdicts_json(validation)
@@ -230,6 +234,7 @@ def _verdicts_lines(validation: VerdictValidation) -> list[str]:
 
 
 def _contrast_lines(contrasts: Sequence[Contrast]) -> list[str]:
+    """Returns what the comparisons of pairs of rows say."""
     return [f"  {line}" for line in conclusions.pairwise(contrasts)]
 
 

@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, Term
 from engine.opener.open_project import OpenProject
 from engine.questions.records import (
-    LEAST_OF_EACH,
+    MIN_EXAMPLES_OF_EACH,
     NOT,
     SUCCESS,
     Agreement,
@@ -104,6 +104,7 @@ def give(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _chosen_conversations(workspace: OpenProject, arguments: argparse.Namespace) -> list[int]:
+    """Returns the keys of the conversations that are named, or that the filter matches."""
     if arguments.filter:
         return list(workspace.conversations.ids(ListQuery(arguments.filter)))
     return list(dict.fromkeys(conversation(workspace, name) for name in arguments.conversations))
@@ -225,6 +226,7 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _calibration_lines(report: CalibrationReport) -> list[str]:
+    """Returns what the verdicts show about the scores, a fact a line."""
     best = "none" if report.best is None else f"{report.best:.3f}"
     lines = [
         f"verdicts           {report.complete} complete, {report.incomplete} incomplete,"
@@ -263,6 +265,7 @@ def _calibration_lines(report: CalibrationReport) -> list[str]:
 
 
 def _estimate_text(estimate: Interval | None) -> str:
+    """Returns an estimate with its interval; a dash for None."""
     if estimate is None:
         return "–"
     return f"{estimate.value:.1%} ({percent_range(estimate.low, estimate.high)})"
@@ -283,6 +286,7 @@ def _agreement_text(agreement: Agreement) -> str:
 
 
 def _rate_text(rate: CompletionRate) -> str:
+    """Returns the corrected rate of complete conversations, or why there is none."""
     text = _estimate_text(rate.corrected) if rate.corrected else f"– {rate.why}"
     seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score at or above the threshold"
     return f"{text}{seen}; {rate.scored:,} of {rate.conversations:,} scored"
@@ -314,7 +318,7 @@ def run_success(arguments: argparse.Namespace) -> CommandResult:
     }
     lines = _probe_lines(probe, "complete", "incomplete", "succeeded")
     if in_force is None:
-        lines.append(f"not in force       {LEAST_OF_EACH} verdicts of each kind are needed")
+        lines.append(f"not in force       {MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed")
     elif not in_force.tells:
         lines.append(
             "at chance          no list shows these probabilities until more verdicts tell"
@@ -366,13 +370,16 @@ def run_tag(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _probe_lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
+    """Returns how well a probe tells its examples apart, a fact a line; `called` names what it finds."""
     test = probe.test
     if test is None:
         return [
             f"examples           {probe.marks}; two of each kind are needed:",
             f"                   {yes}; and {no}",
         ]
-    doubt = "" if test.enough else f"; fewer than {LEAST_OF_EACH} of a kind, so this says little"
+    doubt = (
+        "" if test.enough else f"; fewer than {MIN_EXAMPLES_OF_EACH} of a kind, so this says little"
+    )
     area = test.auroc
     lines = [
         f"examples           {test.positive} {yes}, {test.negative} {no}",

@@ -66,7 +66,7 @@ def _watched_input(arguments: argparse.Namespace) -> WatchedInput:
 
 
 def _print_event(event: dict[str, Any]) -> None:
-    """One line, at once: whoever reads it must not wait for the next."""
+    """Prints an event as one line, at once: whoever reads it must not wait for the next."""
     sys.stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 

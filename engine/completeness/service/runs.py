@@ -1,4 +1,8 @@
-"""The stages of scoring runs, and their cost beforehand."""
+"""Makes the stages of scoring runs, and estimates what a run costs.
+
+In mode `probe` one stage reads hidden states and another fits a probe to them; in the other modes one stage does both
+reading and scoring. A stage for remaining tasks may follow.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +36,21 @@ from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
 from engine.project.records import Estimate
 
-SAMPLE = 48
-"""Number of conversations whose tokens are counted; the others are assumed to have the same tokens per character."""
+SAMPLED_CONVERSATIONS = 48
+"""Number of conversations whose tokens are counted for an estimate; the others are assumed to have the same tokens per
+character."""
 
-LONG = 2 * SPEED_TOKENS
+MIN_LONG_TOKENS = 2 * SPEED_TOKENS
 """Mean position of a token, in tokens, from which the cost of attention is measured."""
+
+MAX_REMAINING_TOKENS_OF_PAPER = 128
+"""Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
+
+MAX_CONVERSATIONS_FOR_MODE = 500
+"""Number of conversations that are looked at to choose the default mode."""
+
+ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
+"""A stage of a scoring run, without the tuning before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,7 @@ def estimate_scoring(
     run: ScoringRun,
     measured: Callable[[LoadableModel, float, int], None],
 ) -> Estimate:
-    """Counts the work that is left and divides it by the speed measured on this machine.
+    """Returns the work that is left, divided by the speed measured on this machine.
 
     Args:
         measured: Called with a model, its speed on a long text in tokens a second and the text's tokens, after that
@@ -84,8 +98,10 @@ def estimate_scoring(
     with project.reading() as conn:
         waiting_ids = sorted(run.reading.waiting(conn))
         chars_left = conversations.chars(conn, waiting_ids)
-        stride = max(1, len(waiting_ids) // SAMPLE)
-        sample = conversations.conversations_for(conn, waiting_ids[::stride][:SAMPLE])
+        stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
+        sample = conversations.conversations_for(
+            conn, waiting_ids[::stride][:SAMPLED_CONVERSATIONS]
+        )
     if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = run.scored.waiting() if isinstance(run.scored, FittingStage) else 0
@@ -98,7 +114,7 @@ def estimate_scoring(
     boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
     chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
     # A stored character count leaves out headers and calls, so the sample also gives log characters per stored one.
-    overhead = sample_chars / max(1, sum(chars_left[::stride][:SAMPLE]))
+    overhead = sample_chars / max(1, sum(chars_left[::stride][:SAMPLED_CONVERSATIONS]))
     per_char = sample_tokens / max(1, sample_chars)
     lengths = [number * overhead * per_char for number in chars_left]
     tokens = sum(lengths) + boundaries_per_log * chars * len(waiting_ids) * per_char
@@ -106,7 +122,7 @@ def estimate_scoring(
     if speed is None:
         return Estimate(len(waiting_ids), round(tokens), None, None, model.label)
     long = model.long
-    if long is None and sum(n * n for n in lengths) > LONG * sum(lengths):
+    if long is None and sum(n * n for n in lengths) > MIN_LONG_TOKENS * sum(lengths):
         long = client.ask(MeasureLong("".join(piece.text for log in logs for piece in log)))
         measured(model, *long)
     seconds = tokens / speed
@@ -128,15 +144,6 @@ def _attention(
         return 0.0
     growth = max(0.0, 1 / long_speed - 1 / speed) / (long_tokens - SPEED_TOKENS)
     return sum(growth * n * max(0.0, min(n, context) - SPEED_TOKENS) for n in lengths)
-
-
-PAPER_TOKENS = 128
-"""Longest list of remaining tasks that is written in answer to the prompt that was scored."""
-
-LOOKED_AT = 500
-"""Conversations that are looked at to choose the default mode."""
-
-ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
 
 
 class ScoringRuns:
@@ -182,7 +189,7 @@ class ScoringRuns:
             tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
             prompt = prompts["remaining-tuned" if tuned else "remaining"]
             if request.paper and not tuned:
-                prompt = replace(prompts[mode], max_tokens=PAPER_TOKENS)
+                prompt = replace(prompts[mode], max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
             if tag is not None:
                 prompt = replace(prompt, stop=(*prompt.stop, tag))
             setup.endpoints.check_writing(writer, prompt)
@@ -278,7 +285,7 @@ class ScoringRuns:
         project = self._setup.project
         selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
         with project.reading() as conn:
-            ids = selection.ids(conn)[:LOOKED_AT]
+            ids = selection.ids(conn)[:MAX_CONVERSATIONS_FOR_MODE]
         count = 0
         for first in range(0, len(ids), MIN_CONVERSATIONS_FOR_PROBE):
             logs = logs_of(project, ids[first : first + MIN_CONVERSATIONS_FOR_PROBE])
@@ -288,12 +295,14 @@ class ScoringRuns:
         return False
 
     def estimate(self, run: ScoringRun) -> Estimate:
-        """Estimates the cost of a scoring run; see `estimate_scoring`."""
+        """Returns the estimated cost of a scoring run; see `estimate_scoring`."""
         setup = self._setup
-        found = estimate_scoring(setup.project, setup.process, run, setup.catalog.record_long_speed)
-        return replace(found, adapter=run.model.adapter_name)
+        record_speed = setup.catalog.record_long_speed
+        cost = estimate_scoring(setup.project, setup.process, run, record_speed)
+        return replace(cost, adapter=run.model.adapter_name)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
+        """Returns the ids of the conversations that a training run was not trained on; None without a run."""
         return None if run is None else self._held_out_by(run)
 
 

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.statistics.ranking import auroc
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
-from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
@@ -30,7 +28,7 @@ from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.completeness.truncation import Cuts, draw_cuts, matched, matched_difference
+from engine.completeness.truncation import draw_cuts, ending_test
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import CpuStage, OnProgress, Progress
@@ -50,9 +48,6 @@ More would hold more states in memory, and make what a person writes wait longer
 
 STEPS = probe.STEPS * 2
 """Number of steps of progress: the folds of the probe, and those of position alone."""
-
-MIN_WHOLE_SCORE = 0.5
-"""Score from which the test calls a conversation whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +289,7 @@ class FittingStage(CpuStage):
             groups,
             lambda: report(1, "comparing with position alone"),
         )
-        return replace(fitted, test=_test(numbers, cuts, fitted.p, position.p, keywords))
+        return replace(fitted, test=ending_test(numbers, cuts, fitted.p, position.p, keywords))
 
     def _read_texts(self, read: _Read) -> tuple[shingle_overlap.Ints, Floats, list[list[int]]]:
         """Returns what only the texts tell, from one pass over them.
@@ -325,53 +320,7 @@ class FittingStage(CpuStage):
         return shingle_overlap.groups(shingles), np.array(keywords), numbers
 
 
-def _test(
-    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: Floats
-) -> EndingTest:
-    """Returns the test of the scores `p`, beside those by position alone and by the keyword rule.
-
-    Args:
-        numbers: Of each usable conversation the numbers of the boundaries that were read, from 0.
-        cuts: The pairs of a whole conversation and the same one cut, as indices of boundaries.
-        p, position, keywords: Scores of all boundaries that were read, shape (boundaries,).
-    """
-    both = np.concatenate([cuts.whole, cuts.cut])
-    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
-    pair = [*range(len(cuts.whole))] * 2
-    hits = int((p[cuts.whole] >= MIN_WHOLE_SCORE).sum())
-    alarms = int((p[cuts.cut] >= MIN_WHOLE_SCORE).sum())
-    curves, by_position, by_keywords = (
-        _curves(numbers, values) for values in (p, position, keywords)
-    )
-    share, pairs = matched(curves)
-    (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
-    return EndingTest(
-        conversations=len(cuts.whole),
-        auroc=auroc(p[both].tolist(), label, pair),
-        f1=2 * hits / (len(cuts.whole) + hits + alarms),
-        keywords=auroc(keywords[both].tolist(), label, pair).value,
-        position=auroc(position[both].tolist(), label, pair).value,
-        matched=share,
-        matched_pairs=pairs,
-        matched_keywords=None if of_keywords is None else of_keywords.value,
-        matched_position=None if of_position is None else of_position.value,
-        over_keywords=matched_difference(curves, by_keywords),
-        over_position=matched_difference(curves, by_position),
-    )
-
-
-def _curves(numbers: list[list[int]], p: Floats) -> list[Floats]:
-    """Returns the values at all boundaries of each conversation; NaN at those that were not read."""
-    curves, first = [], 0
-    for read_numbers in numbers:
-        curve = np.full(read_numbers[-1] + 1, np.nan)
-        curve[read_numbers] = p[first : first + len(read_numbers)]
-        curves.append(curve)
-        first += len(read_numbers)
-    return curves
-
-
-def _score_by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
+def _score_by_bundled(bundled: probe.Probe, states: NDArray[np.float16]) -> Floats:
     """Returns the probability of an end at each boundary by the bundled probe, shape (boundaries,)."""
     return bundled.p(states.astype(np.float32))
 

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from engine.completeness.records import CurvePoint
 from screens.widgets.curve import Reach, format_reach, reach, steepest
-from screens.widgets.finding import MOST_HITS, Hit, Hits, find, plain_pattern, words_pattern
+from screens.widgets.finding import MAX_HITS, Hit, Hits, find, plain_pattern, words_pattern
 from screens.widgets.messages import (
     CODE,
-    DEEPEST,
     HEADING,
     KEY,
     KEYWORD,
-    LONGEST_JSON,
+    MAX_JSON_CHARACTERS,
+    MAX_JSON_DEPTH,
+    MAX_LINE_CHARACTERS,
     NUMBER,
-    ONE_LINE,
     STRING,
     STRONG,
     Form,
@@ -56,7 +56,7 @@ class TestPrettyJson:
             '  "items": [{"id": 7, "price": 12.5}, {"id": 8, "price": 9.99}]\n}'
         )
         assert all(
-            len(line) <= ONE_LINE + 20
+            len(line) <= MAX_LINE_CHARACTERS + 20
             for line in (pretty_json(json.dumps(items)) or "").split("\n")
         )
 
@@ -77,7 +77,7 @@ class TestPrettyJson:
             '{"a": }',
             '"text"',
             "[" * 5_000,
-            "[" * (DEEPEST + 2) + "]" * (DEEPEST + 2),
+            "[" * (MAX_JSON_DEPTH + 2) + "]" * (MAX_JSON_DEPTH + 2),
         ],
         ids=["empty", "words", "open", "broken", "string", "endless", "deep"],
     )
@@ -87,7 +87,7 @@ class TestPrettyJson:
 
     def test_what_is_long_stays(self) -> None:
         """A megabyte of JSON is not parsed on the way to the screen."""
-        assert pretty_json(json.dumps(["x" * LONGEST_JSON])) is None
+        assert pretty_json(json.dumps(["x" * MAX_JSON_CHARACTERS])) is None
 
 
 class TestStyles:
@@ -214,7 +214,7 @@ class TestFinding:
     def test_counting_stops(self) -> None:
         """Ten thousand hits are enough, and the count says that there are more."""
         pattern = re.compile("a")
-        hits = find(1, lambda _: ["a" * (MOST_HITS + 1)], pattern)
+        hits = find(1, lambda _: ["a" * (MAX_HITS + 1)], pattern)
 
         assert hits.words(2) == "3 of 10,000+"
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.runs import PAPER_TOKENS
+from engine.completeness.service.runs import MAX_REMAINING_TOKENS_OF_PAPER
 from engine.completeness.stages.remaining import RemainingStage
 from engine.opener.open_project import OpenProject
 from tests.engine.project.support import fill, talk
@@ -35,7 +35,7 @@ def test_the_scored_prompt_is_answered(workspace: OpenProject) -> None:
     asked = remaining(workspace, ScoringRequest(mode="base", tune=False, paper=True)).prompt
     plain = remaining(workspace, ScoringRequest(mode="base", tune=False)).prompt
     assert "output <end of system logs>" in asked.question
-    assert asked.max_tokens == PAPER_TOKENS
+    assert asked.max_tokens == MAX_REMAINING_TOKENS_OF_PAPER
     assert "output <end of system logs>" not in plain.question
 
 

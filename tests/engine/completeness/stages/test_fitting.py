@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from engine.base.conversation import render_log
 from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
-from engine.completeness.bundled_probe import BundledProbe
+from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.service.sets import ScoreSets, name_of
@@ -305,7 +305,7 @@ class TestFitting:
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
-        bundled = BundledProbe.load()
+        bundled = load_bundled_probe()[0]
         give_states(project, list(range(1, number + 1)), dimensions=len(bundled.weights))
         outcome = run(project, fitting(project))
         assert not isinstance(outcome, JobFailed)
