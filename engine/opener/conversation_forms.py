@@ -1,4 +1,8 @@
-"""Conversations on their way out, with what the project knows of them: chat APIs, Inspect, rows of messages."""
+"""Makes records of conversations, with what the project knows of them, in forms that other programs read.
+
+The forms are those of chat APIs, of Inspect and of tables with a row for each message. A form may have no place for
+something that was imported; what is *left behind* is counted.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +36,18 @@ ANNOTATION_FORMS: tuple[ConversationForm, ...] = (
 )
 """Forms of tasks for a person, whose answers `workbench verdicts import` takes back."""
 
-Beside = Literal["scores", "verdicts", "goals", "trees"]
-"""What can be written beside the messages."""
+Companion = Literal["scores", "verdicts", "goals", "trees"]
+"""What of the knowledge of the project can be written beside the messages."""
 
-
-_COLUMNS: dict[Beside, tuple[str, ...]] = {
+_COLUMNS: dict[Companion, tuple[str, ...]] = {
     "scores": ("state", "p_end", "p", "success", "score_set", "remaining"),
     "verdicts": ("verdict", "note", "tags"),
     "goals": ("goal", "goal_share", "other_goals"),
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),
 }
-"""Columns of the table of conversations."""
+"""Columns of the table of conversations, by what they belong to."""
 
-_PAGE = 200
+_CONVERSATIONS_AT_A_TIME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +71,26 @@ class Exported:
     truth: bool = False
 
 
-def known_names(beside: Collection[Beside]) -> list[str]:
-    """The names of what is known, in the order of the table."""
-    return [name for what in get_args(Beside) if what in beside for name in _COLUMNS[what]]
+def known_names(beside: Collection[Companion]) -> list[str]:
+    """Returns the names of the columns of what is written beside the messages, in the order of the table."""
+    return [name for kind in get_args(Companion) if kind in beside for name in _COLUMNS[kind]]
 
 
 def exported(
     conn: sqlite3.Connection,
-    wanted: Sequence[int] | None,
-    beside: Collection[Beside] = (),
+    ids: Sequence[int] | None,
+    beside: Collection[Companion] = (),
     *,
     truth: bool = False,
 ) -> Iterator[Exported]:
-    """Yields conversations in the order of `wanted`, or all of them in the order of import."""
+    """Yields conversations in the order of `ids`, or all of them in the order of import.
+
+    Args:
+        beside: What is written beside the messages.
+        truth: Whether the truth is written.
+    """
     names = known_names(beside)
-    for page in id_pages(conn, wanted, _PAGE):
+    for page in id_pages(conn, ids, _CONVERSATIONS_AT_A_TIME):
         rows = list(conversations.export_conversations(conn, page))
         keys = conversations.text_keys(conn, page)
         table = table_lines(conn, page, columns=TableColumns()) if names else None
@@ -98,22 +106,22 @@ def exported(
             )
 
 
-def about(item: Exported) -> dict[str, Any]:
-    """Metadata with truth and what is known, and the time, for forms that have a place for such."""
+def metadata_and_time(item: Exported) -> dict[str, Any]:
+    """Returns `metadata`, with truth and what is known, and `created_at`, where there are such."""
     conversation = item.conversation
     metadata = dict(conversation.meta)
     if conversation.truth:
         metadata["truth"] = conversation.truth
     if item.known:
         metadata[EXPORT_OBJECT] = item.known
-    found: dict[str, Any] = {"metadata": metadata} if metadata else {}
+    fields: dict[str, Any] = {"metadata": metadata} if metadata else {}
     if conversation.created_at:
-        found["created_at"] = conversation.created_at
-    return found
+        fields["created_at"] = conversation.created_at
+    return fields
 
 
 def arguments(call: ToolCall) -> Any:
-    """The arguments of a call as a JSON value; as text where they are none."""
+    """Returns the arguments of a call as a JSON value; as text where they are none."""
     try:
         return json.loads(call.arguments)
     except ValueError:
@@ -130,7 +138,7 @@ _SHAREGPT_NAMES = {
 
 
 def message_line(message: Message) -> dict[str, Any]:
-    """Role, content, name and answered call of a message, as the chat API of OpenAI and the uniform form write them."""
+    """Returns role, content, name and answered call of a message, as OpenAI and the uniform form write them."""
     line: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.name:
         line["name"] = message.name
@@ -144,7 +152,7 @@ def openai(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dic
     for item in items:
         messages = []
         for message in item.conversation.messages:
-            _count(message, left_behind, "reasoning", "facts")
+            _count_left_behind(message, left_behind, "reasoning", "facts")
             line = message_line(message)
             if message.tool_calls:
                 line["tool_calls"] = [
@@ -156,17 +164,20 @@ def openai(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dic
                     for call in message.tool_calls
                 ]
             messages.append(line)
-        yield {"id": item.conversation.external_id, "messages": messages, **about(item)}
+        yield {"id": item.conversation.external_id, "messages": messages, **metadata_and_time(item)}
 
 
 def anthropic(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yields a record for each conversation: system messages apart, answers of tools in the user's messages, messages
-    of one side joined. Names and facts of messages have no place."""
+    """Yields a record for each conversation.
+
+    System messages stand apart, answers of tools are in the user's messages, and messages of one side are joined. Names
+    and facts of messages have no place.
+    """
     for item in items:
         system: list[str] = []
         messages: list[dict[str, Any]] = []
         for message in item.conversation.messages:
-            _count(message, left_behind, "name", "facts")
+            _count_left_behind(message, left_behind, "name", "facts")
             if message.role in ("system", "developer"):
                 left_behind["a place after the first message, as a system message"] += bool(
                     messages
@@ -180,36 +191,43 @@ def anthropic(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[
         line: dict[str, Any] = {"id": item.conversation.external_id}
         if system:
             line["system"] = "\n\n".join(system)
-        yield {**line, "messages": messages, **about(item)}
+        yield {**line, "messages": messages, **metadata_and_time(item)}
 
 
 def sharegpt(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yields a record with `conversations` for each conversation; calls are turns of their own. Names, reasoning, facts
-    and the ids of calls have no place."""
+    """Yields a record with `conversations` for each conversation; calls are turns of their own.
+
+    Names, reasoning, facts and the ids of calls have no place.
+    """
     for item in items:
         turns: list[dict[str, str]] = []
         for message in item.conversation.messages:
-            _count(message, left_behind, "reasoning", "facts", "name")
+            _count_left_behind(message, left_behind, "reasoning", "facts", "name")
             has_ids = message.tool_call_id or any(call.call_id for call in message.tool_calls)
             left_behind["ids of calls"] += bool(has_ids)
             if message.content or not message.tool_calls:
                 turns.append({"from": _SHAREGPT_NAMES[message.role], "value": message.content})
             for call in message.tool_calls:
-                written = {"name": call.name, "arguments": arguments(call)}
+                value = {"name": call.name, "arguments": arguments(call)}
                 turns.append(
-                    {"from": "function_call", "value": json.dumps(written, ensure_ascii=False)}
+                    {"from": "function_call", "value": json.dumps(value, ensure_ascii=False)}
                 )
-        yield {"id": item.conversation.external_id, "conversations": turns, **about(item)}
+        yield {
+            "id": item.conversation.external_id,
+            "conversations": turns,
+            **metadata_and_time(item),
+        }
 
 
-def _count(message: Message, left_behind: Counter[str], *places: str) -> None:
-    """Counts what a message has of places that a form does not have."""
+def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str) -> None:
+    """Counts the fields of a message that hold something and have no place in a form."""
     words = {"reasoning": "reasoning", "facts": "times and other facts", "name": "names"}
-    for place in places:
-        left_behind[words[place]] += bool(getattr(message, place))
+    for field in fields:
+        left_behind[words[field]] += bool(getattr(message, field))
 
 
 def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+    """Yields the content blocks of a message, as Anthropic's chat API has them."""
     if message.role == "tool":
         yield {
             "type": "tool_result",
@@ -234,22 +252,28 @@ def samples(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[di
     for item in items:
         conversation = item.conversation
         epochs[conversation.external_id] += 1
-        other = about(item)
-        asked = (one.content for one in conversation.messages if one.role == "user")
-        began = other.get("created_at")
+        fields = metadata_and_time(item)
+        user_texts = (
+            message.content for message in conversation.messages if message.role == "user"
+        )
+        started_at = fields.get("created_at")
         yield {
             "id": conversation.external_id,
             "epoch": epochs[conversation.external_id],
-            "input": next(asked, ""),
+            "input": next(user_texts, ""),
             "target": "",
             "messages": _messages(conversation.messages, left_behind),
-            "metadata": other.get("metadata", {}),
-            **({"started_at": began} if began else {}),
+            "metadata": fields.get("metadata", {}),
+            **({"started_at": started_at} if started_at else {}),
         }
 
 
-def around(task: str) -> tuple[str, str]:
-    """The text of a log of this task before and after its list of samples."""
+def inspect_frame(task: str) -> tuple[str, str]:
+    """Returns the text of a log of Inspect before and after its list of samples.
+
+    Args:
+        task: Name of the task, which is also that of the data set.
+    """
     head = {
         "version": 2,
         "status": "success",
@@ -265,8 +289,8 @@ def around(task: str) -> tuple[str, str]:
 
 
 def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[dict[str, Any]]:
-    """Names and facts go to the metadata of a message."""
-    written = []
+    """Returns the messages of a sample of Inspect; names and facts go to the metadata of a message."""
+    lines = []
     names: dict[str, str] = {}  # of tools, by the ids of calls that have no answer yet
     for number, message in enumerate(messages, 1):
         content: Any = message.content
@@ -277,15 +301,15 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
             metadata["role"] = message.role
         if message.tool_calls and message.role == "assistant":
             line["tool_calls"] = calls = []
-            for place, call in enumerate(message.tool_calls, 1):
-                given = arguments(call)
-                if not isinstance(given, dict):
+            for position, call in enumerate(message.tool_calls, 1):
+                values = arguments(call)
+                if not isinstance(values, dict):
                     left_behind["arguments of calls that are no object, written as one"] += 1
-                    given = {"arguments": given}
-                key = call.call_id or f"call_{number}_{place}"
+                    values = {"arguments": values}
+                key = call.call_id or f"call_{number}_{position}"
                 names[key] = call.name
                 calls.append(
-                    {"id": key, "function": call.name, "arguments": given, "type": "function"}
+                    {"id": key, "function": call.name, "arguments": values, "type": "function"}
                 )
         elif message.tool_calls:
             left_behind["calls of another role than the assistant's, written as text"] += 1
@@ -297,9 +321,9 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
             ]
         line["content"] = content
         if message.role == "tool":
-            answered = message.tool_call_id or next(iter(names), None)
-            line["tool_call_id"] = answered
-            line["function"] = names.pop(answered or "", None) or message.name
+            call_id = message.tool_call_id or next(iter(names), None)
+            line["tool_call_id"] = call_id
+            line["function"] = names.pop(call_id or "", None) or message.name
         elif message.tool_call_id:
             metadata["tool_call_id"] = message.tool_call_id
         if message.name and message.role != "tool":
@@ -308,8 +332,8 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
             metadata["facts"] = json.loads(message.facts)
         if metadata:
             line["metadata"] = metadata
-        written.append(line)
-    return written
+        lines.append(line)
+    return lines
 
 
 _ROW_COLUMNS = (
@@ -319,19 +343,19 @@ _ROW_COLUMNS = (
 
 
 def message_rows(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yields a row for each message. Columns of what is known begin with `workbench_` and say the same in every row of
-    a conversation, as `truth` does. The metadata of conversations have no place.
+    """Yields a row for each message; the metadata of conversations have no place.
 
+    Columns of what is known begin with `workbench_` and say the same in every row of a conversation, as `truth` does.
     `tool_calls`, `facts` and `truth` are JSON.
     """
     for item in items:
         conversation = item.conversation
         left_behind["metadata"] += bool(conversation.meta)
-        stated = conversation.truth
+        truth = conversation.truth
         known = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.known.items()}
         for position, message in enumerate(conversation.messages, 1):
             facts = json.loads(message.facts) if message.facts else {}
-            clock = next((key for key in TIMES if facts.get(key) is not None), "")
+            time_key = next((key for key in TIMES if facts.get(key) is not None), "")
             calls = [
                 {"id": call.call_id, "name": call.name, "arguments": call.arguments}
                 for call in message.tool_calls
@@ -343,19 +367,19 @@ def message_rows(items: Iterable[Exported], left_behind: Counter[str]) -> Iterat
                 "role": message.role,
                 "name": message.name,
                 "content": message.content,
-                "time": _text(facts.pop(clock, None)),
+                "time": _text(facts.pop(time_key, None)),
                 "model": _text(facts.pop("model", None)),
                 "tool_calls": as_json(calls) if calls else None,
                 "tool_call_id": message.tool_call_id,
                 "reasoning": message.reasoning,
                 "facts": as_json(facts) if facts else None,
-                **({"truth": None if stated is None else as_json(stated)} if item.truth else {}),
+                **({"truth": None if truth is None else as_json(truth)} if item.truth else {}),
                 **known,
             }
 
 
-def column_types(beside: Collection[Beside], *, truth: bool) -> dict[str, ColumnType]:
-    """The types of the columns."""
+def column_types(beside: Collection[Companion], *, truth: bool) -> dict[str, ColumnType]:
+    """Returns the types of the columns of `message_rows`."""
     types: dict[str, ColumnType] = dict.fromkeys(_ROW_COLUMNS, "text")
     types["position"] = "integer"
     if truth:
@@ -364,4 +388,5 @@ def column_types(beside: Collection[Beside], *, truth: bool) -> dict[str, Column
 
 
 def _text(value: Any) -> str | None:
+    """Returns a text as it is, and another value as JSON; None for none."""
     return value if value is None or isinstance(value, str) else as_json(value)

@@ -28,7 +28,7 @@ from engine.questions.tables import example_probes, second_verdicts
 from engine.trees import tables as trees
 
 if TYPE_CHECKING:
-    from engine.opener.conversation_forms import Beside, ConversationForm
+    from engine.opener.conversation_forms import Companion, ConversationForm
 
 ExportKind = Literal[
     "scores", "verdicts", "proposals", "conversations", "table", "trees", "clusters", "assignments",
@@ -37,6 +37,7 @@ ExportKind = Literal[
 """What can be exported."""
 
 NEVER_SCORED = "no run has reached it"
+"""Reason of a conversation that was neither scored nor refused."""
 
 
 class ExportFiles:
@@ -86,56 +87,57 @@ class ExportFiles:
 def export_lines(
     conn: sqlite3.Connection,
     kind: ExportKind,
-    wanted: Sequence[int] | None = None,
-    beside: Collection[Beside] = (),
+    ids: Sequence[int] | None = None,
+    beside: Collection[Companion] = (),
 ) -> Generator[dict[str, Any], None, None]:
-    """The lines of an export: of what is wanted, in its order, or of everything in the order of import. Clusters and
-    decisions are of all conversations, whatever is wanted.
+    """Yields the lines of an export.
 
     Args:
+        ids: The conversations, in the order of the lines; None for all in the order of import. Clusters and decisions
+            are always of all conversations.
         beside: What is written with conversations, in an object `workbench`.
     """
     if kind == "scores":
-        yield from starmap(score_line, scores.export_scores(conn, wanted))
+        yield from starmap(score_line, scores.export_scores(conn, ids))
     elif kind == "verdicts":
-        yield from map(verdict_line, second_verdicts.export_verdicts(conn, wanted))
+        yield from map(verdict_line, second_verdicts.export_verdicts(conn, ids))
     elif kind == "proposals":
         for subject in example_probes.subjects(conn):
-            for found in example_probes.proposals(conn, subject, wanted):
-                yield proposal_line(subject, found)
+            for proposal in example_probes.proposals(conn, subject, ids):
+                yield proposal_line(subject, proposal)
     elif kind == "table":
         from engine.opener.table_export import table_lines
 
-        yield from table_lines(conn, wanted)
+        yield from table_lines(conn, ids)
     elif kind == "trees":
         from engine.trees.reports import stored_tree_line
 
-        for one, row, frame in trees.export_trees(conn, wanted):
-            yield {**one.names(), **stored_tree_line(one.external_id, row, frame)}
+        for imported, row, frame in trees.export_trees(conn, ids):
+            yield {**imported.names(), **stored_tree_line(imported.external_id, row, frame)}
     elif kind in ("clusters", "assignments", "decisions"):
         from engine.goals.service import results as goal_exports
 
         if kind == "clusters":
             yield from goal_exports.cluster_lines(conn)
         elif kind == "assignments":
-            yield from goal_exports.assignment_lines(conn, wanted)
+            yield from goal_exports.assignment_lines(conn, ids)
         else:
             yield from goal_exports.decision_lines(conn)
     elif kind == "requests":
         from engine.opener.requests import request_conversations
         from engine.questions.question_names import EXPORT_OBJECT
 
-        for part, source, known in request_conversations(conn, wanted):
+        for part, source, known in request_conversations(conn, ids):
             yield {**conversation_line(part, source), EXPORT_OBJECT: known}
     elif kind == "transcripts":
         from engine.simulate.tables import transcript_lines
 
-        yield from transcript_lines(conn, wanted)
+        yield from transcript_lines(conn, ids)
     else:
         from engine.opener.conversation_forms import exported
         from engine.questions.question_names import EXPORT_OBJECT
 
-        for item in exported(conn, wanted, beside, truth=True):
+        for item in exported(conn, ids, beside, truth=True):
             line = conversation_line(item.conversation, item.source)
             yield {**line, EXPORT_OBJECT: item.known} if item.known else line
 
@@ -143,25 +145,19 @@ def export_lines(
 def redacted_lines(
     lines: Iterable[dict[str, Any]], redactor: Redactor
 ) -> Generator[dict[str, Any], None, None]:
-    """The lines without the personal data in their texts; the names of their own fields stay."""
+    """Yields the lines without the personal data in their texts; the names of their own fields stay."""
     for line in lines:
         yield {key: redactor.value(value) for key, value in line.items()}
 
 
 def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]:
-    """A conversation with its score; `unscored` with a reason when there is none."""
+    """Returns a conversation with its score as JSON values; `unscored` with a reason when there is none."""
     if score is None:
-        empty: dict[str, Any] = {
-            "p_end": None,
-            "p_end_normalised": None,
-            "generated": None,
-            "curve": [],
-            "model": None,
-        }
-        return {
-            **conversation.names(), "state": str(State.UNSCORED), "reason": NEVER_SCORED,
-            **empty, "adapter": None, "mode": None,
-        }  # fmt: skip
+        empty = dict.fromkeys(
+            ("p_end", "p_end_normalised", "generated", "curve", "model", "adapter", "mode")
+        )
+        state = {"state": str(State.UNSCORED), "reason": NEVER_SCORED}
+        return {**conversation.names(), **state, **empty, "curve": []}
     return {
         **conversation.names(),
         "state": str(score.state),
@@ -195,14 +191,16 @@ def verdict_line(row: Judged) -> dict[str, Any]:
         "annotator": row.verdict.annotator,
         "tags": list(row.verdict.tags),
         "repeats": [str(verdict) for verdict in row.repeats],
-        "others": [{"annotator": one.annotator, "verdict": str(one.verdict)} for one in row.others],
+        "others": [
+            {"annotator": other.annotator, "verdict": str(other.verdict)} for other in row.others
+        ],
         "disagreement": row.disagreement,
         **({} if earlier is None else {"earlier": asdict(earlier)}),
     }
 
 
 def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
-    """What an example probe predicts of a conversation; `tag` is None where it is whether it succeeded."""
+    """Returns what an example probe predicts of a conversation; `tag` is None where it predicts success."""
     return {
         "id": row.external_id,
         "source": row.source,
@@ -214,7 +212,7 @@ def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
 
 
 def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]:
-    """One conversation in the uniform form: all that was imported, so that importing it gives the same conversation."""
+    """Returns a conversation in the uniform form, with all that was imported: importing it gives the same one."""
     messages = []
     for message in conversation.messages:
         line = message_line(message)

@@ -14,7 +14,7 @@ from engine.base.number_format import counted
 from engine.opener import annotation_tasks, conversation_forms
 from engine.opener.conversation_forms import (
     ANNOTATION_FORMS,
-    Beside,
+    Companion,
     ConversationForm,
     Exported,
     exported,
@@ -34,7 +34,7 @@ ENDINGS: dict[ConversationForm, str] = {
 }
 """The usual end of the name of a file in each form; also what it is written as."""
 
-_OF_CONVERSATIONS = ("metadata", "truth")
+_COUNTED_BY_CONVERSATION = ("metadata", "truth")
 """What is counted by conversations; everything else by messages."""
 
 WRITERS: dict[
@@ -57,9 +57,9 @@ WRITERS: dict[
 def form_lines(
     conn: sqlite3.Connection,
     form: ConversationForm,
-    wanted: Sequence[int] | None,
+    ids: Sequence[int] | None,
     left_behind: Counter[str],
-    beside: Collection[Beside] = (),
+    beside: Collection[Companion] = (),
     *,
     truth: bool = False,
 ) -> Generator[dict[str, Any], None, None]:
@@ -80,12 +80,12 @@ def form_lines(
             f"Leave --with and --truth out for {form}.",
         )
 
-    def found() -> Iterator[Exported]:
-        for item in exported(conn, wanted, beside, truth=truth):
+    def count_truths() -> Iterator[Exported]:
+        for item in exported(conn, ids, beside, truth=truth):
             left_behind["truth"] += item.has_truth and not truth
             yield item
 
-    yield from WRITERS[form](found(), left_behind)
+    yield from WRITERS[form](count_truths(), left_behind)
 
 
 def write_form(
@@ -93,7 +93,7 @@ def write_form(
     form: ConversationForm,
     path: Path,
     task: str,
-    beside: Collection[Beside] = (),
+    beside: Collection[Companion] = (),
     *,
     truth: bool = False,
     formulas: bool = False,
@@ -111,7 +111,7 @@ def write_form(
     """
     if form == "parquet":
         return write_parquet(lines, conversation_forms.column_types(beside, truth=truth), path)
-    count = write_file(lines, path, ENDINGS[form], _around(form, task), formulas=formulas)
+    count = write_file(lines, path, ENDINGS[form], _frame(form, task), formulas=formulas)
     settings = annotation_tasks.settings_file(form, path)
     if settings is not None:
         with written_beside(settings[0]) as part:
@@ -134,32 +134,32 @@ def write_form_to_stream(
     """
     if form == "parquet" or form in ANNOTATION_FORMS:
         raise UsageError(f"The form {form} needs a file.", "Name it with -o FILE.")
-    write_lines(lines, out, ENDINGS[form], _around(form, task), formulas=formulas)
+    write_lines(lines, out, ENDINGS[form], _frame(form, task), formulas=formulas)
 
 
-def _around(form: ConversationForm, task: str) -> tuple[str, str]:
-    """What stands before and after the list of records."""
-    return conversation_forms.around(task) if form == "inspect" else ("[", "]")
+def _frame(form: ConversationForm, task: str) -> tuple[str, str]:
+    """Returns what stands before and after the list of records."""
+    return conversation_forms.inspect_frame(task) if form == "inspect" else ("[", "]")
 
 
 def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
-    """A sentence for each thing that was left behind, the most frequent first."""
+    """Returns a sentence for each thing that was left behind, the most frequent first."""
     sentences = []
-    for what, count in left_behind.most_common():
+    for thing, count in left_behind.most_common():
         if not count:
             continue
-        if what == "truth" and form not in ANNOTATION_FORMS:
+        if thing == "truth" and form not in ANNOTATION_FORMS:
             sentences.append(
                 f"{counted(count, 'conversation')} with truth, which is left out; `export --truth` adds it."
             )
             continue
-        unit = "conversation" if what in _OF_CONVERSATIONS else "message"
+        unit = "conversation" if thing in _COUNTED_BY_CONVERSATION else "message"
         hint = (
             "; the export of the table has them"
-            if form in ("csv", "parquet") and what == "metadata"
+            if form in ("csv", "parquet") and thing == "metadata"
             else ""
         )
         sentences.append(
-            f"{counted(count, unit)} with {what}, which the form {form} has no place for{hint}."
+            f"{counted(count, unit)} with {thing}, which the form {form} has no place for{hint}."
         )
     return sentences

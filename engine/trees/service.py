@@ -114,7 +114,7 @@ class TreeRuns:
 MAX_CACHED_TREES = 3
 """Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
 
-NAME_BATCH = 500
+NAMES_PER_READ = 500
 
 
 class TreeService:

@@ -15,7 +15,7 @@ from engine.base.number_format import counted
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.text_checks import Redactor, replaced_text
 from engine.opener.annotation_tasks import settings_file
-from engine.opener.conversation_forms import Beside, ConversationForm
+from engine.opener.conversation_forms import Companion, ConversationForm
 from engine.opener.exports import ExportKind, export_lines, redacted_lines
 from engine.opener.form_files import (
     ENDINGS,
@@ -63,7 +63,7 @@ FORMATS = ("jsonl", "csv", "parquet")
         "--with",
         dest="beside",
         metavar="WHAT",
-        help=f"beside the messages of conversations, of {', '.join(get_args(Beside))}: one or more, with commas",
+        help=f"beside the messages of conversations, of {', '.join(get_args(Companion))}: one or more, with commas",
     ),
     FORMULAS,
     REDACT,
@@ -129,14 +129,14 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
     return CommandResult([], document, hints=[*hints, *_remarks(form, left_behind, redactor)])
 
 
-def _beside(words: str | None) -> list[Beside]:
+def _beside(words: str | None) -> list[Companion]:
     """Returns what is written beside conversations.
 
     Raises:
         UsageError: A word is not known.
     """
     words_given = [word.strip() for word in (words or "").split(",") if word.strip()]
-    choices = get_args(Beside)
+    choices = get_args(Companion)
     if unknown := [word for word in words_given if word not in choices]:
         raise UsageError(
             f"--with does not know {unknown[0]!r}.", f"Choose of {', '.join(choices)}."

@@ -19,7 +19,7 @@ PLACE = "triage.place"
 """Setting: where triage goes on: order, filter, what was skipped."""
 FORMER_INFORMATIVE = "teaching"
 """The name of the order `informative` in places that earlier versions stored."""
-RECENT = 10
+RECENT_VERDICTS = 10
 """Number of newest verdicts that are not asked again, because a person may still remember them."""
 
 
@@ -151,7 +151,7 @@ class TriageService:
         judged once and not recently."""
         with self._project.reading() as conn:
             return second_verdicts.to_repeat(
-                conn, count, RECENT, random.Random(count), self.annotator
+                conn, count, RECENT_VERDICTS, random.Random(count), self.annotator
             )
 
     def to_judge_second(self, count: int) -> list[int]:

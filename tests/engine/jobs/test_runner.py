@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -16,16 +15,7 @@ from engine.jobs.contract import Progress, Stage, config_hash
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.project import runs, settings
 from engine.project.project import Project
-
-
-class Clock:
-    """Seconds that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.engine.jobs.test_progress import Clock
 
 
 class CountingStage:
@@ -88,13 +78,6 @@ class CountingStage:
 
     def summary(self) -> str:
         return f"Counted to {self.done}."
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """An empty project."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        yield opened
 
 
 class Listener:

@@ -9,7 +9,6 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import tags_of
 from tests.engine.project.support import fill, give_scores, mark, talk, with_tools
 
@@ -31,11 +30,6 @@ def store(project: Project) -> ConversationService:
 
 
 class TestTags:
-    def test_none(self, store: ConversationService) -> None:
-        """Without tags the list of tags is empty, and rows have none."""
-        assert store.tags() == []
-        assert store.rows([1])[0].tags == ()
-
     def test_tags_in_force(self, project: Project, store: ConversationService) -> None:
         """A tag is in force until it is removed; rows and the list of tags agree."""
         for key, tag in [(1, "spam"), (1, "late"), (2, "spam"), (3, "odd"), (1, "spam")]:
@@ -76,16 +70,6 @@ class TestHistogram:
         """A score on an inner edge belongs to the bin above, 1 to the last bin; unscored ones are counted apart."""
         assert store.histogram(None, 4) == Histogram((1, 0, 1, 1), 1)
         assert store.histogram(None, 1) == Histogram((3,), 1)
-
-    def test_of_a_query(self, store: ConversationService) -> None:
-        """Only conversations that match the query are counted."""
-        assert store.histogram(ListQuery(parse_filter("p>=.5")), 2) == Histogram((0, 2), 0)
-        assert store.histogram(ListQuery(parse_filter("name:t")), 2) == Histogram((0, 0), 1)
-
-    def test_before_any_score(self, project: Project) -> None:
-        """Without scores everything is unscored."""
-        fill(project, [talk("a", "hello")])
-        assert ConversationService(project).histogram(None, 3) == Histogram((0, 0, 0), 1)
 
     def test_no_parts(self, store: ConversationService) -> None:
         """A histogram without bins is refused."""
@@ -134,9 +118,3 @@ class TestHits:
         with project.reading() as conn:
             for key in (1, 2):
                 assert selecting.hits(conn, key, words, few=0) == selecting.hits(conn, key, words)
-
-
-def test_notes_are_no_tags(project: Project, store: ConversationService) -> None:
-    """A note given in triage is not listed as a tag."""
-    TriageService(project).note(1, "spam")
-    assert store.tags() == []
