@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from engine.simulate.service.service import SimulationService
     from engine.simulate.service.simulations import ProjectSimulations
     from engine.training.service import TrainingService
-    from engine.trees.service import TreeRuns, TreeService
+    from engine.trees.service import TreeService
 
 T = TypeVar("T")
 
@@ -247,13 +247,6 @@ class OpenProject:
         return ConversationScorer(self.run_setup, self.scoring_runs)
 
     @made_once
-    def tree_runs(self) -> TreeRuns:
-        """The stages of tree runs."""
-        from engine.trees.service import TreeRuns
-
-        return TreeRuns(self.run_setup)
-
-    @made_once
     def merge_queue_cache(self) -> MergeQueueCache:
         """The views of the clusterings, read once until something of them changes."""
         from engine.goals.views.decision_log import DecisionLog
@@ -348,9 +341,7 @@ class OpenProject:
         from engine.trees.service import TreeService
 
         return TreeService(
-            self.project,
-            self.process,
-            self.tree_runs,
+            self.run_setup,
             self.runner,
             self.change_notifier("tree"),
             first_goals,

@@ -93,7 +93,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         self.query_one("#form").focus()
 
     def on_cycle_changed(self) -> None:
-        """The line for a file is there when one is asked for."""
+        """Shows the line for a file where one is asked for."""
         self.query_one("#field-path").display = self._known is None
 
     @property
@@ -181,7 +181,7 @@ class FormScreen(WorkbenchScreen[None]):
     # Acting
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers the question that is open; before it is asked nothing is sent."""
+        """Answers the open question; before it is asked nothing is sent."""
         if self._state.question is None:
             self.notify("The next question is still being made.", markup=False)
             return

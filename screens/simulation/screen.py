@@ -173,7 +173,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.table.styles.height = min(len(self.table.ids) + 1, room)
 
     def on_resize(self) -> None:
-        """More or fewer rows have room."""
+        """Fits the table to the room that there is."""
         self._fit()
 
     def _row_key(self, row: ReportRow) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             self._show_plays()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter goes from a row to its plays, and from a play to its transcript."""
+        """Goes from a row to its plays, and from a play to its transcript."""
         if message.table is self.table:
             self._follow(False)
             self.plays.focus()
@@ -206,7 +206,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             self.app.push_screen(PlayScreen(self.services, self.feed, item, self.MODE))
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
-        """A click on a title sorts."""
+        """Sorts by the column whose title was clicked."""
         if message.key.isdecimal():
             self._sort_by(int(message.key))
 
