@@ -94,11 +94,11 @@ def truncate(curves: Mapping[str, Sequence[float | None]], seed: int) -> Truncat
         if place is None:
             single += 1
             continue
-        whole, cut = curve[-1], curve[place]
-        if whole is None or cut is None:
+        whole_score, cut_score = curve[-1], curve[place]
+        if whole_score is None or cut_score is None:
             unread += 1
         else:
-            pairs.append(Pair(conversation, whole, cut))
+            pairs.append(Pair(conversation, whole_score, cut_score))
     return Truncation(tuple(pairs), single, unread)
 
 

@@ -42,10 +42,14 @@ GPU_OVERHEAD = 600 << 20
 """Bytes of GPU memory reserved for driver and kernels. A guess, not a measurement."""
 
 _LAYER = re.compile(r"^blk\.(\d+)\.")
+"""Name of a tensor of a layer, with the number of the layer."""
+
 _OUTPUTS = ("output.weight", "output_norm.weight")
+"""Names of the tensors of the output, which counts as one more layer."""
 
 
 GPU_QUERY_SECONDS = 10
+"""Time limit of a query of the GPU driver."""
 
 
 @dataclass(frozen=True, slots=True)

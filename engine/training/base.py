@@ -91,6 +91,7 @@ def this_machine() -> Machine:
 
 
 def _shape_of_gguf(file: GgufFile) -> Shape | None:
+    """Returns the sizes that the header of a GGUF file names; None if one is missing."""
     arch = file.text("general.architecture")
 
     def figure(key: str) -> int:

@@ -24,7 +24,7 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import figures
 from engine.completeness.training_data import (
-    LEAST_FOR_TEST,
+    MIN_BOUNDARIES_TO_CUT,
     SELECTION_SHARE,
     Usable,
     drawn,
@@ -114,7 +114,9 @@ def _write_data(asked: argparse.Namespace, run: RunDirectory) -> None:
         ids = selecting.ids(conn, ListQuery())
         every: dict[bytes, Usable] = {}
         for page in usable(conn, ids):
-            every.update({one.digest: one for one in page if one.boundaries >= LEAST_FOR_TEST})
+            every.update(
+                {one.digest: one for one in page if one.boundaries >= MIN_BOUNDARIES_TO_CUT}
+            )
         order = sorted(every.values(), key=lambda one: drawn(asked.seed, "order", one.digest))
         parts = order[: asked.train], order[asked.train : asked.train + asked.held_out]
         for path, part in zip((run.train, run.valid), parts, strict=True):

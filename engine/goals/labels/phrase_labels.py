@@ -61,7 +61,9 @@ station", not in "cheap restaurant"."""
 _VERB_WEIGHTS = {"get": 0.5, "will": 0.5}
 """Weights of verbs beside others for the same content."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
+"""Punctuation that is stripped from both ends of a word."""
 _UNNAMED = "Unnamed goal"
+"""Label of a cluster without any words."""
 
 
 @dataclass(frozen=True, slots=True)

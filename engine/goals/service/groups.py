@@ -19,6 +19,7 @@ from engine.goals.records import (
     LEAST_SHARE,
     ClusteringSummary,
     GoalGroup,
+    GroupExamples,
     GroupPeriod,
     Ids,
     LowestGoal,
@@ -216,6 +217,17 @@ class GoalService:
         best = best[:limit]
         return self._rows(
             view, keys, ids[best], _Distances(*(column[best] for column in distances))
+        )
+
+    def examples(self, group_id: str, count: int) -> GroupExamples:
+        """Returns so many of the most central and of the most doubtful members of a current or former group.
+
+        Raises:
+            NotFound: There never was such a group.
+        """
+        return GroupExamples(
+            tuple(self.members(group_id, "central", count)),
+            tuple(self.members(group_id, "doubtful", count)),
         )
 
     def more_like(self, conversation_id: int, limit: int = 50) -> list[MemberRow]:

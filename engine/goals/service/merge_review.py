@@ -137,9 +137,9 @@ class MergeReviewService:
                 0, 0, 0, 0.0, (0.0, 0.0), 0, 0, 0, None, nothing, 0, least, order, False, False
             )
         queue = self._queue()
-        stored, left = queue.table.view.stored, queue.left()
-        likely = queue.likely(left)
-        to_merge, to_merge_range = queue.to_merge(left)
+        stored, pairs = queue.table.view.stored, queue.left()
+        likely = queue.likely(pairs)
+        to_merge, to_merge_range = queue.to_merge(pairs)
         unasked = sum(not queue.asked(pair) for pair in likely)
         active = self._log.active(stored.id)
         with self._project.reading() as conn:
@@ -147,7 +147,7 @@ class MergeReviewService:
         return ReviewProgress(
             merged=sum(1 for d in active if d.kind == "merge"),
             refused=sum(1 for d in active if d.kind in ("apart", "never")),
-            left=len(left),
+            left=len(pairs),
             to_merge=to_merge,
             to_merge_range=to_merge_range,
             likely=len(likely),
@@ -158,7 +158,7 @@ class MergeReviewService:
             learned_from=queue.model.decisions,
             least_similarity=queue.least_similarity,
             order=queue.order,
-            finished=not left,
+            finished=not pairs,
             asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
         )
 
@@ -186,9 +186,11 @@ class MergeReviewService:
         return self._runner.start(self._stages.ask())
 
     def _queue(self) -> QueueSnapshot:
+        """Returns the merge queue of the clustering that is shown."""
         return self._cache.snapshot(self.goals.view().stored.id)
 
     def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
+        """Returns a proposal for each pair; `why` says in words why it is proposed."""
         return queue.proposals(pairs, self.goals.groups(), why) if pairs else []
 
     def _between(self, low: float, high: float, why: str) -> list[Proposal]:
@@ -196,9 +198,9 @@ class MergeReviewService:
         if self.goals.shown() is None:
             return []
         queue = self._queue()
-        left = queue.left("probability")
-        probabilities = queue.probabilities(left).tolist()
-        pairs = [pair for pair, p in zip(left, probabilities, strict=True) if low <= p < high]
+        undecided = queue.left("probability")
+        probabilities = queue.probabilities(undecided).tolist()
+        pairs = [pair for pair, p in zip(undecided, probabilities, strict=True) if low <= p < high]
         return self._proposals(queue, pairs, why)
 
     # Decisions on pairs
@@ -398,6 +400,7 @@ class MergeReviewService:
         return became if became and made_by is not None and made_by.kind == "split" else group_id
 
     def _decide(self, decision: GoalDecision) -> GoalDecision:
+        """Stores one decision as an act and returns it as it is stored."""
         return self._act(lambda state: [decision])[0]
 
     def _act(self, plan: Plan) -> list[GoalDecision]:
@@ -407,6 +410,7 @@ class MergeReviewService:
         return act
 
     def _notify(self, decision: GoalDecision | None) -> GoalDecision | None:
+        """Notifies the listeners unless the decision is None; returns it."""
         if decision is not None:
             self._changed()
         return decision
@@ -435,6 +439,7 @@ def _merge(shown: Proposal, label: str | None) -> GoalDecision:
 
 
 def _refusal(shown: Proposal, kind: Literal["apart", "never"]) -> GoalDecision:
+    """Returns the decision to keep a pair apart."""
     return _with_evidence(GoalDecision(kind, shown.pair), shown)
 
 

@@ -37,7 +37,9 @@ CONVERSATIONS_PER_BATCH = 4_096
 
 
 Item = TypeVar("Item")
+"""What is assigned: the id of a conversation, or a request."""
 Entry = TypeVar("Entry", Assignment, RequestGoal)
+"""The assignment of an item, as it is stored."""
 
 
 class ToGroupsStage(CpuStage):

@@ -43,7 +43,7 @@ class StabilityStage(OnClustering, CpuStage):
         bootstraps: int = BOOTSTRAPS,
     ) -> None:
         super().__init__(project)
-        self._repetitions: list[measurements.Repetition] = [
+        self._repetitions: list[measurements.RepetitionKey] = [
             *(("seed", number) for number in range(seeds)),
             *(("bootstrap", number) for number in range(bootstraps)),
         ]
@@ -105,7 +105,7 @@ class StabilityStage(OnClustering, CpuStage):
         self,
         rows: Vectors,
         labels: Numbers,
-        repetition: measurements.Repetition,
+        repetition: measurements.RepetitionKey,
         _report: OnProgress,
     ) -> Repetition:
         """Returns one repetition; runs on a thread of its own."""

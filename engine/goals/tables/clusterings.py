@@ -197,6 +197,7 @@ _CLUSTERING = (
     " g.conversations, g.outliers, g.no_text, v.config_hash, v.goal_config, g.label_config, g.pair_config"
     " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
 )
+"""SQL for clusterings, with the columns of `Clustering`."""
 
 
 def clusterings(conn: sqlite3.Connection) -> list[Clustering]:
@@ -350,12 +351,12 @@ def ids_without_assignment(
     from engine.goals.tables import vectors
 
     with snapshot(conn):
-        every = IdSet.every(conn)
+        all_ids = IdSet.every(conn)
         (key,) = conn.execute(
             "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
         ).fetchone()
-        with_vector = every.of(vectors.vector_ids(conn, key))
-        placed = every.of(
+        with_vector = all_ids.of(vectors.vector_ids(conn, key))
+        placed = all_ids.of(
             read_ids(
                 conn,
                 "SELECT conversation_id FROM membership WHERE clustering_id = ?1 UNION ALL"

@@ -56,6 +56,7 @@ _PROPOSED_SECOND = (
     " WHERE a.clustering_id = ?1 AND a.conversation_id {0} AND a.others <> '[]'"
     " AND g.current IS NOT own.current GROUP BY a.conversation_id, g.current"
 )
+"""SQL of `proposed_second`, with the condition and the least share to fill in."""
 
 
 def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
@@ -326,16 +327,19 @@ def _with_special_value(
 
 
 def _goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set that a term on `goal` or `also` matches."""
     return conversations(conn, term.values, among, second=term.field == "also")
 
 
 def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    """Returns the labels of a set with their numbers of conversations, at most `limit`."""
     return counts(conn, among, second=field == "also")[:limit]
 
 
 def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    inner = number("share", term)
-    return among & among.of(with_share(conn, inner.text, inner.values))
+    """Returns those of a set that a term on `share` matches."""
+    condition = number("share", term)
+    return among & among.of(with_share(conn, condition.text, condition.values))
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {

@@ -22,6 +22,7 @@ from engine.project.project import Project
 from engine.project.sql import snapshot, utc_now
 
 T = TypeVar("T")
+"""What a write returns."""
 
 Plan = Callable[[MergeState], Iterable[GoalDecision]]
 """Yields decisions one after another; each is applied to the state before the next is asked for."""

@@ -35,7 +35,7 @@ from engine.jobs.contract import Lane, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records import LEAST_OF_EACH, SUCCESS
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
 from engine.results.watch.watched_inputs import WatchedInput
@@ -56,8 +56,8 @@ def fit_risk(
 
     Returns:
         The probe, and the probability that it ends incomplete at each boundary before the last of each conversation
-        that it learned from, by probes that never saw it. None and nothing with fewer than `LEAST_OF_EACH` verdicts
-        of either kind.
+        that it learned from, by probes that never saw it. None and nothing with fewer than `MIN_EXAMPLES_OF_EACH`
+        verdicts of either kind.
     """
     judged = [
         (entry, number)
@@ -65,7 +65,7 @@ def fit_risk(
         if entry.conversation_id in verdicts and len(entry.places) > 1
     ]
     incomplete = np.array([not verdicts[entry.conversation_id] for entry, _ in judged], dtype=bool)
-    if min(incomplete.sum(), (~incomplete).sum()) < LEAST_OF_EACH:
+    if min(incomplete.sum(), (~incomplete).sum()) < MIN_EXAMPLES_OF_EACH:
         return None, {}
     counts = [len(entry.places) - 1 for entry, _ in judged]
     states = np.concatenate([states_of(entry)[:-1] for entry, _ in judged])

@@ -261,7 +261,7 @@ class TestClusterings:
         project.write(work)
         with project.reading() as conn:
             assert measurements.stability(conn, key) == {0: 1.0, 1: 0.625}
-            wanted: list[measurements.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
+            wanted: list[measurements.RepetitionKey] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
             assert measurements.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
             assert [ari for _, ari in measurements.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
 
