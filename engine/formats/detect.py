@@ -41,14 +41,16 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     """
     best: tuple[int, Reader, str] | None = None
     for reader in all_readers():
-        seen = [why for value in values if (why := reader.recognise(value)) is not None]
-        if seen and (best is None or len(seen) > best[0]):
-            best = (len(seen), reader, seen[0])
+        reasons = [why for value in values if (why := reader.recognise(value)) is not None]
+        if reasons and (best is None or len(reasons) > best[0]):
+            best = (len(reasons), reader, reasons[0])
     if best is None:
         wrapped = next(filter(None, map(_wrapped, values)), None)
         # of several objects with a list of questions and answers each is a conversation, not each question
-        whole = wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
-        return None if whole else wrapped
+        is_whole_conversation = (
+            wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
+        )
+        return None if is_whole_conversation else wrapped
     count, reader, why = best
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
@@ -84,13 +86,16 @@ def _wrapped(value: Any) -> tuple[Reader, str] | None:
 
 
 def _unwrapping(reader: Reader, path: Path) -> Reader:
+    """Returns a reader that takes its records from a path within each record."""
     inner = reader.arrange
 
     def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+        """Yields the records at the path, arranged as the reader wants them."""
         records = split((path,), frames)
         return records if inner is None else inner(records, all_branches)
 
     def recognise(value: Any) -> str | None:
+        """Returns in words why the first record at the path looks like the format; None if it does not."""
         inner_record = path.first(value)
         return None if inner_record is None else reader.recognise(inner_record)
 
@@ -117,13 +122,17 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
 Join = Callable[[Iterator[Frame]], Iterator[Frame]]
 
 RECORDS_LOOKED_AT = 20
+"""Number of records by which a format is detected."""
 BYTES_LOOKED_AT = 1 << 20
+"""Number of bytes by which a format and the framing are detected."""
 
 RECORDS_TRIED = 1_000
+"""Number of records that a mapping is tried on."""
 BYTES_TRIED = 8 << 20
 """How much of a file a mapping is tried on."""
 
 _OPENING = (b"{", b"[")
+"""First bytes of JSON objects and lists."""
 _OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive, which is read from a file only",
     b"PAR1": "a Parquet file, which is read from a file only",
@@ -132,6 +141,7 @@ _OTHER_KINDS = {
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
 }
+"""What a file is that begins with these bytes and is no text."""
 
 _NO_CONVERSATIONS: tuple[tuple[tuple[Condition, ...], str], ...] = tuple(
     (tuple(map(read_condition, conditions)), what)
@@ -233,6 +243,7 @@ class Records:
             self._source.close()
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
+        """Returns the reader of the format and why it was chosen; sets the framing and the first record."""
         head = b""
         if self._source is not None and not self._lines:
             self._framing, head = _framing_of(self._source, suffix)
@@ -352,6 +363,7 @@ def _framed(
 
 
 def _split(source: Source, framing: Framing, reader: Reader | None) -> Iterator[Frame]:
+    """Returns the frames of a source by their framing."""
     if framing == "table":
         return tables.csv_rows(source)
     if framing == "text":
@@ -362,12 +374,14 @@ def _split(source: Source, framing: Framing, reader: Reader | None) -> Iterator[
         return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
+        """Returns whether a value is a record of the format, or of any if that is not known."""
         return recognised(value) if reader is None else reader.recognise(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
 
 
 def _first(frames: Iterator[Frame], most: int, most_bytes: int) -> list[Frame]:
+    """Returns the first frames, up to a number of them or of their bytes."""
     sample: list[Frame] = []
     size = 0
     for frame in frames:
@@ -400,8 +414,8 @@ def _framing(head: bytes, suffix: str) -> Framing:
         return "lines"
     if rows[0][:1] == b"[" and rows[0][1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
-    whole = rows[0][:1] in _OPENING and _is_json(rows[0])
-    if whole and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
+    first_is_json = rows[0][:1] in _OPENING and _is_json(rows[0])
+    if first_is_json and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
     closed = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
     if len(rows) > 1 and 2 * closed > len(rows):
@@ -467,6 +481,7 @@ def _no_log(sample: list[Frame], head: bytes) -> str | None:
 
 
 def _seen(values: list[Any], sample: list[Frame]) -> str:
+    """Returns what a file was found to hold instead of conversations, in words."""
     if not values:
         return sample[0].reason or "nothing in it is JSON" if sample else "nothing in it is JSON"
     first = values[0]

@@ -65,27 +65,40 @@ _SUBMISSION = re.compile(
     r"<<SUBMISSION\|\|.*?\|\|SUBMISSION>>|<<SWE_AGENT_SUBMISSION>>.*?<<SWE_AGENT_SUBMISSION>>",
     re.DOTALL,
 )
+"""Matches a patch that an agent submitted, between its marks."""
 _SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
+"""Matches the command with which mini-SWE-agent submits."""
 _SUBMITS = re.compile(_SUBMIT_WORD)
+"""Finds that command in the arguments of a call."""
 _STATED = re.compile(
     r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
     r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
     re.MULTILINE,
 )
+"""Matches a line that gives an outcome a value, as `Reward: 1`."""
 _LONGEST_WORD = 40
+"""Most characters of a value that is looked for in messages."""
 
 _NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
+"""Fields within which outcomes are looked for."""
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
+"""Arguments of a finishing call that state the outcome."""
 _ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
+"""Arguments of a finishing call with the text for the user, the surest first."""
 _LONGEST_FOUND = 200
+"""Most characters that are kept of a leak."""
 
 _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
+"""Matches any of `STOP_TOKENS`."""
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
+"""Matches the last page of WebShop, which shows the score."""
 _NAMES_OUTCOME = (
     "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
 )  # fmt: skip
+"""Words without which a message states no score; they spare the slow expressions."""
 _EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
+"""Matches words that say that an episode has ended."""
 _SCORE_LINE = re.compile(
     rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"
     r"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:(?:agent|task|episode|run|final)[ \t]+)?exit[ _]?(?:status|reason)"
@@ -99,12 +112,15 @@ _SCORE_LINE = re.compile(
     r"(?:\s*(?:done|success|finished)[ \t]*[:=][ \t]*\w+[ \t.]*)?\s*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Matches a last line that states a score or the end of the episode."""
 
 _HAS_FINISH = re.compile(
     r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
     re.IGNORECASE,
 )
+"""Finds words without which a text has no finish marker; it spares the slow expressions."""
 _ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
+"""Matches the beginning of an action in the text of an agent."""
 _FINISH_WITH_ARGUMENT = re.compile(
     rf"^(?:{_ACTION})?(?:finish|submit)[ \t]*(?:\[([^\n]*)\]|\(([^\n]*)\))[ \t.]*\Z"
     rf"|^{_ACTION}answer\(([^\n]*)\)[ \t.]*\Z"
@@ -113,15 +129,18 @@ _FINISH_WITH_ARGUMENT = re.compile(
     r"|^<attempt_completion>(?:\s*<result>(.*?)</result>)?.*</attempt_completion>\Z",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
+"""Matches an action that finishes and gives an answer."""
 _FINISH_ALONE = re.compile(
     rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
     rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?{_SUBMIT_WORD}[^\n]*)\s*\n```\s*\Z"
     r"|\A(?:finish|submit|exit|terminate)\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Matches an action that only finishes."""
 _ANSWER_ACTION = re.compile(
     rf"^{_ACTION}(?:final )?answer[ \t]*$\n?|^final answer:[ \t]*", re.IGNORECASE | re.MULTILINE
 )
+"""Matches the words before a final answer, which stays."""
 
 
 def guard(
@@ -160,6 +179,7 @@ def guard(
 def _divide(
     fields: Mapping[str, Any], truth_fields: frozenset[str], leaks: list[Leak]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the fields that are metadata and those that state an outcome; the latter are leaks."""
     meta: dict[str, Any] = {}
     truth: dict[str, Any] = {}
     for name, value in fields.items():
@@ -190,13 +210,14 @@ def _plain(name: str) -> str:
 
 
 def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
+    """Hides the tokens with which simulated users end a conversation."""
     for index, message in enumerate(messages):
         if "###" in message.content or (
             message.tool_calls and any("###" in call.arguments for call in message.tool_calls)
         ):
-            found = _STOP_TOKEN.findall(message.seen)
-            if found:
-                leaks.extend(Leak(index, "stop-token", token) for token in found)
+            tokens = _STOP_TOKEN.findall(message.seen)
+            if tokens:
+                leaks.extend(Leak(index, "stop-token", token) for token in tokens)
                 messages[index] = _with_view(message, _STOP_TOKEN.sub("", message.seen))
 
 
@@ -252,26 +273,26 @@ def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[L
         return
     ends = {outcomes[name] for name in _ENDS if name in outcomes}
     backwards = range(len(messages) - 1, -1, -1)
-    left = [*islice((index for index in backwards if not messages[index].hidden), 2)]
-    for index in reversed(left):
+    last_shown = [*islice((index for index in backwards if not messages[index].hidden), 2)]
+    for index in reversed(last_shown):
         body = messages[index].seen
-        whole = body.strip().lower()
-        if whole in ends:
+        said_word = body.strip().lower()
+        if said_word in ends:
             leaks.append(Leak(index, "truth-value", body.strip()))
             messages[index] = _with_view(messages[index], "")
             continue
         spelled = body.lower().replace("-", "_").replace(" ", "_")
         if not any(name in spelled for name in outcomes):  # the expression below is slow
             continue
-        found = [
-            one
-            for one in _STATED.finditer(body)
-            if outcomes.get(_plain(one["name"].strip())) == _word(one["value"])
+        statements = [
+            statement
+            for statement in _STATED.finditer(body)
+            if outcomes.get(_plain(statement["name"].strip())) == _word(statement["value"])
         ]
-        if found and not messages[index].tool_calls:
-            for one in reversed(found):
-                leaks.append(Leak(index, "truth-value", one.group().strip()))
-                body = body[: one.start()] + body[one.end() :]
+        if statements and not messages[index].tool_calls:
+            for statement in reversed(statements):
+                leaks.append(Leak(index, "truth-value", statement.group().strip()))
+                body = body[: statement.start()] + body[statement.end() :]
             messages[index] = _with_view(messages[index], body)
 
 
@@ -311,24 +332,26 @@ def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
 
 
 def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    """Hides a finish marker in the text of a message; the answer for the user stays."""
     body = messages[index].seen.rstrip()
-    found: list[str] = []
+    markers: list[str] = []
     if match := _FINISH_WITH_ARGUMENT.search(body):
-        found.append(match.group())
+        markers.append(match.group())
         argument = next((text for text in match.groups() if text is not None), "")
         body = body[: match.start()] + _answer(argument)
     elif match := _FINISH_ALONE.search(body):
-        found.append(match.group())
+        markers.append(match.group())
         body = body[: match.start()]
     else:
-        found = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
+        markers = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
         body = _ANSWER_ACTION.sub("", body)
-    if found:
-        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in found)
+    if markers:
+        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in markers)
         messages[index] = _with_view(messages[index], body)
 
 
 def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    """Hides the calls of a message that finish, and the answer of the tool to them."""
     message = messages[index]
     finishing = [call for call in message.tool_calls if _finishes(call)]
     if not finishing:

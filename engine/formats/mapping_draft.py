@@ -29,10 +29,15 @@ from engine.formats.records import Account, Parsed, Rejected
 from engine.formats.registry import built_in, mapping_folder, parse_record
 
 MOST_GUESSES = 12
+"""Most guesses that are offered."""
 _FIELDS_LISTED = 16
+"""Most fields that a guess lists in its comments."""
 _EXAMPLE = 60
+"""Most characters of an example."""
 _SHOWN = 2
+"""Number of conversations that a trial shows."""
 _MESSAGES_TRIED = 5_000
+"""Number of messages at which a trial ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,8 @@ class Trial:
         """What was read, in words."""
         start = "Read so" if self.whole else "Read so, of the beginning of the file"
         spoken = ", ".join(f"{count:,} {role}" for role, count in self.roles.items())
-        some = counted(self.conversations, "conversation")
-        return f"{start}: {some}, {counted(self.messages, 'message')}" + (
+        conversations_text = counted(self.conversations, "conversation")
+        return f"{start}: {conversations_text}, {counted(self.messages, 'message')}" + (
             f" ({spoken})" if spoken else ""
         )
 
@@ -76,8 +81,10 @@ class Trial:
             lost = self.account.share("nowhere")
             doubts.append(f"{lost:.1%} of the text goes nowhere.")
         if self.account.out_of_order:
-            some = counted(self.account.out_of_order, "conversation")
-            doubts.append(f"In {some} a message has an earlier time than one before it.")
+            conversations_text = counted(self.account.out_of_order, "conversation")
+            doubts.append(
+                f"In {conversations_text} a message has an earlier time than one before it."
+            )
         return doubts
 
 
@@ -104,17 +111,17 @@ class MappingDraft:
     def __init__(self, frames: Sequence[Frame], label: str) -> None:
         self._frames = [frame for frame in frames if frame.reason is None]
         values = [frame.value for frame in self._frames]
-        found = guesses(values)[:MOST_GUESSES]
-        if not found:
+        best_guesses = guesses(values)[:MOST_GUESSES]
+        if not best_guesses:
             raise FormatError(
                 f"Nothing in {label} looks like messages.",
                 "A list of messages, or rows with a text each, is needed.",
             )
-        known = choose_reader(values, len(values))
-        self.known_as = known[0].name if known is not None else None
+        chosen_reader = choose_reader(values, len(values))
+        self.known_as = chosen_reader[0].name if chosen_reader is not None else None
         self._label = label
         self._name = _free_name(label)
-        self.texts = tuple(self._text(guess, _items(guess, values)) for guess in found)
+        self.texts = tuple(self._text(guess, _items(guess, values)) for guess in best_guesses)
 
     @classmethod
     def of_file(cls, path: str) -> MappingDraft:
@@ -145,8 +152,8 @@ class MappingDraft:
             lines.append(f"# A word may speak as: {', '.join(DESTINATIONS)}")
         lines.append("# Fields beside each message, each with an example:")
         lines += [
-            f"#   {one_line(one.path, _EXAMPLE):<20} {one_line(one.example, _EXAMPLE)}".rstrip()
-            for one in of.fields_of(items)[:_FIELDS_LISTED]
+            f"#   {one_line(field_listed.path, _EXAMPLE):<20} {one_line(field_listed.example, _EXAMPLE)}".rstrip()
+            for field_listed in of.fields_of(items)[:_FIELDS_LISTED]
         ]
         return _escaped("\n".join(lines) + "\n")
 
@@ -223,7 +230,7 @@ def _items(guess: Guess, values: Sequence[Any]) -> list[Any]:
         return items
     if guess.where != ".":
         path = read_path(guess.where)
-        items = [one.value for value in items for one in path.find(value)]
+        items = [match.value for value in items for match in path.find(value)]
     return items
 
 
@@ -273,11 +280,11 @@ def _tried(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
     conversations = rejected = 0
     reason = ""
     size = sum(len(frame.raw) for frame in frames)
-    whole = len(frames) < RECORDS_TRIED and size < BYTES_TRIED
+    is_whole_file = len(frames) < RECORDS_TRIED and size < BYTES_TRIED
     reader = reader_of(mapping)
     for number, frame in enumerate(arranged(mapping, frames), 1):
         if roles.total() >= _MESSAGES_TRIED:
-            whole = False
+            is_whole_file = False
             break
         record = (
             Rejected(frame.number, frame.raw, frame.reason)
@@ -294,5 +301,5 @@ def _tried(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
             rejected += 1
             reason = reason or record.reason
     return Trial(
-        conversations, roles.total(), rejected, reason, account, tuple(shown), whole, roles
+        conversations, roles.total(), rejected, reason, account, tuple(shown), is_whole_file, roles
     )

@@ -37,6 +37,7 @@ PLUGINS = "conversation_workbench.formats"
 """Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
 
 _MAPPINGS = Path(__file__).parent / "mappings"
+"""Folder of the mapping files of the program."""
 
 _CODED: tuple[Reader, ...] = (
     SHARDED_LOGS,
@@ -58,6 +59,7 @@ _CODED: tuple[Reader, ...] = (
     *MODEL_CALLS,
     *CHAT_LOGS,
 )
+"""The readers in code."""
 
 
 def mapping_folder() -> Path:
@@ -92,11 +94,11 @@ def reader_named(name: str) -> Reader:
     Raises:
         FormatError: There is none.
     """
-    known = all_readers()
-    for reader in known:
+    readers = all_readers()
+    for reader in readers:
         if reader.name == name:
             return reader
-    names = ", ".join(reader.name for reader in known)
+    names = ", ".join(reader.name for reader in readers)
     raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 

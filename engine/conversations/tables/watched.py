@@ -21,7 +21,9 @@ WATCHED: Mapping[str, str] = {
 grew since, and of those that have not ended."""
 
 _ENDED = f"FROM watched WHERE ended = 1 AND grew_at > {_FIRST} AND p IS NOT NULL"
+"""Condition of a conversation that came or grew since the first watch, has ended and has a probability."""
 _ENDED_ORDER = "ORDER BY grew_at, conversation_id"
+"""Order in which conversations that ended grew last."""
 ENDED_PLACES = f"SELECT conversation_id, row_number() OVER ({_ENDED_ORDER}) AS place {_ENDED}"
 """Query of (conversation_id, place): the place, from 1, of each conversation that came or grew since the first watch,
 has ended and has a probability, in the order in which they grew last."""
@@ -57,7 +59,7 @@ def _put(
     conn.executemany(
         "INSERT OR REPLACE INTO watched (conversation_id, boundaries, p, grew_at, ended)"
         " VALUES (?, ?, ?, ?, ?)",
-        ((one.conversation_id, one.boundaries, one.p, now, int(ended)) for one in entries),
+        ((entry.conversation_id, entry.boundaries, entry.p, now, int(ended)) for entry in entries),
     )
 
 

@@ -21,8 +21,11 @@ from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+"""Types of the lines of a rollout."""
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
+"""Events that repeat a message, and the role of its speaker."""
 _COUNTS = "token_count"
+"""Event that only counts tokens."""
 
 
 def recognise(record: Any) -> str | None:
@@ -51,7 +54,9 @@ def _is_exec(record: dict[str, Any]) -> bool:
 
 
 _TYPES = ("type", "item_type")
+"""Keys of the type of an item."""
 _TURNS = ("turn.started", "turn.completed", "turn.failed")
+"""Types of events at the beginning and the end of a turn."""
 
 
 def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -103,6 +108,7 @@ def _is_old_header(record: dict[str, Any]) -> bool:
 
 
 def _is_old_message(record: dict[str, Any]) -> bool:
+    """Returns whether a line is a message of an older rollout."""
     content = record.get("content")
     first = content[0] if isinstance(content, list) and content else None
     return (
@@ -222,7 +228,7 @@ _OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<
 
 def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
     """Tells whether the message of a user at a position is what the user wrote: an event beside it says so."""
-    said = {
+    prompt_positions = {
         position
         for position, line in enumerate(lines)
         if line.get("type") == "event_msg"
@@ -230,8 +236,9 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
     }
 
     def own(position: int, body: dict[str, Any]) -> bool:
-        if said:
-            return not said.isdisjoint((position - 1, position + 1))
+        """Returns whether the user wrote the message at a position."""
+        if prompt_positions:
+            return not prompt_positions.isdisjoint((position - 1, position + 1))
         content = body.get("content")
         first = content[0] if isinstance(content, list) and content else {}
         text = object_or_empty(first).get("text", content)
@@ -249,13 +256,13 @@ def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the messages of events, for files that have no items."""
-    found = []
+    messages = []
     for event in events:
         role = _SPOKEN.get(str(event.get("type")))
         if role is not None and isinstance(event.get("message"), str):
             message = {"type": "message", "role": role, "content": event["message"]}
-            found.append(message)
-    return found
+            messages.append(message)
+    return messages
 
 
 def _without_empty(message: ChatMessage) -> ChatMessage:
@@ -271,3 +278,4 @@ CODEX = Reader(
     title="rollouts of Codex",
     sample="codex_rollout_1.jsonl",
 )
+"""Reads a file of lines as one conversation."""

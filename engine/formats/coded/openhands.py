@@ -20,7 +20,9 @@ from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
 
 _LISTS = ("history", "trajectory", "events")
+"""Keys of the list of events in a record."""
 _IDS = ("instance_id", "conversation_id", "session_id", "id")
+"""Fields that may name a conversation, the first that there is."""
 _JUDGED = (
     "test_result",
     "report",
@@ -30,10 +32,13 @@ _JUDGED = (
     "eval_output",
     "instance",
 )
+"""Fields that say how well the task was solved; they become truth."""
 _PROGRAM = frozenset(
     ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
 )
+"""Actions and observations of the program itself, which are no messages."""
 _SPOKEN = frozenset(("message", "system"))
+"""Actions that are a message."""
 
 
 def recognise(record: Any) -> str | None:
@@ -49,6 +54,7 @@ def recognise(record: Any) -> str | None:
 
 
 def _is_event(event: Any) -> bool:
+    """Returns whether a value is an event of either version."""
     if not isinstance(event, dict):
         return False
     kind = event.get("kind")
@@ -63,7 +69,7 @@ def _events(listed: Any) -> list[Any]:
     """Events in a list; older evaluations have pairs of an action and its observation."""
     if not isinstance(listed, list):
         return []
-    return [one for entry in listed for one in (entry if isinstance(entry, list) else [entry])]
+    return [event for entry in listed for event in (entry if isinstance(entry, list) else [entry])]
 
 
 def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
@@ -129,10 +135,10 @@ def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
 def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     """Returns the message of an event with `action` or `observation`; None if it is none."""
     facts = {"timestamp": event.get("timestamp")}
-    told = object_or_empty(event.get("tool_call_metadata"))
+    call_metadata = object_or_empty(event.get("tool_call_metadata"))
     args = object_or_empty(event.get("args"))
-    action, seen = _word(event.get("action")), _word(event.get("observation"))
-    if action in _PROGRAM or seen in _PROGRAM:
+    action, observation = _word(event.get("action")), _word(event.get("observation"))
+    if action in _PROGRAM or observation in _PROGRAM:
         return None
     if action in _SPOKEN:
         role = (
@@ -147,32 +153,32 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
             {"type": "image_url", "image_url": url} for url in list_or_empty(args.get("image_urls"))
         ]
         return {**facts, "role": role, "content": [content, *pictures] if pictures else content}
-    if seen:
-        found = {
+    if observation:
+        message = {
             **facts,
             "role": "tool",
             "content": event.get("content") or event.get("message") or "",
         }
-        found["name"] = told.get("function_name") or seen
-        if told.get("tool_call_id"):
-            found["tool_call_id"] = told["tool_call_id"]
-        return found
+        message["name"] = call_metadata.get("function_name") or observation
+        if call_metadata.get("tool_call_id"):
+            message["tool_call_id"] = call_metadata["tool_call_id"]
+        return message
     if not action:
         return None
-    response = object_or_empty(told.get("model_response"))
-    call = _written_call(response, told) or {
-        "name": told.get("function_name") or action,
+    response = object_or_empty(call_metadata.get("model_response"))
+    call = _written_call(response, call_metadata) or {
+        "name": call_metadata.get("function_name") or action,
         "arguments": {key: args[key] for key in args if key not in _NOT_ARGUMENTS},
-        "id": told.get("tool_call_id"),
+        "id": call_metadata.get("tool_call_id"),
     }
     content = _written_text(response)
     thought = args.get("thought") if action != "think" else None
-    found = {**facts, "role": "assistant", "tool_calls": [call]}
-    found["content"] = content or (thought if isinstance(thought, str) else "")
+    message = {**facts, "role": "assistant", "tool_calls": [call]}
+    message["content"] = content or (thought if isinstance(thought, str) else "")
     if response.get("id"):
-        found |= {"response": response["id"], "model": response.get("model")}
-        found["usage"] = response.get("usage")
-    return found
+        message |= {"response": response["id"], "model": response.get("model")}
+        message["usage"] = response.get("usage")
+    return message
 
 
 _NOT_ARGUMENTS = frozenset(
@@ -193,11 +199,11 @@ def _answers(response: dict[str, Any]) -> list[dict[str, Any]]:
     return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
 
 
-def _written_call(response: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
+def _written_call(response: dict[str, Any], call_metadata: dict[str, Any]) -> dict[str, Any] | None:
     """Returns the call as the model wrote it."""
     for message in _answers(response):
         for call in objects_in(message.get("tool_calls")):
-            if call.get("id") == told.get("tool_call_id"):
+            if call.get("id") == call_metadata.get("tool_call_id"):
                 return call
     return None
 
@@ -217,8 +223,8 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
         message = object_or_empty(event.get("llm_message"))
         said = "user" if event.get("source") == "user" else "assistant"
         content = [*_parts(message.get("content")), *_parts(event.get("extended_content"))]
-        found = {**facts, "role": message.get("role") or said, "content": content}
-        return _with_reasoning(found, message)
+        draft = {**facts, "role": message.get("role") or said, "content": content}
+        return _with_reasoning(draft, message)
     if kind == "ActionEvent":
         action = object_or_empty(json_within(event.get("action")))
         call = object_or_empty(event.get("tool_call"))
@@ -228,13 +234,17 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
             "arguments": arguments or {key: action[key] for key in action if key != "kind"},
             "id": event.get("tool_call_id"),
         }
-        found = {**facts, "role": "assistant", "content": _parts(event.get("thought"))}
-        found |= {"tool_calls": [written], "response": event.get("llm_response_id")}
-        return _with_reasoning(found, event)
+        draft = {**facts, "role": "assistant", "content": _parts(event.get("thought"))}
+        draft |= {"tool_calls": [written], "response": event.get("llm_response_id")}
+        return _with_reasoning(draft, event)
     if kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
         seen = event.get("observation", event.get("error", event.get("rejection_reason")))
-        found = {**facts, "role": "tool", "content": _observed(seen)}
-        return {**found, "name": event.get("tool_name"), "tool_call_id": event.get("tool_call_id")}
+        draft = {**facts, "role": "tool", "content": _observed(seen)}
+        return {
+            **draft,
+            "name": event.get("tool_name"),
+            "tool_call_id": event.get("tool_call_id"),
+        }
     return None
 
 
@@ -252,15 +262,15 @@ def _parts(value: Any) -> list[Any]:
     return list_or_empty(value)
 
 
-def _observed(seen: Any) -> str:
+def _observed(observation: Any) -> str:
     """Returns what a tool answered, as text."""
-    if not isinstance(seen, dict):
-        return answer_text(seen)
+    if not isinstance(observation, dict):
+        return answer_text(observation)
     for key in ("content", "output", "text", "error"):
-        if seen.get(key):
-            return answer_text(seen[key])
+        if observation.get(key):
+            return answer_text(observation[key])
     return json_text(
-        {key: value for key, value in seen.items() if key != "kind" and value is not None}
+        {key: value for key, value in observation.items() if key != "kind" and value is not None}
     )
 
 
@@ -273,3 +283,4 @@ OPENHANDS = Reader(
     title="trajectories of OpenHands",
     sample="openhands_output.jsonl",
 )
+"""Reads the events of a trajectory as one conversation."""

@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
         return value
     ((kind, inner),) = value.items()
     if kind == "arrayValue":
-        return [_plain(one) for one in object_in(inner).get("values", [])]
+        return [_plain(entry) for entry in object_in(inner).get("values", [])]
     if kind == "kvlistValue":
         return _pairs(object_in(inner).get("values"))
     return inner if kind.endswith("Value") else value
@@ -73,9 +73,9 @@ def _pairs(listed: Any) -> dict[str, Any]:
     if isinstance(listed, dict):
         return listed
     return {
-        as_text(one.get("key")): _plain(one.get("value"))
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
+        as_text(pair.get("key")): _plain(pair.get("value"))
+        for pair in (listed if isinstance(listed, list) else ())
+        if isinstance(pair, dict)
     }
 
 
@@ -92,6 +92,7 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
 
 
 _SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
+"""Beginnings of attributes that say that a model was called."""
 
 
 def span_of(record: Any) -> Span | None:
@@ -142,6 +143,7 @@ def span_of(record: Any) -> Span | None:
 
 
 def _kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
+    """Returns whether a span is a call of a model, a call of a tool, or another step."""
     kind = as_text(first(attributes, "openinference.span.kind", "traceloop.span.kind", "span_kind"))
     kind = kind or as_text(
         object_in(object_in(nested.get("openinference")).get("span")).get("kind")
@@ -153,9 +155,9 @@ def _kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, 
     if operation:
         agent = operation in ("invoke_agent", "create_agent", "invoke_workflow")
         return "tool" if operation == "execute_tool" else "other" if agent else "model"
-    told = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
+    names_model = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
     vercel = as_text(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
-    return "model" if told or vercel else "other"
+    return "model" if names_model or vercel else "other"
 
 
 def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
@@ -199,8 +201,8 @@ def _of_events(events: Any) -> tuple[Any, Any]:
         if not isinstance(event, dict):
             continue
         name = as_text(event.get("name"))
-        said = _pairs(event.get("attributes"))
-        inner = object_in(_nested(said).get("gen_ai"))
+        event_attributes = _pairs(event.get("attributes"))
+        inner = object_in(_nested(event_attributes).get("gen_ai"))
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             listed = json_within(inner.get(name.rpartition(".")[2]))
             (given if name.endswith("prompt") else answered).extend(
@@ -210,13 +212,15 @@ def _of_events(events: Any) -> tuple[Any, Any]:
             given += json_within(first(object_in(inner.get("input")), "messages")) or []
             answered += json_within(first(object_in(inner.get("output")), "messages")) or []
         elif name == "gen_ai.choice":
-            message = json_within(said.get("message")) or {}
-            content = said.get("content", "") if isinstance(message, dict) else message
+            message = json_within(event_attributes.get("message")) or {}
+            content = event_attributes.get("content", "") if isinstance(message, dict) else message
             message = object_or_empty(message)
             answered.append({"role": "assistant", "content": content, **message})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             message = {
-                key: json_within(value) for key, value in said.items() if "gen_ai" not in key
+                key: json_within(value)
+                for key, value in event_attributes.items()
+                if "gen_ai" not in key
             }
             given.append({"role": name.split(".")[1], "content": "", **message})
             if "id" in message and given[-1]["role"] == "tool":
@@ -231,16 +235,16 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
     if isinstance(record.get("resourceLogs"), list):
         return _spans_of_logs(record["resourceLogs"])
     spans: list[Any] = []
-    said: list[Any] = []
+    others: list[Any] = []
     outer = record.get("resourceSpans", record.get("batches"))
     for resource in objects_in(outer):
         scopes = first(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
         about = {key: resource[key] for key in resource if key == "resource"}
-        said += [about] if about else []
+        others += [about] if about else []
     if outer is not None:
-        return spans, said
+        return spans, others
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
         return record["spans"], [{key: record[key] for key in record if key != "spans"}]
     if record and all(_is_spans(value) for value in record.values()):
@@ -285,7 +289,9 @@ def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
         else:
             yield frame
     if len(logs) > 1:
-        together = {"resourceLogs": [one for frame in logs for one in frame.value["resourceLogs"]]}
+        together = {
+            "resourceLogs": [resource for frame in logs for resource in frame.value["resourceLogs"]]
+        }
         yield logs[0]._replace(raw=b"\n".join(frame.raw for frame in logs), value=together)
     else:
         yield from logs

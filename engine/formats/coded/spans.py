@@ -119,18 +119,18 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
             yield _grouped(f"{key}/{number}", [members[at] for at in history.spans], [])
 
 
-def _trace_of(said: Any, default: str) -> str:
-    found = said.get("id") if isinstance(said, dict) else None
-    return found if isinstance(found, str) else default
+def _trace_of(statement: Any, default: str) -> str:
+    trace = statement.get("id") if isinstance(statement, dict) else None
+    return trace if isinstance(trace, str) else default
 
 
-def _grouped(key: str, members: list[tuple[Any, Span, Frame]], said: list[Any]) -> Frame:
+def _grouped(key: str, members: list[tuple[Any, Span, Frame]], statements: list[Any]) -> Frame:
     value: dict[str, Any] = {"id": key, SPANS: [record for record, _, _ in members]}
-    if said:
-        value[ABOUT] = said
+    if statements:
+        value[ABOUT] = statements
     frames = list({id(frame): frame for _, _, frame in members}.values())
-    whole = all(frame.value is record for record, _, frame in members)
-    raw = b"\n".join(frame.raw for frame in frames) if whole else json_text(value).encode()
+    has_own_bytes = all(frame.value is record for record, _, frame in members)
+    raw = b"\n".join(frame.raw for frame in frames) if has_own_bytes else json_text(value).encode()
     return Frame(frames[0].number, raw, value, name=key)
 
 
@@ -187,12 +187,13 @@ def _histories(spans: list[Span]) -> list[_History]:
     return _linked(spans, calls) or _linked(spans, [span.kind == "other" for span in spans])
 
 
-def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
+def _linked(spans: list[Span], is_wanted: list[bool]) -> list[_History]:
+    """Returns the histories of the wanted steps, in the order in which they began."""
     parents = {span.key: span.parent for span in spans}
     histories: list[_History] = []
     for position in sorted(range(len(spans)), key=lambda at: spans[at].start):
         span = spans[position]
-        if not wanted[position]:
+        if not is_wanted[position]:
             continue
         given = messages_given(span.given)
         text = text_given(span.given) if not given and span.kind == "model" else None
@@ -203,17 +204,17 @@ def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
         answered = messages_answered(span.answered)
         if not answered and (text := text_answered(span.answered)):
             answered = [{"role": "assistant", "content": text}]
-        asked = _Keyed(given)
-        said = _Keyed(answered)
-        if len(answered) > len(given) and _continues(asked.keys, said.keys):
-            said = said.since(len(given))  # an agent's state has what it was given too
-        history = _history_for(histories, span, asked)
+        question = _Keyed(given)
+        answer = _Keyed(answered)
+        if len(answered) > len(given) and _continues(question.keys, answer.keys):
+            answer = answer.since(len(given))  # an agent's state has what it was given too
+        history = _history_for(histories, span, question)
         if history is None:
-            history = _History(_depth(span, parents), asked)
+            history = _History(_depth(span, parents), question)
             histories.append(history)
         history.facts[len(history.said)] = span.facts
-        history.said = history.said.followed(said)
-        history.answers = len(said)
+        history.said = history.said.followed(answer)
+        history.answers = len(answer)
         history.spans.append(position)
         history.traces.add(span.trace)
     return histories
@@ -247,6 +248,7 @@ def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _Histo
 
 
 _BEFORE = ("system", "developer")
+"""Roles of instructions, which stand before what is spoken."""
 _Key = tuple[str, str]
 
 
@@ -275,8 +277,8 @@ class _Keyed:
     def spoken(self) -> _Keyed:
         """Returns those that are no instructions."""
         pairs = zip(self.messages, self.keys, strict=True)
-        kept = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
-        return _Keyed([message for message, _ in kept], [key for _, key in kept])
+        pairs_spoken = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
+        return _Keyed([message for message, _ in pairs_spoken], [key for _, key in pairs_spoken])
 
     def system(self) -> str:
         """Returns the first instructions; "" without any."""
@@ -298,17 +300,19 @@ def _key(message: ChatMessage) -> _Key:
 
 
 def _depth(span: Span, parents: dict[str, str]) -> int:
-    depth, at, seen = 0, span.parent, {span.key}
-    while at in parents and at not in seen:
-        seen.add(at)
-        depth, at = depth + 1, parents[at]
+    depth, ancestor, visited = 0, span.parent, {span.key}
+    while ancestor in parents and ancestor not in visited:
+        visited.add(ancestor)
+        depth, ancestor = depth + 1, parents[ancestor]
     return depth
 
 
 def _main(histories: list[_History]) -> _History:
     """Returns the history of the conversation itself: that which lies least deep, then the longest, then the last."""
-    several = [one for one in histories if len(one.spans) > 1]
-    return min(reversed(several or histories), key=lambda one: (one.depth, -len(one.said)))
+    several = [history for history in histories if len(history.spans) > 1]
+    return min(
+        reversed(several or histories), key=lambda history: (history.depth, -len(history.said))
+    )
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:
@@ -316,7 +320,7 @@ def _sub_agents(spans: list[Span]) -> list[_History]:
     if len(histories) < 2:
         return []
     main = _main(histories)
-    return [one for one in histories if one is not main and len(one.spans) > 1]
+    return [history for history in histories if history is not main and len(history.spans) > 1]
 
 
 def _of_texts(spans: list[Span]) -> list[ChatMessage]:
@@ -402,5 +406,5 @@ def fingerprint(record: Any) -> str:
 
 def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
     """Returns the facts of a call that are known: its time, its model and the tokens it used."""
-    found = {"time": start, "model": model, "usage": usage}
-    return {key: value for key, value in found.items() if value not in (None, "", {}, [])}
+    facts = {"time": start, "model": model, "usage": usage}
+    return {key: value for key, value in facts.items() if value not in (None, "", {}, [])}

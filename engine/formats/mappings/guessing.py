@@ -18,7 +18,9 @@ from engine.formats.messages.roles import role_meant
 from engine.formats.paths import decoded, read_path
 
 _MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
+"""Finds a word with a colon at the beginning of a line, which may be a speaker."""
 _MOST_SPEAKERS = 12
+"""Most speakers of a text with turns."""
 _LEAST_MARKED = 0.7
 """Share of the texts that begin with a turn, in a field that holds whole conversations as text."""
 
@@ -26,6 +28,7 @@ _LIST_NAMES = re.compile(
     r"\w*(?:messages|turns|conversations?|dialog(?:ue)?s?|history|chat|log|utterances|transcript|events|steps)\Z",
     re.I,
 )
+"""Matches names of lists of messages."""
 
 IN_TURN = "=user, assistant"
 """Role of messages that do not say who speaks."""
@@ -51,9 +54,9 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
     Args:
         values: Some records, in the order of the file.
     """
-    found = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
-    found.sort(key=lambda entry: -entry[0] * _likely(entry[1].where))
-    return [guessed for score, guessed in found if score > 0]
+    scored_guesses = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
+    scored_guesses.sort(key=lambda entry: -entry[0] * _likely(entry[1].where))
+    return [guessed for score, guessed in scored_guesses if score > 0]
 
 
 def _likely(where: str) -> float:
@@ -88,10 +91,10 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             asked_and_answered = table | {"messages": [{"each": each, "turns": turns}]}
             score = 0.6 * sum(map(of.text_weight, pair))
             yield score, Guess(asked_and_answered, path, pair[1])
-        found = _message(objects, fields)
-        if found is None:
+        draft = _message(objects, fields)
+        if draft is None:
             continue
-        score, message, text, roles = found
+        score, message, text, roles = draft
         table |= roles
         if parents := of.parent_fields(fields):
             table["tree"] = _tree(each, *parents, fields)
@@ -129,7 +132,7 @@ def _is_pair(item: Any) -> bool:
     return (
         isinstance(item, list)
         and 2 <= len(item) <= 4
-        and all(isinstance(one, str) for one in item[:2])
+        and all(isinstance(text, str) for text in item[:2])
     )
 
 
@@ -139,8 +142,8 @@ def _tree(nodes: str, name: str, parent: str, fields: Sequence[Field]) -> dict[s
     return tree | ({"rank": "rank"} if ranked else {})
 
 
-def _turns(asked: Field, answered: Field) -> list[dict[str, str]]:
-    return [{"role": "=user", "text": asked.path}, {"role": "=assistant", "text": answered.path}]
+def _turns(question: Field, answered: Field) -> list[dict[str, str]]:
+    return [{"role": "=user", "text": question.path}, {"role": "=assistant", "text": answered.path}]
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
@@ -183,15 +186,15 @@ def _collect(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> 
 
 
 def _add(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> None:
-    here = lists.setdefault(path, [])
-    here += entries[: MOST_VALUES - len(here)]
+    collected = lists.setdefault(path, [])
+    collected += entries[: MOST_VALUES - len(collected)]
 
 
 def _records_at(values: Sequence[Any], split: str) -> list[Any]:
     if not split:
         return list(values)
     path = read_path(split)
-    return [found.value for value in values for found in path.find(value)]
+    return [match.value for value in values for match in path.find(value)]
 
 
 def _outside(record: Any, each: str) -> Any:
@@ -206,9 +209,9 @@ def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
     if not rows:
         return
     fields = of.fields_of(rows)
-    found = _message(rows, fields)
-    if found is not None and found[3]:
-        score, message, text, roles = found
+    draft = _message(rows, fields)
+    if draft is not None and draft[3]:
+        score, message, text, roles = draft
         role = next(field for field in fields if field.path == message["role"])
         group = of.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
@@ -234,12 +237,12 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
         if "[]" in field.path:
             continue
         marks: Counter[str] = Counter()
-        whole = 0
+        conversation_count = 0
         for text in field.values[:200]:
-            found = _speakers_in(text)
-            marks.update(found)
-            whole += len(set(found)) > 1
-        if not marks or whole < _LEAST_MARKED * len(field.values[:200]):
+            speakers = _speakers_in(text)
+            marks.update(speakers)
+            conversation_count += len(set(speakers)) > 1
+        if not marks or conversation_count < _LEAST_MARKED * len(field.values[:200]):
             continue
         words = dict(marks.most_common(_MOST_SPEAKERS))
         role = Field(
@@ -260,6 +263,6 @@ def _speakers_in(text: str) -> list[str]:
     """Returns the words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line
     begins so, all."""
     marks = _MARK.findall(text)
-    known = [mark for mark in marks if role_meant(mark) is not None]
+    known_marks = [mark for mark in marks if role_meant(mark) is not None]
     lines = sum(bool(line.strip()) for line in text.splitlines())
-    return marks if known and len(marks) == lines else known
+    return marks if known_marks and len(marks) == lines else known_marks

@@ -23,11 +23,15 @@ Destination = Role | Literal["metadata", "left out"]
 """What a role of a log stands for: a role, or what is no message."""
 
 DESTINATIONS: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out")
+"""What a role of a log can stand for, in the order in which it is offered."""
 
 OTHER_SPEAKERS = "*"
+"""Word for all speakers whose role is not said."""
 FIRST_SPEAKER = "first"
+"""Word for the first speaker whose role is not said."""
 
 _ITSELF = read_path(".")
+"""Path of the value itself."""
 
 
 class Paths(tuple[Path, ...]):
@@ -312,8 +316,8 @@ _WORDS = {
 def _in_words(error: str) -> str:
     """Returns an error of msgspec as a person reads it: the key, and what is wrong there."""
     what, _, place = error.partition(" - at `$")
-    for said, words in _WORDS.items():
-        what = what.replace(said, words)
+    for msgspec_words, words in _WORDS.items():
+        what = what.replace(msgspec_words, words)
     key = place.removesuffix("`").removeprefix(".")
     return f"`{key}`: {what}" if key else what
 
@@ -340,7 +344,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, dict):
         return (
             "{ "
-            + ", ".join(f"{_toml_key(key)} = {_toml(one)}" for key, one in value.items())
+            + ", ".join(f"{_toml_key(key)} = {_toml(entry)}" for key, entry in value.items())
             + " }"
         )
     if isinstance(value, list):

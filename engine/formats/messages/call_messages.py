@@ -25,29 +25,29 @@ from engine.formats.paths import json_within
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     """Returns the messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each
     other are one message."""
-    found: list[ChatMessage] = []
+    messages: list[ChatMessage] = []
     others: list[dict[str, Any]] = []
 
     def writing(part: str) -> ChatMessage:
         """Returns the message of the assistant to which a part of it belongs."""
-        last = found[-1] if found else {}
+        last = messages[-1] if messages else {}
         ends = ("tool_calls",) if part == "tool_calls" else ("tool_calls", "content")
         begun = last.get("role") == "assistant" and "reasoning_content" in last
         if last.get("role") == "assistant" and part == "tool_calls":
             return last
         if not begun or any(last.get(end) for end in ends):
-            found.append({"role": "assistant", "content": ""})
-        return found[-1]
+            messages.append({"role": "assistant", "content": ""})
+        return messages[-1]
 
     for item in items:
         kind = str(item.get("type", "message"))
         rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
         if kind == "reasoning":
             texts = [
-                one["text"]
+                text_part["text"]
                 for key in ("summary", "content")
-                for one in list_or_empty(item.get(key))
-                if isinstance(one, dict) and isinstance(one.get("text"), str)
+                for text_part in list_or_empty(item.get(key))
+                if isinstance(text_part, dict) and isinstance(text_part.get("text"), str)
             ]
             message = writing("reasoning_content")
             before = message.get("reasoning_content", "")
@@ -55,25 +55,25 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             _add_facts(message, rest)
         elif kind.endswith("_output"):
             answer = {"role": "tool", "content": _answer(item.get("output"))}
-            found.append({**rest, **answer, "tool_call_id": item.get("call_id")})
+            messages.append({**rest, **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
             message = writing("tool_calls")
             message.setdefault("tool_calls", []).append(_item_call(item, kind))
             _add_facts(message, rest)
             if isinstance(item.get("output"), str):
                 answer = {"role": "tool", "content": item["output"]}
-                found.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
+                messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
         elif item.get("role") == "assistant":
             message = writing("content")
             message["content"] = item.get("content") or ""
             message |= rest
         elif message := as_message(item):  # type: ignore[assignment]
-            found.append({key: value for key, value in message.items() if key != "type"})
+            messages.append({key: value for key, value in message.items() if key != "type"})
         else:  # such as the list of a server's tools
             others.append(dict(item))
-    if others and found:
-        found[0].setdefault("items", []).extend(others)
-    return found
+    if others and messages:
+        messages[0].setdefault("items", []).extend(others)
+    return messages
 
 
 def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
@@ -91,6 +91,7 @@ _ITEM_KEYS = frozenset(
         *("summary", "encrypted_content", "action", "queries"),
     )
 )
+"""Keys of an item that are read; the others are facts."""
 
 
 _OTHER_ITEMS = frozenset(
@@ -112,6 +113,7 @@ def is_response_item(value: Any) -> bool:
 
 
 def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Returns the tool call of an item in the form of a chat API."""
     arguments = next(
         (item[key] for key in ("arguments", "input", "action", "queries") if key in item), None
     )
@@ -130,9 +132,13 @@ _SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MU
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
 _ANSWERED = ("text", "call", "reasoning")
+"""Kinds of parts of an answer."""
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
+"""Keys whose only text is no question or answer."""
 _OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer", "replies")
+"""Keys of an answer, the surest first."""
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
+"""Keys of a question, the surest first."""
 
 
 def messages_given(value: Any) -> list[ChatMessage]:
@@ -146,20 +152,20 @@ def messages_given(value: Any) -> list[ChatMessage]:
     if (
         isinstance(inner, dict)
         and not langchain_message(value)
-        and (found := messages_given(inner))
+        and (inner_messages := messages_given(inner))
     ):
-        return found
+        return inner_messages
     for key in ("messages", "contents", "input", "history", "chat_history"):
         if isinstance(json_within(value.get(key)), list) and (
-            found := _of_list(json_within(value[key]))
+            inner_messages := _of_list(json_within(value[key]))
         ):
-            return [*_instructions(value, found), *found]
+            return [*_instructions(value, inner_messages), *inner_messages]
     contents = json_within(value.get("contents"))
     if isinstance(contents, str):
         return [*_instructions(value, []), {"role": "user", "content": contents}]
-    asked = value.get("input", value.get("prompt"))
-    if isinstance(asked, str) and asked and (system := _instructions(value, [])):
-        return [*system, {"role": "user", "content": asked}]
+    question = value.get("input", value.get("prompt"))
+    if isinstance(question, str) and question and (system := _instructions(value, [])):
+        return [*system, {"role": "user", "content": question}]
     prompts = value.get("prompts")
     if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
         return _of_text(prompts[0])
@@ -172,8 +178,12 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     if isinstance(value, list):
         return _of_stream(value) or _of_list(value)
     if isinstance(value, str):
-        found = _of_text(value)
-        return found if len(found) == 1 and found[0]["role"] == "assistant" else []
+        inner_messages = _of_text(value)
+        return (
+            inner_messages
+            if len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
+            else []
+        )
     if not isinstance(value, dict):
         return []
     if message := as_message(value):
@@ -189,8 +199,8 @@ def messages_answered(value: Any) -> list[ChatMessage]:
             return _of_choice(first)
     for key in ("messages", *_OUTPUTS):
         inner = json_within(value.get(key))
-        if isinstance(inner, list | dict) and (found := messages_answered(inner)):
-            return found
+        if isinstance(inner, list | dict) and (inner_messages := messages_answered(inner)):
+            return inner_messages
     calls = json_within(_first(value, ("tool_calls", "toolCalls")))
     if isinstance(calls, list):
         text = value.get("text")
@@ -223,6 +233,7 @@ def text_answered(value: Any) -> str | None:
 
 
 def _only_text(value: Any, keys: Iterable[str]) -> str | None:
+    """Returns the text under the first of some keys, or the only one; None if there is none."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, list) and len(value) == 1:
@@ -240,6 +251,7 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
 
 
 def _of_list(values: list[Any]) -> list[ChatMessage]:
+    """Returns the messages in a list of messages, items, pairs, or parts of one answer; [] if it is none of these."""
     if len(values) == 1 and isinstance(values[0], list):
         return _of_list(values[0])
     values = [json_within(value) for value in values]
@@ -305,9 +317,11 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
 
 
 _DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
+"""Keys of a piece of an answer in a stream."""
 
 
 def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+    """Returns the message of a choice of an answer; [] if it has none."""
     for key in ("message", "content", "delta"):
         inner = choice.get(key)
         if isinstance(inner, dict):

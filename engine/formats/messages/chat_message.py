@@ -30,8 +30,8 @@ def as_message(value: Any) -> ChatMessage | None:
     """Returns a value as a message of a chat API, if it is a message of any known form; else None."""
     if not isinstance(value, dict):
         return None
-    if (found := langchain_message(value)) is not None:
-        return found
+    if (langchain := langchain_message(value)) is not None:
+        return langchain
     inner: Any = value.get("message")
     if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
         return as_message(inner)
@@ -47,9 +47,9 @@ def as_message(value: Any) -> ChatMessage | None:
     if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
         value = {**value, "content": json_within(content)}  # Strands
     if role_named(role) is None:  # the name of a tool or an agent stands in its place
-        told = "tool" if value.get("tool_call_id") else "assistant"
-        value = {**value, "role": told, "name": value.get("name") or role}
-        if told == "assistant":
+        assumed_role = "tool" if value.get("tool_call_id") else "assistant"
+        value = {**value, "role": assumed_role, "name": value.get("name") or role}
+        if assumed_role == "assistant":
             value[UNKNOWN_ROLE] = role
     if "contents" in value or any(
         _wrapped_call(one) for one in list_or_empty(value.get("tool_calls"))
@@ -84,7 +84,9 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     calls = body.get("tool_calls") or extra.get("tool_calls")
     content = body["content"]
     if calls and isinstance(content, list):  # some models' parts repeat the calls
-        content = [one for one in content if not isinstance(one, dict) or part_kind(one) != "call"]
+        content = [
+            part for part in content if not isinstance(part, dict) or part_kind(part) != "call"
+        ]
     rest = {
         key: entry
         for key, entry in body.items()
@@ -119,8 +121,8 @@ def _block(block: Any) -> Any:
 
 def _are_parts(value: Any) -> bool:
     return isinstance(value, list) and all(
-        (isinstance(one, dict) and part_kind(one) not in ("unknown", "mark")) or _is_text(one)
-        for one in value
+        (isinstance(part, dict) and part_kind(part) not in ("unknown", "mark")) or _is_text(part)
+        for part in value
     )
 
 
@@ -133,6 +135,7 @@ def _wrapped_call(call: Any) -> bool:
 
 
 def _openinference(value: dict[str, Any]) -> ChatMessage:
+    """Returns a message of OpenInference, whose parts and calls are wrapped, in the form of a chat API."""
     message = {key: entry for key, entry in value.items() if key != "contents"}
     parts = [
         one.get("message_content", one)

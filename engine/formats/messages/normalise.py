@@ -26,9 +26,11 @@ RENDERED_CALLS = "TOOL CALLS: ["
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
 )
+"""Keys of what a message says or calls."""
 _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
 """Keys of a message whose content, if it is text, is all of its text."""
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+"""Keys of what a model thought."""
 _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
@@ -148,8 +150,8 @@ def _instead(item: Mapping[str, Any]) -> str | None:
     """Returns what a message without content says: a refusal, or what was spoken (OpenAI); None for neither."""
     audio = item.get("audio")
     spoken = audio.get("transcript") if isinstance(audio, dict) else None
-    found = item.get("refusal") or spoken
-    return found if isinstance(found, str) else None
+    text = item.get("refusal") or spoken
+    return text if isinstance(text, str) else None
 
 
 def _bad_role(spoken_by: Any, number: int) -> str:

@@ -270,6 +270,7 @@ def key_of(database: Database, table: str) -> str | None:
 
 
 def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...] | None:
+    """Returns a row that was read one value at a time; None if it is larger than a record may be."""
     database.limit_values(MAX_RECORD)
     columns = database.columns(f"select * from {name} limit 0")
     row: list[Any] = []

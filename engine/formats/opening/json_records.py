@@ -22,6 +22,7 @@ from engine.formats.opening.framing import (
 from engine.formats.opening.source import CHUNK, Source
 
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
+"""Finds where a record may begin after a broken one."""
 _MOST_EFFORT = 256 << 20
 """Most characters that are parsed in vain while searching for the record after a broken one."""
 
@@ -70,6 +71,7 @@ class Values:
             yield Frame(number + 1, b"", None, "the list is not closed: the file was cut off")
 
     def _next(self, number: int) -> Frame:
+        """Returns the frame of the next value."""
         cursor = self._cursor
         while True:
             try:
@@ -142,6 +144,7 @@ class _Skipped:
         self._size = 0
 
     def add(self, piece: str) -> None:
+        """Adds a piece; beyond the largest record only the beginning is kept."""
         if self._size <= MAX_RECORD:
             self._pieces.append(piece)
             self._size += len(piece)
@@ -149,6 +152,7 @@ class _Skipped:
                 self._pieces = ["".join(self._pieces)[:KEPT_OF_OVERSIZED]]
 
     def raw(self) -> bytes:
+        """Returns the bytes that were skipped."""
         return _bytes("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
 
 
@@ -157,6 +161,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _frame(number: int, text: str, value: Any) -> Frame:
+    """Returns the frame of a value, with a reason if it is too large or damaged."""
     raw = _bytes(text)
     if len(raw) > MAX_RECORD:
         return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
@@ -176,6 +181,7 @@ SLICE = 4 << 20
 """Size in characters of a slice of a large object."""
 
 _LARGEST_FIELD = 8 << 20
+"""Size in characters of a field of a large object up to which it is read as a whole."""
 _LEAST_ENTRIES = 20
 """Number of entries from which a large object of objects is read in slices."""
 
@@ -212,26 +218,27 @@ class Slices:
         cursor = self._cursor
         cursor.skip_blanks()
         cursor.at += 1
-        held: tuple[dict[str, Any], int] | None = None
+        last_slice: tuple[dict[str, Any], int] | None = None
         reason: str | None = None
         try:
             for value, before in self._slices():
-                if held is not None:
-                    yield _slice(*held)
-                held = value, before
+                if last_slice is not None:
+                    yield _slice(*last_slice)
+                last_slice = value, before
             if cursor.skip_blanks():
                 reason = "there is something else after the object"
         except _TooLarge:
             reason = too_large()
         except BadRecord as bad:
             reason = bad.reason
-        if held is not None:
-            last = _slice({**held[0], **self._late}, held[1])
+        if last_slice is not None:
+            last = _slice({**last_slice[0], **self._late}, last_slice[1])
             yield last._replace(outer=Envelope(None, True)) if self._late else last
         if reason is not None:
             yield rest_of(cursor, 1, reason)._replace(number=None)
 
     def _slices(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """Yields the slices, each with the number of elements before it."""
         cursor = self._cursor
         fields: dict[str, Any] = {}
         size = before = 0
@@ -327,6 +334,7 @@ def _all_objects(fields: dict[str, Any]) -> bool:
 
 
 def _slice(value: dict[str, Any], before: int) -> Frame:
+    """Returns the frame of a slice."""
     try:
         raw = json_text(value).encode()
     except UnicodeEncodeError:

@@ -147,10 +147,12 @@ def _parquet() -> Any:
 def _indexable(path: str, metadata: Any) -> list[bool]:
     """Returns whether Arrow gives the values of each column as indices of a dictionary if it is told to. It does not
     for all types of a text, such as JSON."""
-    names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    names = [metadata.schema.column(position).path for position in range(metadata.num_columns)]
     with _parquet().ParquetFile(path, metadata=metadata, read_dictionary=names) as file:
-        found = [is_index for kind in file.schema_arrow.types for is_index in _are_indices(kind)]
-    return found if len(found) == len(names) else [False] * len(names)
+        are_indices = [
+            is_index for kind in file.schema_arrow.types for is_index in _are_indices(kind)
+        ]
+    return are_indices if len(are_indices) == len(names) else [False] * len(names)
 
 
 def _are_indices(kind: Any) -> Iterator[bool]:
@@ -160,8 +162,8 @@ def _are_indices(kind: Any) -> Iterator[bool]:
     if isinstance(kind, pyarrow.BaseExtensionType):
         kind = kind.storage_type
     if pyarrow.types.is_nested(kind):
-        for at in range(kind.num_fields):
-            yield from _are_indices(kind.field(at).type)
+        for position in range(kind.num_fields):
+            yield from _are_indices(kind.field(position).type)
     else:
         yield pyarrow.types.is_dictionary(kind)
 
@@ -209,12 +211,12 @@ def _group_rows(
                     number += 1
                     yield row_frame(number, row)
                 continue
-            for at, row_size in enumerate(sizes):
+            for position, row_size in enumerate(sizes):
                 number += 1
                 if row_size > MAX_RECORD:
                     yield Frame(number, b"", None, too_large())
                 else:
-                    yield row_frame(number, batch.slice(at, 1).to_pylist()[0])
+                    yield row_frame(number, batch.slice(position, 1).to_pylist()[0])
 
 
 def _sizes(batch: Any) -> list[int]:
@@ -372,18 +374,18 @@ def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: int) -> 
             data = pyarrow.decompress(data, decompressed_size=size, codec=name, asbytes=True)
         except (ValueError, TypeError, OSError, NotImplementedError):  # also of an unknown codec
             return size
-    longest = at = 0
+    longest = position = 0
     for _ in range(_MOST_ENTRIES):
-        if at + 4 > len(data):
+        if position + 4 > len(data):
             return longest
-        length = int.from_bytes(data[at : at + 4], "little")
+        length = int.from_bytes(data[position : position + 4], "little")
         longest = max(longest, length)
-        at += 4 + length
+        position += 4 + length
     return size
 
 
-def _number(found: dict[int, Any], field: int) -> int:
-    value = found.get(field)
+def _number(fields: dict[int, Any], field: int) -> int:
+    value = fields.get(field)
     if not isinstance(value, int) or value < 0:
         raise _Damaged("a column or a page does not say its size, number of values and encoding")
     return value
@@ -414,15 +416,16 @@ def _elements(file: BinaryIO, depth: int = 0) -> Iterator[Any]:
     size, kind = head >> 4, head & 15
     size = _varint(file) if size == 15 else size
     place = file.tell()
-    left = file.seek(0, os.SEEK_END) - place
+    remaining_bytes = file.seek(0, os.SEEK_END) - place
     file.seek(place)
-    if size > left:  # each takes a byte at least
+    if size > remaining_bytes:  # each takes a byte at least
         raise _Damaged("a list is longer than the file")
     for _ in range(size):
         yield _byte(file) if kind in (1, 2) else _value(file, kind, depth)
 
 
 def _value(file: BinaryIO, kind: int, depth: int) -> Any:
+    """Reads a value of a kind; returns numbers, structures and lists, None for others."""
     if kind in (1, 2):  # true and false, which have no bytes
         return None
     if kind == 3:

@@ -42,14 +42,16 @@ class _Speakers(NamedTuple):
     def turns(self, pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
         """Returns the beginnings of the turns; [] if nobody asks or nobody answers. The words are all written like the
         first, since `model:` within a text of `User:` and `Model:` is no turn."""
-        found = list(pattern.finditer(text))
-        found = [
-            one for one in found if one["speaker"][0].isupper() == found[0]["speaker"][0].isupper()
+        turns = list(pattern.finditer(text))
+        turns = [
+            turn
+            for turn in turns
+            if turn["speaker"][0].isupper() == turns[0]["speaker"][0].isupper()
         ]
-        words = {one["speaker"].lower() for one in found}
-        asked = any(re.fullmatch(self.asks, word) for word in words)
+        words = {turn["speaker"].lower() for turn in turns}
+        asking = any(re.fullmatch(self.asks, word) for word in words)
         answered = any(re.fullmatch(self.answers, word) for word in words)
-        return found if asked and answered else []
+        return turns if asking and answered else []
 
 
 def _speakers(asks: str, answers: str, beside: str = "") -> _Speakers:
@@ -196,8 +198,8 @@ def _record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
 
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
-    known = next(filter(None, (one.turns(one.plain, text) for one in _FAMILIES)), [])
-    return _with_others(known, text) if known else _turns_of_one_known_side(text)
+    known_turns = next(filter(None, (family.turns(family.plain, text) for family in _FAMILIES)), [])
+    return _with_others(known_turns, text) if known_turns else _turns_of_one_known_side(text)
 
 
 def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
@@ -207,50 +209,58 @@ def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
     Settings look alike (`User: root`, `Host: here`). So every line, or every turn by its time, begins with a speaker,
     both sides speak at least twice, and half of the turns or more are phrases. Else [].
     """
-    found = list(_NAMED.finditer(text))
-    if not found:
+    named_turns = list(_NAMED.finditer(text))
+    if not named_turns:
         return []
-    timed = [one for one in found if one["time"]]
-    found = timed or found
-    if not timed and sum(bool(line.strip()) for line in text.splitlines()) > len(found):
+    timed = [turn for turn in named_turns if turn["time"]]
+    named_turns = timed or named_turns
+    if not timed and sum(bool(line.strip()) for line in text.splitlines()) > len(named_turns):
         return []
-    asking = [one for one in found if re.fullmatch(_ASKS, one["speaker"], re.IGNORECASE)]
-    answering = [one for one in found if re.fullmatch(_ANSWERS, one["speaker"], re.IGNORECASE)]
-    known = len(asking) + len(answering)
-    if bool(asking) == bool(answering) or min(known, len(found) - known) < _TURNS_OF_A_SIDE:
+    asking = [turn for turn in named_turns if re.fullmatch(_ASKS, turn["speaker"], re.IGNORECASE)]
+    answering = [
+        turn for turn in named_turns if re.fullmatch(_ANSWERS, turn["speaker"], re.IGNORECASE)
+    ]
+    known_count = len(asking) + len(answering)
+    if (
+        bool(asking) == bool(answering)
+        or min(known_count, len(named_turns) - known_count) < _TURNS_OF_A_SIDE
+    ):
         return []
-    ends = [*(one.start() for one in found[1:]), len(text)]
-    said = [text[one.end() : end] for one, end in zip(found, ends, strict=True)]
-    phrases = sum(len(words.split()) >= _WORDS_OF_A_PHRASE for words in said)
-    return found if 2 * phrases >= len(found) else []
+    ends = [*(turn.start() for turn in named_turns[1:]), len(text)]
+    contents = [text[turn.end() : end] for turn, end in zip(named_turns, ends, strict=True)]
+    phrases = sum(len(words.split()) >= _WORDS_OF_A_PHRASE for words in contents)
+    return named_turns if 2 * phrases >= len(named_turns) else []
 
 
-def _with_others(known: list[re.Match[str]], text: str) -> list[re.Match[str]]:
+def _with_others(known_turns: list[re.Match[str]], text: str) -> list[re.Match[str]]:
     """Returns the turns of a text with those of speakers in no list: names before a colon, if that is how every line
     begins, or if they have a time as all other turns have. Elsewhere such a line may be part of a turn, as `Note:
     ...`."""
-    starts = {one.start() for one in known}
-    found = _NAMED.finditer(text, known[0].start())
-    others = [one for one in found if one.start() not in starts]
-    if all(one["time"] for one in known):
-        others = [one for one in others if one["time"]]
+    starts = {turn.start() for turn in known_turns}
+    named_turns = _NAMED.finditer(text, known_turns[0].start())
+    others = [turn for turn in named_turns if turn.start() not in starts]
+    if all(turn["time"] for turn in known_turns):
+        others = [turn for turn in others if turn["time"]]
     else:
-        lines = text[known[0].start() :].splitlines()
-        introduced = any(text[: one.start()].rstrip().endswith(":") for one in others)  # a list
-        if introduced or sum(bool(line.strip()) for line in lines) > len(known) + len(others):
-            return known
-    return sorted([*known, *others], key=lambda one: one.start())
+        lines = text[known_turns[0].start() :].splitlines()
+        introduced = any(text[: turn.start()].rstrip().endswith(":") for turn in others)  # a list
+        if introduced or sum(bool(line.strip()) for line in lines) > len(known_turns) + len(others):
+            return known_turns
+    return sorted([*known_turns, *others], key=lambda turn: turn.start())
 
 
 def _with_doubts(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the record; a message in which somebody in no list may speak is marked, if several messages have that
     name."""
     messages = record["messages"]
-    named = [{one["speaker"] for one in _NAMED.finditer(said["content"])} for said in messages]
+    named = [
+        {turn["speaker"] for turn in _NAMED.finditer(message_named["content"])}
+        for message_named in messages
+    ]
     counts = Counter(name for names in named for name in names)
     for message, names in zip(messages, named, strict=True):
-        if again := sorted(name for name in names if counts[name] > 1):
-            message[UNKNOWN_ROLE] = ", ".join(again)
+        if repeated_names := sorted(name for name in names if counts[name] > 1):
+            message[UNKNOWN_ROLE] = ", ".join(repeated_names)
     return record
 
 
@@ -264,7 +274,7 @@ def _plain_parts(text: str) -> list[str]:
 
 
 def _markdown_turns(text: str) -> list[re.Match[str]]:
-    return next(filter(None, (one.turns(one.markdown, text) for one in _FAMILIES)), [])
+    return next(filter(None, (family.turns(family.markdown, text) for family in _FAMILIES)), [])
 
 
 def _markdown(text: str) -> dict[str, Any]:
@@ -275,8 +285,8 @@ def _markdown(text: str) -> dict[str, Any]:
 
 
 def _chatml_turns(text: str) -> list[re.Match[str]]:
-    found = list(_CHATML.finditer(text)) or list(_HEADERS.finditer(text))
-    return found if len({one["speaker"].strip() for one in found}) > 1 else []
+    turns = list(_CHATML.finditer(text)) or list(_HEADERS.finditer(text))
+    return turns if len({turn["speaker"].strip() for turn in turns}) > 1 else []
 
 
 def _chatml(text: str) -> dict[str, Any]:
@@ -317,24 +327,24 @@ def _iso_times(written: list[str]) -> list[str]:
         return written
     year_first = all(len(first) == 4 for first, *_ in parts)
     orders = [(0, 1, 2)] if year_first else [(2, 1, 0), (2, 0, 1)]
-    found = [times for order in orders if (times := _in_order(parts, order))]
-    if len(found) > 1:
-        found = [times for times in found if times == sorted(times)] or found
-    if len(found) > 1 and found[0] != found[1]:
+    readings = [times for order in orders if (times := _in_order(parts, order))]
+    if len(readings) > 1:
+        readings = [times for times in readings if times == sorted(times)] or readings
+    if len(readings) > 1 and readings[0] != readings[1]:
         if "." in written[0].split()[0]:
-            found = found[:1]
+            readings = readings[:1]
         elif parts[0][-1]:
-            found = found[1:]
+            readings = readings[1:]
         else:
             return written
-    return found[0] if found else written
+    return readings[0] if readings else written
 
 
 def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list[str]:
     """Returns the times in ISO 8601, if year, month and day stand in this order; [] if one of them is no date so."""
     times: list[str] = []
     for *date, hour, minute, second, half in parts:
-        year, month, day = (int(date[at]) for at in order)
+        year, month, day = (int(date[index]) for index in order)
         hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
         try:
             time = datetime(
@@ -364,20 +374,20 @@ def _aider(text: str) -> dict[str, Any]:
     """Returns a session of Aider: a line after `####` is the user's, one after `>` Aider's own, the rest is the
     assistant's."""
     starts = list(_AIDER.finditer(text))
-    asked = _AIDER_USER.search(text, starts[0].end())
-    assert asked is not None
-    start = [one for one in starts if one.start() < asked.start()][-1]
-    following = _AIDER.search(text, asked.start())
+    first_question = _AIDER_USER.search(text, starts[0].end())
+    assert first_question is not None
+    start = [mark for mark in starts if mark.start() < first_question.start()][-1]
+    following = _AIDER.search(text, first_question.start())
     end = following.start() if following else len(text)
     messages: list[dict[str, Any]] = []
     for line in text[start.end() : end].split("\n"):
         user, tool = line.startswith("####"), line.startswith("> ")
         speaker = "user" if user else "aider" if tool else "assistant"
-        said = line[5:] if user else line[2:] if tool else line
+        line_text = line[5:] if user else line[2:] if tool else line
         if messages and (messages[-1]["speaker"] == speaker or not line.strip()):
-            messages[-1]["content"] += "\n" + said
-        elif said.strip():
-            messages.append({"speaker": speaker, "content": said})
+            messages[-1]["content"] += "\n" + line_text
+        elif line_text.strip():
+            messages.append({"speaker": speaker, "content": line_text})
     for message in messages:
         message["content"] = message["content"].strip()
     after = {"after": text[end:].strip()} if following else {}
@@ -401,15 +411,15 @@ def _cues(text: str) -> dict[str, Any]:
         others += filter(
             None, (_CUE_ID.sub("", block[: cue.start()]), _SETTINGS.sub("", cue["rest"]))
         )
-        for named, said in _said(block[cue.end() :].strip(), names):
+        for named, cue_text in _said(block[cue.end() :].strip(), names):
             # a cue without a name goes on with what the speaker before it says
             speaker = named or (messages[-1]["speaker"] if messages else "")
             if messages and messages[-1]["speaker"] == speaker:
-                messages[-1]["content"] += "\n" + said
+                messages[-1]["content"] += "\n" + cue_text
                 messages[-1]["end"] = cue["end"]
             else:
                 times = {"time": cue["time"], "end": cue["end"]}
-                messages.append({"speaker": speaker, "content": said, **times})
+                messages.append({"speaker": speaker, "content": cue_text, **times})
     return _record(messages, "\n\n".join(others))
 
 
@@ -417,8 +427,10 @@ def _names(text: str) -> set[str]:
     """Returns the names before a colon at the beginnings of cues that are speakers: short ones, and what is there
     twice."""
     bodies = (text[cue.end() :].lstrip("\n") for cue in _CUE.finditer(text))
-    found = Counter(named["speaker"] for body in bodies if (named := _SAID_BY.match(body)))
-    return {name for name, count in found.items() if count > 1 or len(name.split()) <= _NAME_WORDS}
+    name_counts = Counter(named["speaker"] for body in bodies if (named := _SAID_BY.match(body)))
+    return {
+        name for name, count in name_counts.items() if count > 1 or len(name.split()) <= _NAME_WORDS
+    }
 
 
 def _said(body: str, names: Collection[str]) -> list[tuple[str, str]]:
@@ -428,10 +440,10 @@ def _said(body: str, names: Collection[str]) -> list[tuple[str, str]]:
     named = _SAID_BY.match(before) if not voices else None
     if named is not None and named["speaker"] in names:
         return [(named["speaker"], before[named.end() :].strip())]
-    said = list(zip(voices[::2], voices[1::2], strict=True))
+    parts = list(zip(voices[::2], voices[1::2], strict=True))
     if before.strip():
-        said.insert(0, ("", before))
-    return [(speaker.strip(), words.strip()) for speaker, words in said]
+        parts.insert(0, ("", before))
+    return [(speaker.strip(), words.strip()) for speaker, words in parts]
 
 
 _STYLES: tuple[_Style, ...] = (
