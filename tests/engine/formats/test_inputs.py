@@ -253,7 +253,7 @@ def test_reasons_name_the_message(message: object, reason: str) -> None:
 
 def test_more_messages_than_a_conversation_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record over the limit is rejected with its bytes and both numbers; one at the limit is read."""
-    monkeypatch.setattr(registry, "MOST_MESSAGES", 2)
+    monkeypatch.setattr(registry, "MAX_MESSAGES", 2)
     message = {"role": "user", "content": "hi"}
     rows = [json.dumps({"messages": [message] * count}).encode() for count in (2, 3)]
     accepted, rejected = read(b"\n".join(rows), "openai")
