@@ -71,6 +71,7 @@ def curve(
 def _points(
     model: Any, window: TokenWindow, opening: Sequence[int], tag: Sequence[int], padding: int
 ) -> list[Point]:
+    """Returns the point of each boundary of one window; `padding` fills the batch up."""
     import torch
 
     # The last boundary needs the probability of going on too: append the opening. Attention is causal, so nothing

@@ -28,6 +28,7 @@ from engine.base.files import atomic_replacement, create_private_folder
 from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
 
 _VERSION = "n1"
+"""Version of the fingerprint; another way to compute it gets another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,16 @@ DATA_FINGERPRINT = "workbench.data_fingerprint"
 RECIPE = "workbench.recipe"
 END_TOKEN = "workbench.end_token"
 END_TAG = "workbench.end_tag"
+"""Keys of the metadata that this program writes into an adapter; see `AdapterOrigin`."""
 
 LORA_A, LORA_B = ".lora_a", ".lora_b"
+"""Endings of the names of the two matrices that change a tensor: it becomes the tensor plus `B @ A`, scaled."""
+
 _EMBEDDING = "token_embd.weight"
+"""Name of the tensor with the embedding of the tokens."""
+
 _FITS_ONE = "Adapters fit only the base model they were trained on."
+"""Hint about an adapter for another base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +274,7 @@ MAX_MERGED_COPIES = 3
 
 
 Matrix = NDArray[np.float32]
+"""Two dimensions, in the row order of GGUF."""
 
 
 def merge(base: Path, adapter: Path, out: Path) -> None:

@@ -44,6 +44,12 @@ class _Plan:
     """The tree of common prefixes, as far as it fits into the cache."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], room: int, most: int) -> None:
+        """Plans the prefixes.
+
+        Args:
+            room: Largest number of tokens of all prefixes together.
+            most: Largest number of prefixes.
+        """
         self.prefixes: list[Prefix] = []
         self.prefix_of_prompt: list[int | None] = [None] * len(prompts)
         self._prompts, self._free_tokens, self._max_prefixes = prompts, room, most
@@ -79,10 +85,10 @@ class _Plan:
                 self._share(first, last, parent, start)
 
 
-def _common_prefix_length(one: Sequence[int], other: Sequence[int]) -> int:
+def _common_prefix_length(first: Sequence[int], other: Sequence[int]) -> int:
     """Returns the length of the common prefix of two prompts."""
-    shorter = min(len(one), len(other))
-    return next((index for index in range(shorter) if one[index] != other[index]), shorter)
+    shorter = min(len(first), len(other))
+    return next((index for index in range(shorter) if first[index] != other[index]), shorter)
 
 
 def share_prefixes(
@@ -255,6 +261,7 @@ def _write_together(
     layout: Layout,
     progress: Callable[[int], None] | None,
 ) -> list[Reply]:
+    """Returns the replies of one layout, which shares the common prefixes of its prompts."""
     model.arrange(layout.separate)
     count = model.capacity.sequences
     max_prefixes = count // 4 if layout.separate else count - min(PARALLEL, count // 2)

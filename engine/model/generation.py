@@ -19,6 +19,7 @@ LIVE_CELLS = 1536
 live cells of a shared cache, so many long prompts at once cost more than they gain."""
 
 Stopped = Literal["end", "stop", "length"]
+"""Why a reply ended: at an end token, at a stop text, or at the limit of its length."""
 
 
 class Chooser(Protocol):
@@ -270,6 +271,8 @@ def _decode_batch(
 
 
 def _reply_if_ended(model: TokenModel, writer: _Writer) -> Reply | None:
+    """Returns the reply of a writer whose newest token ended it; None if it goes on."""
+
     def reply(tokens: Sequence[int], data: bytes, stopped: Stopped) -> Reply:
         return Reply(tuple(tokens), data.decode("utf-8", "replace"), stopped)
 

@@ -82,13 +82,20 @@ def check_layout(
 
 
 Value = int | float | bool | str
+"""A value of the metadata."""
 
 F32, F16, BF16 = 0, 1, 30
 """llama.cpp's numbers of the formats that `GgufFile.vector` reads."""
 
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+"""Type number of a value in the header -> its code in `struct`."""
+
 _STRING, _ARRAY = 8, 9
+"""Type numbers of a text and of an array."""
+
 _ALIGNMENT = 32
+"""Alignment of tensors in bytes if the header names none."""
+
 _MIN_PAIR_BYTES, _MIN_TENSOR_BYTES = 8 + 4 + 1, 8 + 4 + 4 + 8
 """Bytes that a value and a tensor take in the header, at the least."""
 _MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
@@ -98,6 +105,7 @@ _MAX_STRINGS = 1 << 24
 _MAX_LIST_LENGTH = 1_024
 """Longest array that is kept; arrays with a value for each layer are shorter."""
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
+"""End of the name of one file of a split model: its number and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +174,7 @@ class GgufFile:
 
 
 _DAMAGED = "The file is damaged; get it again."
+"""Hint about a damaged file."""
 
 
 def read_gguf(path: Path) -> GgufFile:
@@ -188,6 +197,7 @@ def read_gguf(path: Path) -> GgufFile:
 
 
 def _read_one(path: Path) -> GgufFile:
+    """Reads and checks one file; raises ModelFileError as `read_gguf`."""
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -219,6 +229,7 @@ class _Cursor:
         self._data, self._position = data, at
 
     def contents(self, path: Path) -> GgufFile:
+        """Returns the values and tensors of the header, from the position after the version on."""
         tensors = self._count(_MIN_TENSOR_BYTES, "tensors")
         pairs = self._count(_MIN_PAIR_BYTES, "values")
         values: dict[str, Value] = {}

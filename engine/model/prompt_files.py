@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engine.model.interface import Tokenizer  # which imports numpy
 
 _LOG_MARK = "\x1eLOG\x1e"
+"""Stands for the log while a chat template is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ def opening_tokens(tokenizer: Tokenizer) -> list[int]:
 
 
 _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
+"""A place in a prompt text that a value is put into."""
 
 
 def prompt_kinds() -> list[str]:

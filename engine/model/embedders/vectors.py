@@ -19,6 +19,8 @@ Vectors = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+"""Whole numbers, indices of rows, flags, and a single vector, each of shape (n,) unless said otherwise."""
+
 Floats = npt.NDArray[np.float32]
 
 BLOCK = 16_384
@@ -104,6 +106,7 @@ def mean_direction(vectors: Vectors, members: Indices) -> Floats:
 
 
 BATCH = 64
+"""Texts that are sent to an embedding model at once, unless it takes more."""
 
 
 TextsToRows = Callable[[Sequence[str]], npt.ArrayLike]

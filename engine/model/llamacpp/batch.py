@@ -26,6 +26,7 @@ class BatchBuffers:
     """The arrays of a `llama_batch`, allocated once and filled by numpy instead of token by token."""
 
     def __init__(self, size: int) -> None:
+        """Allocates the arrays for so many tokens."""
         self.token = np.zeros(size, dtype=np.int32)
         self.position = np.zeros(size, dtype=np.int32)
         self.sequence_count = np.zeros(size, dtype=np.int32)
@@ -67,9 +68,11 @@ class BatchBuffers:
 
 
 HIDDEN_STATE_TENSOR = b"result_norm"
+"""Name in llama.cpp's graph of the tensor with the last hidden states."""
 
 
 FLOAT_BYTES = 4
+"""Bytes of one number of that tensor."""
 
 
 class HiddenStates:

@@ -199,7 +199,7 @@ class WatchService:
             now_ids = watched.live_ids(conn)
             running = len(watched.running_ids(conn))
             goals = []
-            if clusterings.shown(conn) is not None:
+            if clusterings.shown_id(conn) is not None:
                 every = IdSet.every(conn)
                 for ids in (every.of(past_ids), every.of(now_ids)):
                     counted = dict(goal_groups.counts(conn, ids, second=False))

@@ -339,7 +339,7 @@ class WatchStage:
                 )
                 origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
-                clustered = clusterings.shown(conn) is not None
+                clustered = clusterings.shown_id(conn) is not None
                 goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
             for entry in entries:
                 key = entry.conversation_id
