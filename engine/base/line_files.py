@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from engine.base.disk_full import disk_full_error, is_disk_full
 from engine.base.errors import ProjectError, WorkbenchError
-from engine.base.files import atomic_replacement, disk_full_error, is_disk_full
+from engine.base.files import atomic_replacement
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts", "shares"]

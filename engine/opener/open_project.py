@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _GUARD = threading.RLock()
+"""Held while a part of any open project is made; a part may make others."""
 
 GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
@@ -71,7 +72,7 @@ SAMPLE_CHARACTERS = 24_000
 MAX_SAMPLE_CONVERSATIONS = 64
 """Most conversations of the project that these logs are taken from."""
 
-TABLES = {
+TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
@@ -142,7 +143,10 @@ class OpenProject:
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
-            self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
+            self.project,
+            self._emit,
+            tables_by_stage=TABLES_BY_STAGE,
+            code_version=folders.version(),
         )
 
     def __enter__(self) -> Self:
@@ -203,6 +207,7 @@ class OpenProject:
 
     @made_once
     def run_setup(self) -> RunSetup:
+        """What the stages of all subjects are made with: project, model process, catalog, endpoints."""
         """What runs are made with."""
         from engine.model.service.run_setup import RunSetup
         from engine.training.service import find_adapter
@@ -218,12 +223,12 @@ class OpenProject:
 
     @property
     def prompts(self) -> ProjectPrompts:
-        """The prompts as the project has them."""
+        """Returns the prompts as the project has them."""
         return self.run_setup.prompts
 
     @property
     def models_in_use(self) -> ModelsInUse:
-        """The model of a request."""
+        """Returns what finds the model of a request."""
         return self.run_setup.models
 
     @made_once
@@ -268,7 +273,9 @@ class OpenProject:
         """The project's file, and what others do to it."""
         from engine.opener.project_file import ProjectFileService
 
-        tables = frozenset[str]().union(*TABLES.values(), {"verdict", "goal_decision", "run"})
+        tables = frozenset[str]().union(
+            *TABLES_BY_STAGE.values(), {"verdict", "goal_decision", "run"}
+        )
         return ProjectFileService(self.project, self._emit, tables)
 
     @made_once
