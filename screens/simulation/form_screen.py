@@ -45,7 +45,7 @@ OTHER_FORM = "another: a JSON file"
 
 
 @dataclass(frozen=True, slots=True)
-class FormChoice:
+class FormToFill:
     """The form, its variant (how it is filled), and the model; a model of None is that of the project."""
 
     form: str
@@ -53,7 +53,7 @@ class FormChoice:
     model: str | None
 
 
-class FormChoiceDialog(Dialog[FormChoice | None]):
+class FormChoiceDialog(Dialog[FormToFill | None]):
     """Asks for a form, a variant and a model."""
 
     PLACE = "form-choice"
@@ -109,7 +109,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         if name:
             variant = self._offers.variants[self.query_one("#variant", Cycle).chosen_index]
             model = chosen_models(self._offers.models, self.query_one("#model", Cycle).chosen_index)
-            self.dismiss(FormChoice(name, variant, model))
+            self.dismiss(FormToFill(name, variant, model))
 
 
 class FormScreen(WorkbenchScreen[None]):

@@ -24,7 +24,7 @@ from screens.shell.dialogs import TextDialog, ask, ask_order
 from screens.shell.exporting import ask_file, copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
-from screens.simulation.form_screen import FormChoice, FormChoiceDialog, FormScreen
+from screens.simulation.form_screen import FormChoiceDialog, FormScreen, FormToFill
 from screens.simulation.play_screen import PlayScreen
 from screens.simulation.run_form import SimulationRunForm
 from screens.simulation.shards_screen import ShardsScreen
@@ -350,7 +350,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations = self.services.simulations
 
-        def chosen(choice: FormChoice) -> None:
+        def chosen(choice: FormToFill) -> None:
             self.in_background(
                 lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
                 self._open_session,
