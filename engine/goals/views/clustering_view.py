@@ -41,7 +41,7 @@ class Space:
         """Returns all vectors of a configuration."""
         return cls(*read_vectors(conn, vector_config))
 
-    def of(self, ids: Ids) -> Vectors:
+    def rows_of(self, ids: Ids) -> Vectors:
         """Returns the vectors of those of `ids` that have one, in this order; they must not be changed."""
         if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
             return self.rows
@@ -152,7 +152,7 @@ class ClusteringView:
             return np.frombuffer(self._by_key[part.id].centre, dtype="<f4").astype(np.float64)
         if space is None or part.own is None:
             return None
-        rows = space.of(part.own)
+        rows = space.rows_of(part.own)
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def needs_space(self) -> bool:

@@ -82,13 +82,13 @@ class QueueSnapshot:
     order: MergeOrder
     least_similarity: float
 
-    def left(self, order: MergeOrder | None = None) -> list[Pair]:
+    def ordered_pairs(self, order: MergeOrder | None = None) -> list[Pair]:
         """Returns the undecided pairs that are proposed, the next to decide first, in an order; None stands for the
         order that the person chose."""
         table, pairs = self.table, self._undecided()
         if not pairs:
             return []
-        first, second = table.at(pairs)
+        first, second = table.rows_and_columns(pairs)
         ranking = rank_pairs(
             order or self.order,
             self.model,
@@ -100,7 +100,7 @@ class QueueSnapshot:
 
     def unasked(self) -> list[Pair]:
         """Returns the proposed pairs that the model was not asked about, the next to decide first."""
-        return [pair for pair in self.left() if not self.asked(pair)]
+        return [pair for pair in self.ordered_pairs() if not self.asked(pair)]
 
     def asked(self, pair: Pair) -> bool:
         """Returns whether the model was asked about a pair with the members that its groups have now."""
@@ -128,7 +128,7 @@ class QueueSnapshot:
         table, features = self.table, pair_features(self.table, pairs)
         probabilities = self.model.probabilities(features)
         for pair, row, probability in zip(pairs, features, probabilities, strict=True):
-            first, second = (table.place[key] for key in pair)
+            first, second = (table.row_of[key] for key in pair)
             evidence = Evidence(
                 float(probability),
                 float(table.description[first, second]),
@@ -169,7 +169,9 @@ class QueueSnapshot:
         pairs = self.table.open_pairs
         if not pairs or self.least_similarity <= 0:
             return pairs
-        is_similar = self.table.description[self.table.at(pairs)] >= self.least_similarity
+        is_similar = (
+            self.table.description[self.table.rows_and_columns(pairs)] >= self.least_similarity
+        )
         return [pair for pair, similar in zip(pairs, is_similar, strict=True) if similar]
 
 
