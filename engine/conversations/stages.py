@@ -292,12 +292,12 @@ class ImportStage:
         self.sources.append(report)
         source_id = self._project.write(
             lambda conn: imports.put_source(
-                conn, _place(source.label), label, detection.format, detection.why
+                conn, _place_of(source.label), label, detection.format, detection.why
             )
         )
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
-            parts = imports.source_ids(conn, [_place(path) for path in source.companion_files])
+            parts = imports.source_ids(conn, [_place_of(path) for path in source.companion_files])
         settings = repr(self._settings)
         digest = digest_of(source.label, settings, source.companion_files) if whole else None
         if digest is not None:
@@ -446,22 +446,22 @@ def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
         if path == STDIN:
             return None
         if os.path.isdir(path):
-            total += sum(map(_size, logs_in(path)[0]))
+            total += sum(map(_file_size, logs_in(path)[0]))
         elif os.path.exists(path) and not os.path.isfile(path):
             return None
         else:
-            total += _size(path)
+            total += _file_size(path)
     return total
 
 
-def _size(path: str) -> int:
+def _file_size(path: str) -> int:
     try:
         return os.path.getsize(path)
     except OSError:
         return 0
 
 
-def _place(label: str) -> str:
+def _place_of(label: str) -> str:
     """Returns the absolute path of a source, or its label if it is not a file."""
     return _storable(os.path.realpath(label) if os.path.exists(label) else label)
 
@@ -508,7 +508,7 @@ class CheckStage(CpuStage):
         from engine.conversations.minhash import near_duplicate_groups  # brings numpy
 
         with self._project.reading() as conn:
-            ids = facets.unchecked(conn)
+            ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
         for start in range(0, len(ids), BATCH):
             with self._project.reading() as conn:

@@ -335,9 +335,13 @@ class _Opener:
                 imported_paths = {os.path.realpath(path) for path in self._imported}
                 paths = [path for path in neighbors if os.path.realpath(path) not in imported_paths]
                 files = [
-                    (self._join_candidate(path), True) for path in self._imported if _in_lines(path)
+                    (self._join_candidate(path), True)
+                    for path in self._imported
+                    if _is_line_file(path)
                 ]
-                files += [(self._join_candidate(path), False) for path in paths if _in_lines(path)]
+                files += [
+                    (self._join_candidate(path), False) for path in paths if _is_line_file(path)
+                ]
             self._batches[folder] = Batches(files)
         return self._batches[folder]
 
@@ -368,7 +372,7 @@ def _join_candidates(file_contents: Sequence[Content]) -> list[JoinCandidate]:
     ]
 
 
-def _in_lines(path: str) -> bool:
+def _is_line_file(path: str) -> bool:
     """Returns whether a file is JSON Lines by its name."""
     return suffix(path) in (".jsonl", ".ndjson")
 

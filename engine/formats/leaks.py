@@ -159,7 +159,7 @@ def guard(
     _cut_stop_tokens(messages, leaks)
     _cut_score(messages, leaks)
     _cut_finish(messages, leaks)
-    meta, truth = _divide(fields or {}, truth_fields, leaks)
+    meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
     _cut_stated(messages, {**truth, **(conversation.truth or {})}, leaks)
     changed = any(leak.message is not None for leak in leaks)
     if not fields:
@@ -176,20 +176,20 @@ def guard(
     return guarded, tuple(leaks)
 
 
-def _divide(
+def _divide_fields(
     fields: Mapping[str, Any], truth_fields: frozenset[str], leaks: list[Leak]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the fields that are metadata and those that state an outcome; the latter are leaks."""
     meta: dict[str, Any] = {}
     truth: dict[str, Any] = {}
     for name, value in fields.items():
-        if _plain(name) in TRUTH_FIELDS or name in truth_fields:
+        if _normalized_name(name) in TRUTH_FIELDS or name in truth_fields:
             truth[name] = value
             if value is not None:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 leaks.append(Leak(None, "truth-field", f"{name} = {text}"[:_LONGEST_FOUND]))
         elif name in _NESTED and isinstance(value, dict):
-            inner_meta, inner_truth = _divide(value, frozenset(), leaks)
+            inner_meta, inner_truth = _divide_fields(value, frozenset(), leaks)
             if inner_meta:
                 meta[name] = inner_meta
             truth |= inner_truth
@@ -200,11 +200,11 @@ def _divide(
 
 def states_outcome(name: str) -> bool:
     """Returns whether a field of this name states an outcome."""
-    return _plain(name) in TRUTH_FIELDS
+    return _normalized_name(name) in TRUTH_FIELDS
 
 
 @lru_cache(maxsize=1_000)
-def _plain(name: str) -> str:
+def _normalized_name(name: str) -> str:
     """Returns a name of a field as the lists here have it. Kept, for the records of a log have the same fields."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
@@ -261,14 +261,14 @@ def _only_outcomes(body: str) -> bool:
     if not isinstance(value, dict) or len(value) < 2:
         return False
     return all(
-        _plain(name) in _OUTCOMES and not isinstance(entry, dict | list)
+        _normalized_name(name) in _OUTCOMES and not isinstance(entry, dict | list)
         for name, entry in value.items()
     )
 
 
 def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[Leak]) -> None:
     """Hides what the last two messages say of the outcome as the truth says it."""
-    outcomes = dict(_outcomes(truth))
+    outcomes = dict(_stated_outcomes(truth))
     if not outcomes:
         return
     ends = {outcomes[name] for name in _ENDS if name in outcomes}
@@ -287,7 +287,8 @@ def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[L
         statements = [
             statement
             for statement in _STATED.finditer(body)
-            if outcomes.get(_plain(statement["name"].strip())) == _word(statement["value"])
+            if outcomes.get(_normalized_name(statement["name"].strip()))
+            == _value_as_word(statement["value"])
         ]
         if statements and not messages[index].tool_calls:
             for statement in reversed(statements):
@@ -296,18 +297,18 @@ def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[L
             messages[index] = _with_view(messages[index], body)
 
 
-def _outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _stated_outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields the outcomes of a truth, also of objects within it, with their values as words."""
     for name, value in truth.items():
         if isinstance(value, dict):
-            yield from _outcomes(value)
-        elif _plain(str(name)) in _OUTCOMES and isinstance(value, str | int | float):
-            word = _word(value)
+            yield from _stated_outcomes(value)
+        elif _normalized_name(str(name)) in _OUTCOMES and isinstance(value, str | int | float):
+            word = _value_as_word(value)
             if word and len(word) <= _LONGEST_WORD:
-                yield _plain(str(name)), word
+                yield _normalized_name(str(name)), word
 
 
-def _word(value: Any) -> str:
+def _value_as_word(value: Any) -> str:
     """Returns a value in lower case; numbers without needless zeros."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -338,7 +339,7 @@ def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> 
     if match := _FINISH_WITH_ARGUMENT.search(body):
         markers.append(match.group())
         argument = next((text for text in match.groups() if text is not None), "")
-        body = body[: match.start()] + _answer(argument)
+        body = body[: match.start()] + _answer_in(argument)
     elif match := _FINISH_ALONE.search(body):
         markers.append(match.group())
         body = body[: match.start()]
@@ -358,10 +359,10 @@ def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) ->
         return
     others = [call for call in message.tool_calls if call not in finishing]
     text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
-    named = [call for call in finishing if _plain(call.name) in FINISH_CALLS]
-    parts = [text, *(_STOP_TOKEN.sub("", _answer(call.arguments)) for call in named)]
+    named = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
+    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named)]
     view = "\n".join(part for part in parts if part)
-    leaks.extend(Leak(index, "finish-marker", _as_text(call)) for call in finishing)
+    leaks.extend(Leak(index, "finish-marker", _call_as_text(call)) for call in finishing)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
     if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
         leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_LONGEST_FOUND]))
@@ -369,14 +370,16 @@ def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) ->
 
 
 def _finishes(call: ToolCall) -> bool:
-    return _plain(call.name) in FINISH_CALLS or _SUBMITS.search(call.arguments) is not None
+    return (
+        _normalized_name(call.name) in FINISH_CALLS or _SUBMITS.search(call.arguments) is not None
+    )
 
 
-def _as_text(call: ToolCall) -> str:
+def _call_as_text(call: ToolCall) -> str:
     return f"{call.name}({call.arguments})"[:_LONGEST_FOUND]
 
 
-def _answer(arguments: str) -> str:
+def _answer_in(arguments: str) -> str:
     """Returns the text for the user in the arguments of a finishing call; empty if there is none."""
     try:
         value = storable(json.loads(arguments))

@@ -19,7 +19,7 @@ Work = Literal["scoring", "goals", "trees", "simulation"]
 """A kind of work that a project can choose a model for."""
 
 
-Role = Literal["instruct", "base", "embedder"]
+Purpose = Literal["instruct", "base", "embedder"]
 """What a recommended model is for."""
 
 WORKS: Final[dict[Work, str]] = {
@@ -229,7 +229,7 @@ class Recommended:
         note: A sentence for whoever chooses.
     """
 
-    role: Role
+    role: Purpose
     repository: str
     file: str
     size: int

@@ -226,7 +226,7 @@ class CheckEntry:
     signature: bytes
 
 
-def unchecked(conn: sqlite3.Connection) -> array[int]:
+def unchecked_ids(conn: sqlite3.Connection) -> array[int]:
     """Returns the ids of the conversations that were not looked at in their present text, ascending."""
     return read_ids(
         conn,

@@ -31,7 +31,7 @@ _LOOKED_AT = 6
 """Number of messages in which marks of Cline are looked for."""
 
 
-def recognise(record: Any) -> str | None:
+def _recognise_cline(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
         return None
@@ -41,7 +41,7 @@ def recognise(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -59,7 +59,7 @@ def _with_role(item: Any) -> ChatMessage:
     """Returns a message with the role `tool` if it is the result of a tool, and with the name of that tool."""
     if not isinstance(item, dict) or item.get("role") != "user":
         return item  # type: ignore[no-any-return]
-    texts = _texts(item.get("content"))
+    texts = _texts_of(item.get("content"))
     if _has_result(item.get("content")) and all(text.startswith(_DETAILS) for text in texts):
         return {**item, "role": "tool"}
     result = _RESULT.match(texts[0]) if texts else None
@@ -72,7 +72,7 @@ def _has_result(content: Any) -> bool:
     return any(part.get("type") == "tool_result" for part in objects_in(content))
 
 
-def _texts(content: Any) -> list[str]:
+def _texts_of(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     texts = (part.get("text") for part in objects_in(content))
@@ -81,8 +81,8 @@ def _texts(content: Any) -> list[str]:
 
 CLINE_HISTORY = Reader(
     "cline_history",
-    recognise,
-    read,
+    _recognise_cline,
+    _read_cline,
     conditions=4,
     title="conversation histories of Cline",
 )
@@ -149,8 +149,10 @@ def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord
     longest = lengths.index(max(lengths)) if any(lengths) else 0
     items = [_message_of_history(entry) for entry in _history(events[longest])] if events else []
     for event in events[longest:]:
-        message = _of_event(event)
-        if message is not None and not any(_same(message, entry) for entry in items[-_NEAR:]):
+        message = _message_of_event(event)
+        if message is not None and not any(
+            _is_repeated(message, entry) for entry in items[-_NEAR:]
+        ):
             items.append(message)
     messages = read_in_turn(items)
     rest = MessageTexts(messages).without(events)
@@ -186,7 +188,7 @@ def _message_of_history(item: Any) -> ChatMessage:
     return message
 
 
-def _of_event(event: dict[str, Any]) -> ChatMessage | None:
+def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
     """Returns the message that an event tells; None if it tells none."""
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
@@ -210,7 +212,7 @@ def _of_event(event: dict[str, Any]) -> ChatMessage | None:
     return None
 
 
-def _same(message: ChatMessage, other: ChatMessage) -> bool:
+def _is_repeated(message: ChatMessage, other: ChatMessage) -> bool:
     return message == other and message["role"] != "tool" and "tool_calls" not in message
 
 

@@ -74,13 +74,13 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
             inner = frame.value.get("loglines")
             inner = inner if isinstance(inner, list) else [frame.value]
             lines += [
-                (_of_stream(inner_line), frame)
+                (_as_session_line(inner_line), frame)
                 for inner_line in inner
                 if isinstance(inner_line, dict)
             ]
-    lines = _once(lines)
-    taken_back: set[str] = set() if all_branches else _taken_back([line for line, _ in lines])
-    groups = _groups(lines)
+    lines = _without_repeats(lines)
+    taken_back: set[str] = set() if all_branches else _find_taken_back([line for line, _ in lines])
+    groups = _lines_by_conversation(lines)
     for name, members in groups.items():
         frames_of = {id(frame): frame for _, frame in members}
         followed_lines = [line for line, _ in members if _uuid(line) not in taken_back]
@@ -98,7 +98,7 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
         )
 
 
-def _of_stream(line: dict[str, Any]) -> dict[str, Any]:
+def _as_session_line(line: dict[str, Any]) -> dict[str, Any]:
     """Returns a line of `claude --output-format stream-json` with the keys of a session's line; another as it is."""
     if "session_id" not in line or "sessionId" in line:
         return line
@@ -112,7 +112,9 @@ _STREAM_KEYS = ("session_id", "parent_tool_use_id")
 """Keys that only lines of the stream have."""
 
 
-def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
+def _without_repeats(
+    lines: list[tuple[dict[str, Any], Frame]],
+) -> list[tuple[dict[str, Any], Frame]]:
     """Returns the lines without those that a resumed session repeats."""
     seen_ids: set[tuple[str, str]] = set()
     new_lines = []
@@ -125,7 +127,7 @@ def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any
     return new_lines
 
 
-def _groups(
+def _lines_by_conversation(
     lines: list[tuple[dict[str, Any], Frame]],
 ) -> dict[str, list[tuple[dict[str, Any], Frame]]]:
     """Returns the lines of each conversation, by its id."""
@@ -145,13 +147,13 @@ def _groups(
         if line.get("isSidechain"):
             name = f"{name}/{line.get('agentId') or _root(_uuid(line), parents)}"
         else:
-            if _clears(line) and name in groups:
+            if _begins_anew(line) and name in groups:
                 parts[name] = parts.get(name, 1) + 1
             name = f"{name}#{parts[name]}" if name in parts else name
         groups.setdefault(name, []).append((line, frame))
         homes[_uuid(line)] = name
     for name in [name for name in groups if name.rpartition("#")[0] in groups]:
-        if not any(_is_spoken(line) and not _clears(line) for line, _ in groups[name]):
+        if not any(_is_spoken(line) and not _begins_anew(line) for line, _ in groups[name]):
             groups[name.rpartition("#")[0]] += groups.pop(name)  # nothing follows
     for line, frame in late:  # summaries and snapshots name a line, not a session
         named_line = _uuid(line, "leafUuid") or _uuid(line, "messageId")
@@ -179,7 +181,7 @@ def _content(line: dict[str, Any]) -> Any:
     return message.get("content") if isinstance(message, dict) else None
 
 
-def _clears(line: dict[str, Any]) -> bool:
+def _begins_anew(line: dict[str, Any]) -> bool:
     return line.get("type") == "user" and _CLEAR in json_text(_content(line))
 
 
@@ -189,7 +191,7 @@ def _is_prompt(line: dict[str, Any]) -> bool:
     return line.get("type") == "user" and not answers and not line.get("isMeta")
 
 
-def _taken_back(lines: list[dict[str, Any]]) -> set[str]:
+def _find_taken_back(lines: list[dict[str, Any]]) -> set[str]:
     """Returns the ids of lines that follow a prompt in whose place the user wrote another later."""
     last: dict[str, str] = {}
     gone: set[str] = set()
@@ -220,17 +222,17 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     left_out: set[tuple[int, str | int]] = set()
     current: tuple[Any, ChatMessage, list[Any]] | None = None
     for line in lines:
-        if not _is_spoken(line) or _clears(line):
+        if not _is_spoken(line) or _begins_anew(line):
             events.append(line)
             if not _is_spoken(line) and line.get("type", "user") in _SPOKEN:
                 unknown.append(line)
             continue
         if "toolUseResult" in line:
             left_out.add((id(line), "toolUseResult"))
-        item = _item(line)
+        item = _message_of_line(line)
         name = line["message"].get("id") if line["type"] == "assistant" else None
         if current is not None and name is not None and current[0] == name:
-            _join(current[1], item)
+            _join_parts(current[1], item)
             current[2].append(line)
             left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
             continue
@@ -245,7 +247,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
             unknown += own_lines
     if not messages:
         raise BadRecord("no messages")
-    fields = _of_session(lines)
+    fields = _session_facts(lines)
     results = [line for line in events if line.get("type") == "result"]
     events = [line for line in events if line.get("type") != "result"]
     if events:
@@ -268,7 +270,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     )
 
 
-def _item(line: dict[str, Any]) -> ChatMessage:
+def _message_of_line(line: dict[str, Any]) -> ChatMessage:
     """Returns the message of a line in the form of a chat API, with what else the line says as facts."""
     message = line["message"]
     role = message["role"]
@@ -282,7 +284,7 @@ def _item(line: dict[str, Any]) -> ChatMessage:
     return {**facts, **rest, **named, **content, "role": role}
 
 
-def _join(item: ChatMessage, more: ChatMessage) -> None:
+def _join_parts(item: ChatMessage, more: ChatMessage) -> None:
     """Adds a further part of the same message."""
     content = item.get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
@@ -295,7 +297,7 @@ def _join(item: ChatMessage, more: ChatMessage) -> None:
             item[key] = more[key]
 
 
-def _of_session(lines: list[dict[str, Any]]) -> dict[str, Any]:
+def _session_facts(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns what the lines of a session have in common, each value once."""
     session: dict[str, Any] = {}
     for key in _OF_SESSION:

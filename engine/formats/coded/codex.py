@@ -143,7 +143,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     name, began, model = "", None, None
     left_out: set[tuple[int, str | int]] = set()
     lines = [one for one in as_object(record).get("lines", ()) if isinstance(one, dict)]
-    own = _prompts(lines)
+    own = _prompt_test(lines)
     if any(map(_is_exec, lines)):
         items += _exec_items(lines)
         name = next((str(line["thread_id"]) for line in lines if line.get("thread_id")), "")
@@ -186,14 +186,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
             if kind == "session_meta":
                 name = name or str(body.get("id") or "")
                 began = began or as_time(body.get("timestamp"))
-                items += _instructions(body)
+                items += _system_message(body)
             else:
                 model = body.get("model", model)
             rest = {key: body[key] for key in body if key != "turn_id"}
             if rest not in about:
                 about.append(rest)
     if not any(item.get("role") == "assistant" or is_response_item(item) for item in items):
-        items += _of_events(events)
+        items += _messages_of_events(events)
     messages: list[Message] = []
     for message in response_items(items):
         messages += messages_of(_without_empty(message), len(messages) + 1)
@@ -226,7 +226,7 @@ _OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<
 """Beginnings of what the program writes in the name of the user."""
 
 
-def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
+def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
     """Tells whether the message of a user at a position is what the user wrote: an event beside it says so."""
     prompt_positions = {
         position
@@ -247,14 +247,14 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
     return own
 
 
-def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:
+def _system_message(session: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the system message of a session."""
     base = session.get("base_instructions")
     text = base.get("text") if isinstance(base, dict) else None
     return [{"type": "message", "role": "system", "content": text}] if isinstance(text, str) else []
 
 
-def _of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _messages_of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the messages of events, for files that have no items."""
     messages = []
     for event in events:

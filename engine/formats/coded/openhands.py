@@ -103,7 +103,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         message = read_event(event)
         if message is None:
             others.append(event)
-        elif not _joins(items, message):
+        elif not _join_to_last(items, message):
             items.append(message)
     messages = read_in_turn(items)
     texts = MessageTexts(messages)
@@ -120,7 +120,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     return ParsedRecord(conversation, {**fields, **truth}, frozenset(truth), unknown=tuple(unknown))
 
 
-def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
+def _join_to_last(items: list[ChatMessage], message: ChatMessage) -> bool:
     """Adds a call to the message before if the model wrote both in one answer."""
     before = items[-1] if items else {}
     same = message.get("response") is not None and before.get("response") == message["response"]
@@ -137,7 +137,10 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     facts = {"timestamp": event.get("timestamp")}
     call_metadata = object_or_empty(event.get("tool_call_metadata"))
     args = object_or_empty(event.get("args"))
-    action, observation = _word(event.get("action")), _word(event.get("observation"))
+    action, observation = (
+        _text_or_empty(event.get("action")),
+        _text_or_empty(event.get("observation")),
+    )
     if action in _PROGRAM or observation in _PROGRAM:
         return None
     if action in _SPOKEN:
@@ -166,12 +169,12 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     if not action:
         return None
     response = object_or_empty(call_metadata.get("model_response"))
-    call = _written_call(response, call_metadata) or {
+    call = _find_written_call(response, call_metadata) or {
         "name": call_metadata.get("function_name") or action,
         "arguments": {key: args[key] for key in args if key not in _NOT_ARGUMENTS},
         "id": call_metadata.get("tool_call_id"),
     }
-    content = _written_text(response)
+    content = _find_written_text(response)
     thought = args.get("thought") if action != "think" else None
     message = {**facts, "role": "assistant", "tool_calls": [call]}
     message["content"] = content or (thought if isinstance(thought, str) else "")
@@ -190,26 +193,28 @@ _NOT_ARGUMENTS = frozenset(
 """What OpenHands adds to the arguments of a call."""
 
 
-def _word(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _answers(response: dict[str, Any]) -> list[dict[str, Any]]:
+def _answer_messages(response: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the messages in the response of a model."""
     return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
 
 
-def _written_call(response: dict[str, Any], call_metadata: dict[str, Any]) -> dict[str, Any] | None:
+def _find_written_call(
+    response: dict[str, Any], call_metadata: dict[str, Any]
+) -> dict[str, Any] | None:
     """Returns the call as the model wrote it."""
-    for message in _answers(response):
+    for message in _answer_messages(response):
         for call in objects_in(message.get("tool_calls")):
             if call.get("id") == call_metadata.get("tool_call_id"):
                 return call
     return None
 
 
-def _written_text(response: dict[str, Any]) -> str:
-    texts = (message.get("content") for message in _answers(response))
+def _find_written_text(response: dict[str, Any]) -> str:
+    texts = (message.get("content") for message in _answer_messages(response))
     return next((text for text in texts if isinstance(text, str)), "")
 
 
@@ -218,11 +223,11 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
     kind = event["kind"]
     facts = {"timestamp": event.get("timestamp")}
     if kind == "SystemPromptEvent":
-        return {**facts, "role": "system", "content": _parts(event.get("system_prompt"))}
+        return {**facts, "role": "system", "content": _as_parts(event.get("system_prompt"))}
     if kind == "MessageEvent":
         message = object_or_empty(event.get("llm_message"))
         said = "user" if event.get("source") == "user" else "assistant"
-        content = [*_parts(message.get("content")), *_parts(event.get("extended_content"))]
+        content = [*_as_parts(message.get("content")), *_as_parts(event.get("extended_content"))]
         draft = {**facts, "role": message.get("role") or said, "content": content}
         return _with_reasoning(draft, message)
     if kind == "ActionEvent":
@@ -234,12 +239,12 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
             "arguments": arguments or {key: action[key] for key in action if key != "kind"},
             "id": event.get("tool_call_id"),
         }
-        draft = {**facts, "role": "assistant", "content": _parts(event.get("thought"))}
+        draft = {**facts, "role": "assistant", "content": _as_parts(event.get("thought"))}
         draft |= {"tool_calls": [written], "response": event.get("llm_response_id")}
         return _with_reasoning(draft, event)
     if kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
         seen = event.get("observation", event.get("error", event.get("rejection_reason")))
-        draft = {**facts, "role": "tool", "content": _observed(seen)}
+        draft = {**facts, "role": "tool", "content": _observed_text(seen)}
         return {
             **draft,
             "name": event.get("tool_name"),
@@ -254,7 +259,7 @@ def _with_reasoning(message: ChatMessage, source: dict[str, Any]) -> ChatMessage
     return message
 
 
-def _parts(value: Any) -> list[Any]:
+def _as_parts(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [value] if value else []
     if isinstance(value, dict):
@@ -262,7 +267,7 @@ def _parts(value: Any) -> list[Any]:
     return list_or_empty(value)
 
 
-def _observed(observation: Any) -> str:
+def _observed_text(observation: Any) -> str:
     """Returns what a tool answered, as text."""
     if not isinstance(observation, dict):
         return answer_text(observation)

@@ -94,16 +94,16 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     key = next(
         (one for one in ("history", "messages") if json_within(record.get(one))), "trajectory"
     )
-    listed = json_within(record.get(key)) if key != "trajectory" else _of_steps(steps)
+    listed = json_within(record.get(key)) if key != "trajectory" else _messages_of_steps(steps)
     listed = list_or_empty(listed)
     mini = recognise_mini(listed) or recognise_mini(record)
-    items = _with_tools(listed, every=bool(mini) or key == "trajectory")
+    items = _with_tool_answers(listed, every=bool(mini) or key == "trajectory")
     if key == "history":
         items += _last_answer(steps, items, record.get("info"))
     left_out = {(id(record), one) for one in _REPEATS if one != key and one in record}
     truth = _truth(record)
     if mini:
-        truth |= _submission(items)
+        truth |= _take_submission(items)
         extras = [item.get("extra") for item in listed]  # the response has the message once more
         left_out |= {(id(extra), "response") for extra in extras if isinstance(extra, dict)}
     messages = read_in_turn(items)
@@ -126,7 +126,7 @@ def _truth(record: dict[str, Any]) -> dict[str, Any]:
     return truth
 
 
-def _of_steps(steps: list[Any]) -> list[Any]:
+def _messages_of_steps(steps: list[Any]) -> list[Any]:
     """Returns the messages of a trajectory that has no history."""
     messages: list[Any] = []
     for step in steps:
@@ -151,7 +151,7 @@ def _of_steps(steps: list[Any]) -> list[Any]:
     return messages
 
 
-def _submission(items: list[ChatMessage]) -> dict[str, Any]:
+def _take_submission(items: list[ChatMessage]) -> dict[str, Any]:
     """Takes the last message out in which mini-SWE-agent writes what was submitted."""
     if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATIONS):
         return {}
@@ -164,7 +164,7 @@ def _submission(items: list[ChatMessage]) -> dict[str, Any]:
     return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
 
 
-def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
+def _with_tool_answers(listed: list[Any], every: bool = False) -> list[ChatMessage]:
     """Returns the messages, with those of the environment as answers of tools.
 
     Args:

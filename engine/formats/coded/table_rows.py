@@ -182,7 +182,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     record = as_object(record)
     rows = record.get("messages", [])
     if isinstance(rows, list):
-        rows = _in_order(rows)
+        rows = _rows_in_order(rows)
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     external_id = record_id(record, ("id",), fallback_id)
     if all(map(_plainly_spoken, rows)) and not any(map(_has_outcome, rows)):
@@ -235,7 +235,7 @@ def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
     return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
 
 
-def _in_order(rows: list[Any]) -> list[Any]:
+def _rows_in_order(rows: list[Any]) -> list[Any]:
     """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
     if not all(isinstance(row, dict) for row in rows):
         return rows
@@ -280,7 +280,7 @@ _LISTS = (
 """Names of columns with a list of messages, beside those of the chat logs."""
 
 
-class _Whole(NamedTuple):
+class _ConversationPlace(NamedTuple):
     """The columns of a record with its conversation: of a list of messages, of a transcript, or of a list of questions
     with their answers and of the question with its answer that follows them."""
 
@@ -290,19 +290,19 @@ class _Whole(NamedTuple):
     pair: RowColumns | None = None
 
 
-def _whole(record: Any) -> _Whole | None:
+def _find_conversation(record: Any) -> _ConversationPlace | None:
     """Returns where a record has its conversation; None if it has none."""
     if not isinstance(record, dict) or looks_like_message(record):
         return None
     listed = named_column(record, _LISTS, list)
     if listed and looks_like_messages(record[listed]):
-        return _Whole(messages=listed)
+        return _ConversationPlace(messages=listed)
     columns = columns_of(record)
-    exchanges = next((key for name in _EXCHANGES if (key := _exchanges(record, name))), "")
+    exchanges = next((key for name in _EXCHANGES if (key := _exchanges_column(record, name))), "")
     if columns is not None and columns.answer is not None:
-        return _Whole(exchanges=exchanges, pair=columns)
+        return _ConversationPlace(exchanges=exchanges, pair=columns)
     if exchanges:
-        return _Whole(exchanges=exchanges)
+        return _ConversationPlace(exchanges=exchanges)
     for name in _TRANSCRIPTS:
         key = named_column(record, (name,), (str, list))
         transcript = record[key] if key else None
@@ -311,11 +311,11 @@ def _whole(record: Any) -> _Whole | None:
             if isinstance(transcript, str)
             else _are_turns(transcript)
         ):
-            return _Whole(transcript=key)
+            return _ConversationPlace(transcript=key)
     return None
 
 
-def _exchanges(record: dict[str, Any], name: str) -> str:
+def _exchanges_column(record: dict[str, Any], name: str) -> str:
     """Returns the column of this name if it lists questions with their answers: objects, or lists of two texts; else
     empty."""
     key = named_column(record, (name,), list)
@@ -335,7 +335,7 @@ def _is_exchange(item: Any) -> bool:
     return columns is not None and columns.answer is not None
 
 
-def _asked_and_answered(item: Any, number: int) -> list[Message]:
+def _messages_of_exchange(item: Any, number: int) -> list[Message]:
     """Returns the messages of a question with its answer."""
     if isinstance(item, list):
         return [Message("user", item[0]), Message("assistant", item[1])]
@@ -355,7 +355,7 @@ def _are_turns(value: Any) -> bool:
 
 def _recognise_conversation(record: Any) -> str | None:
     """Returns in words where a record has its conversation; None if it has none."""
-    place = _whole(record)
+    place = _find_conversation(record)
     if place is None:
         return None
     if place.pair is not None:
@@ -371,7 +371,7 @@ def _recognise_conversation(record: Any) -> str | None:
 def _arrange_conversations(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields the records with the turns of a transcript in place of its text."""
     for frame in frames:
-        place = None if frame.reason is not None else _whole(frame.value)
+        place = None if frame.reason is not None else _find_conversation(frame.value)
         if place is not None and place.transcript:
             transcript = frame.value[place.transcript]
             divided = turns_of(transcript) if isinstance(transcript, str) else None
@@ -389,7 +389,7 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
         BadRecord: It has none.
     """
     record = as_object(record)
-    place = _whole(record)
+    place = _find_conversation(record)
     if place is None:
         raise BadRecord("the row has no conversation")
     used: set[str] = set()
@@ -401,7 +401,7 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
         if place.exchanges:
             used.add(place.exchanges)
             for item in record[place.exchanges]:
-                messages += _asked_and_answered(item, len(messages) + 1)
+                messages += _messages_of_exchange(item, len(messages) + 1)
         if place.pair is not None:
             used |= {place.pair.text, place.pair.answer or ""}
             messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})

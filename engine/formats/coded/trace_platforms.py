@@ -15,7 +15,7 @@ from engine.formats.coded.spans import (
     as_text,
     draft_of_spans,
     facts_of,
-    first,
+    first_filled,
     object_in,
     time_text,
 )
@@ -31,18 +31,18 @@ def _langsmith_span(run: Any) -> Span | None:
     kind = run["run_type"]
     metadata = object_in(object_in(run.get("extra")).get("metadata"))
     start = time_text(run.get("start_time"))
-    usage = first(object_in(run.get("outputs")), "usage_metadata")
+    usage = first_filled(object_in(run.get("outputs")), "usage_metadata")
     return Span(
-        as_text(first(run, "trace_id", "id")),
+        as_text(first_filled(run, "trace_id", "id")),
         as_text(run["id"]),
         as_text(run.get("parent_run_id")),
-        as_text(first(run, "thread_id") or first(metadata, *SESSION_KEYS)),
+        as_text(first_filled(run, "thread_id") or first_filled(metadata, *SESSION_KEYS)),
         "model" if kind in ("llm", "chat_model") else "tool" if kind == "tool" else "other",
         as_text(run.get("name")),
         start,
         run.get("inputs"),
         run.get("outputs"),
-        facts_of(start, first(metadata, "ls_model_name"), usage),
+        facts_of(start, first_filled(metadata, "ls_model_name"), usage),
     )
 
 
@@ -87,17 +87,17 @@ def _langfuse_span(record: Any) -> Span | None:
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
         return None
     kind = as_text(record.get("type"))
-    trace = first(record, "traceId", "trace_id")
+    trace = first_filled(record, "traceId", "trace_id")
     if (kind not in _TYPES or trace is None) and not _is_trace(record):
         return None
-    start = time_text(first(record, "startTime", "start_time", "timestamp"))
-    model = first(record, "model", "providedModelName", "provided_model_name")
-    usage = first(record, "usageDetails", "usage_details", "usage")
+    start = time_text(first_filled(record, "startTime", "start_time", "timestamp"))
+    model = first_filled(record, "model", "providedModelName", "provided_model_name")
+    usage = first_filled(record, "usageDetails", "usage_details", "usage")
     return Span(
         as_text(trace or record["id"]),
         record["id"] if trace else f"trace {record['id']}",
-        as_text(first(record, "parentObservationId", "parent_observation_id")),
-        as_text(first(record, "sessionId", "session_id")),
+        as_text(first_filled(record, "parentObservationId", "parent_observation_id")),
+        as_text(first_filled(record, "sessionId", "session_id")),
         "model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
         as_text(record.get("name")),
         start,
@@ -133,7 +133,8 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
     spans = [one for one in record["observations"] if isinstance(one, dict)]
     trace_id = trace.get("id")
     spans = [
-        one if first(one, "traceId", "trace_id") else {**one, "traceId": trace_id} for one in spans
+        one if first_filled(one, "traceId", "trace_id") else {**one, "traceId": trace_id}
+        for one in spans
     ]
     keys = ("scores", "corrections")
     judged = {key: trace[key] for key in keys if trace.get(key)}
@@ -155,12 +156,12 @@ def _mlflow_span(record: Any) -> Span | None:
     context = object_in(record.get("context"))
     kind = as_text(attributes.get("mlflow.spanType"))
     inputs = record.get("inputs") or attributes.get("mlflow.spanInputs")
-    start = time_text(first(record, "start_time_unix_nano", "start_time_ns", "start_time"))
+    start = time_text(first_filled(record, "start_time_unix_nano", "start_time_ns", "start_time"))
     usage = attributes.get("mlflow.chat.tokenUsage")
     return Span(
-        as_text(first(info, "trace_id", "request_id")),
-        as_text(first(record, "span_id") or context.get("span_id")),
-        as_text(first(record, "parent_span_id", "parent_id")),
+        as_text(first_filled(info, "trace_id", "request_id")),
+        as_text(first_filled(record, "span_id") or context.get("span_id")),
+        as_text(first_filled(record, "parent_span_id", "parent_id")),
         as_text(info.get("session")),
         "model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
         as_text(record.get("name")),
@@ -176,7 +177,9 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
     data = object_in(object_in(record).get("data"))
     info = object_in(object_in(record).get("info"))
     flat = object_in(record)
-    if isinstance(flat.get("spans"), list) and first(flat, "trace_id", "request_id"):  # a table
+    if isinstance(flat.get("spans"), list) and first_filled(
+        flat, "trace_id", "request_id"
+    ):  # a table
         data, info = flat, {key: flat[key] for key in flat if key != "spans"}
         if not any(
             "mlflow.spanType" in object_in(span_in.get("attributes"))
@@ -185,10 +188,10 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
             return [record], []
     if not info or not isinstance(data.get("spans"), list):
         return [record], []
-    metadata = object_in(first(info, "trace_metadata", "request_metadata"))
+    metadata = object_in(first_filled(info, "trace_metadata", "request_metadata"))
     trace_names = {
-        "trace_id": first(info, "trace_id", "request_id"),
-        "session": first(metadata, "mlflow.trace.session"),
+        "trace_id": first_filled(info, "trace_id", "request_id"),
+        "session": first_filled(metadata, "mlflow.trace.session"),
     }
     spans = [
         {**span, "mlflow.trace": trace_names} for span in data["spans"] if isinstance(span, dict)
@@ -219,7 +222,7 @@ def _weave_span(call: Any) -> Span | None:
         as_text(call["trace_id"]),
         as_text(call.get("id")),
         as_text(call.get("parent_id")),
-        as_text(first(call, "thread_id") or first(attributes, *SESSION_KEYS)),
+        as_text(first_filled(call, "thread_id") or first_filled(attributes, *SESSION_KEYS)),
         "model" if model else "tool" if tool else "other",
         name,
         start,
@@ -236,19 +239,19 @@ def _helicone_span(record: Any) -> Span | None:
         isinstance(record, dict) and {"request", "response", "provider"} <= record.keys()
     ):
         return None
-    key = as_text(first(record, "request_id", "id", "helicone_request_id"))
+    key = as_text(first_filled(record, "request_id", "id", "helicone_request_id"))
     request = json_within(
-        first(record, "request_body") or object_in(record.get("request")).get("body")
+        first_filled(record, "request_body") or object_in(record.get("request")).get("body")
     )
     answered = json_within(
-        first(record, "response_body") or object_in(record.get("response")).get("body")
+        first_filled(record, "response_body") or object_in(record.get("response")).get("body")
     )
     if not isinstance(request, dict) or not (flat or key):
         return None
-    properties = object_in(first(record, "request_properties", "properties"))
-    start = time_text(first(record, "request_created_at", "created_at"))
-    model = first(record, "request_model", "response_model", "model") or request.get("model")
-    session = first(properties, "Helicone-Session-Id", "helicone-session-id", *SESSION_KEYS)
+    properties = object_in(first_filled(record, "request_properties", "properties"))
+    start = time_text(first_filled(record, "request_created_at", "created_at"))
+    model = first_filled(record, "request_model", "response_model", "model") or request.get("model")
+    session = first_filled(properties, "Helicone-Session-Id", "helicone-session-id", *SESSION_KEYS)
     return Span(
         key,
         key,

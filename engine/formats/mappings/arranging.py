@@ -26,7 +26,7 @@ _ATTACHMENT = re.compile(r"attachment://(\w+)")
 """Matches a reference to an attachment."""
 
 
-def arranged(
+def arrange_records(
     mapping: Mapping, frames: Iterable[Frame], all_branches: bool = False
 ) -> Iterator[Frame]:
     """Yields a frame for each conversation; of a tree that is the current branch, or each."""
@@ -37,12 +37,12 @@ def arranged(
     if mapping.attachments is not None:
         frames = _with_attachments(mapping.attachments, frames)
     if mapping.transcript is not None:
-        frames = divided_texts(mapping.transcript, frames)
+        frames = divide_texts(mapping.transcript, frames)
     if mapping.group is not None:
-        frames = grouped(mapping.group, frames)
+        frames = group_records(mapping.group, frames)
     if mapping.tree is not None:
         for frame in frames:
-            yield from branches(mapping.tree, frame, all_branches)
+            yield from branch_frames(mapping.tree, frame, all_branches)
         return
     yield from frames
 
@@ -77,10 +77,10 @@ def _with_attachments(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the records with the texts of their attachments in place of the references to them."""
     for frame in frames:
         texts = None if frame.reason else path.first(frame.value)
-        yield frame._replace(value=_resolved(frame.value, texts)) if texts else frame
+        yield frame._replace(value=_resolve_attachments(frame.value, texts)) if texts else frame
 
 
-def _resolved(value: Any, texts: Any) -> Any:
+def _resolve_attachments(value: Any, texts: Any) -> Any:
     """Returns a value with the texts of attachments in place of the references to them."""
     if isinstance(value, str):
         if "attachment://" not in value or not isinstance(texts, dict):
@@ -88,24 +88,28 @@ def _resolved(value: Any, texts: Any) -> Any:
         return _ATTACHMENT.sub(lambda found: as_word(texts.get(found[1], found[0])), value)
     if isinstance(value, dict):
         return {
-            key: entry if entry is texts else _resolved(entry, texts)
+            key: entry if entry is texts else _resolve_attachments(entry, texts)
             for key, entry in value.items()
         }
-    return [_resolved(entry, texts) for entry in value] if isinstance(value, list) else value
+    return (
+        [_resolve_attachments(entry, texts) for entry in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
-def divided_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
+def divide_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the records with lists of messages in place of the texts that hold turns."""
     marks = "|".join(map(re.escape, transcript.marks))
     for frame in frames:
         value = frame.value
         for match in [] if frame.reason else transcript.at.find(value):
             if isinstance(match.value, str) and match.trail is not None:
-                value = _replaced(value, match.trail, _turns(marks, match.value))
+                value = _with_entry(value, match.trail, _turns_of_text(marks, match.value))
         yield frame._replace(value=value)
 
 
-def _turns(marks: str, text: str) -> list[Any]:
+def _turns_of_text(marks: str, text: str) -> list[Any]:
     before, *pieces = re.split(f"({marks})", "\n\n" + text)
     turns: list[Any] = [{"preamble": before.strip()}] if before.strip() else []
     for mark, content in zip(pieces[::2], pieces[1::2], strict=True):
@@ -113,12 +117,12 @@ def _turns(marks: str, text: str) -> list[Any]:
     return turns
 
 
-def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
+def _with_entry(value: Any, trail: Trail, entry: Any) -> Any:
     """Returns the value with another entry where the trail leads."""
     if not trail:
         return entry
     copy = decoded(value) if isinstance(value, str) else value.copy()
-    copy[trail[0]] = _replaced(copy[trail[0]], trail[1:], entry)
+    copy[trail[0]] = _with_entry(copy[trail[0]], trail[1:], entry)
     return copy
 
 
@@ -135,7 +139,7 @@ def _with_subrecords(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
         yield from _with_subrecords(path, [match._replace(number=frame.number) for match in inner])
 
 
-def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
+def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each group of records, in the order of their first records; those that cannot be read come
     first.
 
@@ -160,7 +164,7 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         yield whole._replace(outer=members[0].outer)
 
 
-def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
+def branch_frames(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
     """Yields a record with the nodes of its current branch under `branch`, in place of the tree; then, if wanted, one
     for each other branch. Nodes of no yielded branch are in the outer object of the first."""
     matches = [] if frame.reason else tree.nodes.find(frame.value)

@@ -125,7 +125,7 @@ class Field:
         return sum(_WORDS.search(value) is not None for value in self.values) / len(self.values)
 
 
-def quoted(key: str) -> str:
+def quote_key(key: str) -> str:
     """Returns a key as a path has it."""
     return key if _PLAIN_KEY.match(key) else f'"{key}"'
 
@@ -172,7 +172,9 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yields the fields within a value that hold no others, each with its path and its value as text."""
     if isinstance(value, dict) and depth < DEEPEST:
         for key, entry in value.items():
-            yield from _leaves(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
+            yield from _leaves(
+                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1
+            )
     elif are_parts(value):
         texts = [as_word(part["text"]) for part in value if "text" in part]
         yield path or ".", "\n".join(texts) or as_word(value)
@@ -406,7 +408,9 @@ def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str,
         if path:
             yield path, value
         for key, entry in value.items():
-            yield from _objects(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
+            yield from _objects(
+                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1
+            )
     elif isinstance(value, list) and path and depth <= 2:
         for entry in value:
             if isinstance(entry, dict):
@@ -429,7 +433,7 @@ def call_keys(call: Any) -> dict[str, str] | None:
         return None
     if name in ("name", "tool_name", "toolName") and arguments_key in _ARGUMENTS[:4]:
         return {}
-    keys = {"name": quoted(name), "arguments": quoted(arguments_key)}
+    keys = {"name": quote_key(name), "arguments": quote_key(arguments_key)}
     return keys | ({"id": "id"} if isinstance(call.get("id"), str) else {})
 
 
@@ -440,7 +444,7 @@ def reasoning_field(fields: Sequence[Field]) -> Field | None:
     )
 
 
-def answered_call(fields: Sequence[Field]) -> Field | None:
+def answered_call_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field with the id of the tool call that a message answers; None if there is none."""
     likely = (
         field for field in fields if _ANSWERED_CALL.search(field.path) and "[]" not in field.path

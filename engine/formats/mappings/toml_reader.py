@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, json_text, kind_of
-from engine.formats.mappings.arranging import OTHER_BRANCHES, arranged
+from engine.formats.mappings.arranging import OTHER_BRANCHES, arrange_records
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
     OTHER_SPEAKERS,
@@ -57,11 +57,11 @@ def reader_of(mapping: Mapping) -> Reader:
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
-        thread_of=_thread_of(mapping.group),
+        thread_of=_thread_reader(mapping.group),
     )
 
 
-def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
+def _thread_reader(group: Group | None) -> Callable[[Any], str] | None:
     if group is None or group.id is None or not group.across_files:
         return None
     path = group.id
@@ -82,7 +82,7 @@ def _arranges(mapping: Mapping) -> bool:
 
 
 def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
-    return arranged(mapping, frames, all_branches)
+    return arrange_records(mapping, frames, all_branches)
 
 
 def _recognise(mapping: Mapping, record: Any) -> str | None:
@@ -129,7 +129,7 @@ class _Reading:
             self._read_items(items)
         if not self._messages:
             raise BadRecord("no messages")
-        messages = tuple(_with_thoughts(self._messages))
+        messages = tuple(_join_thoughts(self._messages))
         words = [as_word(path.first(self._record, None, self._outer)) for path in mapping.id]
         if len(mapping.split) > 1:
             truth["side"] = side = fallback_id.rpartition("/")[2]
@@ -247,7 +247,7 @@ class _Reading:
             self._events.append(item.value)
             self._unknown.append(item.value)
             return False
-        rest = None if whole_record else without(_opened(item.value), used)
+        rest = None if whole_record else without(_decode_item(item.value), used)
         if not drafts and rest is not None and trail:
             if trail not in self._left_out:
                 self._events.append(rest)
@@ -296,12 +296,12 @@ class _Reading:
             ]
         texts = [text for path in turn.text for text in take(path) if text != ""]
         if turn.join is not None and texts:
-            texts = [turn.join.join(_words(texts))]
+            texts = [turn.join.join(_words_of(texts))]
         calls = self._calls(turn.calls, Target(value, within), used) if turn.calls else []
         reasoning = take(turn.reasoning)
         if not texts and not calls and not reasoning:
             return []
-        message: dict[str, Any] = {"role": role, "content": _content(texts)}
+        message: dict[str, Any] = {"role": role, "content": _as_content(texts)}
         if calls:
             message["tool_calls"] = calls
         if reasoning:
@@ -383,7 +383,7 @@ class _Reading:
         return chosen, word
 
 
-def _with_thoughts(messages: list[Message]) -> Iterator[Message]:
+def _join_thoughts(messages: list[Message]) -> Iterator[Message]:
     """Yields the messages; one that has nothing but reasoning is put before that of the assistant's next message."""
     thoughts: list[Message] = []
     for message in messages:
@@ -409,20 +409,20 @@ def _plain_time(item: Any) -> Any:
     )
 
 
-def _opened(item: Any) -> Any:
+def _decode_item(item: Any) -> Any:
     return decoded(item) if isinstance(item, str) else item
 
 
-def _words(texts: Iterable[Any]) -> Iterator[str]:
+def _words_of(texts: Iterable[Any]) -> Iterator[str]:
     """Yields the words of texts, of lists of texts, and of objects with a text."""
     for text in texts:
         if isinstance(text, list):
-            yield from _words(text)
+            yield from _words_of(text)
         else:
             yield as_word(text["text"] if isinstance(text, dict) and "text" in text else text)
 
 
-def _content(texts: list[Any]) -> str | list[Any]:
+def _as_content(texts: list[Any]) -> str | list[Any]:
     """Returns texts as the content of a message: one text, or a list of parts."""
     if len(texts) == 1 and isinstance(texts[0], str):
         return texts[0]

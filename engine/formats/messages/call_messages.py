@@ -54,11 +54,11 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             message["reasoning_content"] = "\n".join(filter(None, [before, *texts]))
             _add_facts(message, rest)
         elif kind.endswith("_output"):
-            answer = {"role": "tool", "content": _answer(item.get("output"))}
+            answer = {"role": "tool", "content": _answer_text(item.get("output"))}
             messages.append({**rest, **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
             message = writing("tool_calls")
-            message.setdefault("tool_calls", []).append(_item_call(item, kind))
+            message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
             _add_facts(message, rest)
             if isinstance(item.get("output"), str):
                 answer = {"role": "tool", "content": item["output"]}
@@ -112,7 +112,7 @@ def is_response_item(value: Any) -> bool:
     )
 
 
-def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Returns the tool call of an item in the form of a chat API."""
     arguments = next(
         (item[key] for key in ("arguments", "input", "action", "queries") if key in item), None
@@ -124,7 +124,7 @@ def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _answer(output: Any) -> Any:
+def _answer_text(output: Any) -> Any:
     return output if isinstance(output, str | list) else json_text(output)
 
 
@@ -145,9 +145,9 @@ def messages_given(value: Any) -> list[ChatMessage]:
     """Returns the messages of the input of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
-        return _of_list(value)
+        return _messages_of_list(value)
     if not isinstance(value, dict):
-        return _of_text(value) if isinstance(value, str) else []
+        return _messages_of_text(value) if isinstance(value, str) else []
     inner = value.get("kwargs")
     if (
         isinstance(inner, dict)
@@ -157,18 +157,18 @@ def messages_given(value: Any) -> list[ChatMessage]:
         return inner_messages
     for key in ("messages", "contents", "input", "history", "chat_history"):
         if isinstance(json_within(value.get(key)), list) and (
-            inner_messages := _of_list(json_within(value[key]))
+            inner_messages := _messages_of_list(json_within(value[key]))
         ):
-            return [*_instructions(value, inner_messages), *inner_messages]
+            return [*_system_message(value, inner_messages), *inner_messages]
     contents = json_within(value.get("contents"))
     if isinstance(contents, str):
-        return [*_instructions(value, []), {"role": "user", "content": contents}]
+        return [*_system_message(value, []), {"role": "user", "content": contents}]
     question = value.get("input", value.get("prompt"))
-    if isinstance(question, str) and question and (system := _instructions(value, [])):
+    if isinstance(question, str) and question and (system := _system_message(value, [])):
         return [*system, {"role": "user", "content": question}]
     prompts = value.get("prompts")
     if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
-        return _of_text(prompts[0])
+        return _messages_of_text(prompts[0])
     return []
 
 
@@ -176,9 +176,9 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     """Returns the messages of the answer of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
-        return _of_stream(value) or _of_list(value)
+        return _message_of_stream(value) or _messages_of_list(value)
     if isinstance(value, str):
-        inner_messages = _of_text(value)
+        inner_messages = _messages_of_text(value)
         return (
             inner_messages
             if len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
@@ -189,14 +189,14 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     if message := as_message(value):
         return [message]
     if isinstance(value.get("content"), dict):
-        return _of_choice(value)
+        return _message_of_choice(value)
     for key in ("choices", "candidates", "generations"):
         listed = json_within(value.get(key))
         first = listed[0] if isinstance(listed, list) and listed else None
         if isinstance(first, list) and first:
             first = first[0]
         if isinstance(first, dict):
-            return _of_choice(first)
+            return _message_of_choice(first)
     for key in ("messages", *_OUTPUTS):
         inner = json_within(value.get(key))
         if isinstance(inner, list | dict) and (inner_messages := messages_answered(inner)):
@@ -250,10 +250,10 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
     return only if isinstance(only, str) and only and key not in _NO_TEXTS else None
 
 
-def _of_list(values: list[Any]) -> list[ChatMessage]:
+def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
     """Returns the messages in a list of messages, items, pairs, or parts of one answer; [] if it is none of these."""
     if len(values) == 1 and isinstance(values[0], list):
-        return _of_list(values[0])
+        return _messages_of_list(values[0])
     values = [json_within(value) for value in values]
     if any(map(is_response_item, values)):
         return response_items(value for value in values if isinstance(value, dict))
@@ -281,7 +281,7 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
     return messages
 
 
-def _of_stream(events: list[Any]) -> list[ChatMessage]:
+def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such
     events."""
     blocks: dict[str, dict[str, Any]] = {}
@@ -320,7 +320,7 @@ _DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningCo
 """Keys of a piece of an answer in a stream."""
 
 
-def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
     """Returns the message of a choice of an answer; [] if it has none."""
     for key in ("message", "content", "delta"):
         inner = choice.get(key)
@@ -332,7 +332,7 @@ def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
     return [{"role": "assistant", "content": text}] if isinstance(text, str) else []
 
 
-def _of_text(text: str) -> list[ChatMessage]:
+def _messages_of_text(text: str) -> list[ChatMessage]:
     """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so."""
     starts = list(_SPOKEN.finditer(text))
     if not starts or starts[0].start():
@@ -346,7 +346,7 @@ def _of_text(text: str) -> list[ChatMessage]:
     return messages
 
 
-def _instructions(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
+def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
     """Returns the system message that a request has beside its messages."""
     if messages and messages[0].get("role") in ("system", "developer"):
         return []

@@ -40,7 +40,7 @@ def as_message(value: Any) -> ChatMessage | None:
         return None
     if "blocks" in value and "content" not in value:  # LlamaIndex
         rest = {key: entry for key, entry in value.items() if key != "blocks"}
-        value = {**rest, "content": [_block(one) for one in list_or_empty(value["blocks"])]}
+        value = {**rest, "content": [_part_of_block(one) for one in list_or_empty(value["blocks"])]}
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
     content = value.get("content")
@@ -52,9 +52,9 @@ def as_message(value: Any) -> ChatMessage | None:
         if assumed_role == "assistant":
             value[UNKNOWN_ROLE] = role
     if "contents" in value or any(
-        _wrapped_call(one) for one in list_or_empty(value.get("tool_calls"))
+        _is_wrapped_call(one) for one in list_or_empty(value.get("tool_calls"))
     ):
-        value = _openinference(value)
+        value = _unwrap_openinference(value)
     message: ChatMessage = value
     return message
 
@@ -112,7 +112,7 @@ def message_of_pair(value: Any) -> ChatMessage | None:
     return {"role": role, "content": value[1]} if role in _LANGCHAIN_ROLES.values() else None
 
 
-def _block(block: Any) -> Any:
+def _part_of_block(block: Any) -> Any:
     """Returns a block of LlamaIndex as a part."""
     if not isinstance(block, dict) or "block_type" not in block:
         return block
@@ -130,11 +130,11 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, dict) and isinstance(part.get("text"), str)
 
 
-def _wrapped_call(call: Any) -> bool:
+def _is_wrapped_call(call: Any) -> bool:
     return isinstance(call, dict) and isinstance(call.get("tool_call"), dict)
 
 
-def _openinference(value: dict[str, Any]) -> ChatMessage:
+def _unwrap_openinference(value: dict[str, Any]) -> ChatMessage:
     """Returns a message of OpenInference, whose parts and calls are wrapped, in the form of a chat API."""
     message = {key: entry for key, entry in value.items() if key != "contents"}
     parts = [

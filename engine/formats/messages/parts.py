@@ -110,9 +110,9 @@ class MessageParts:
         if not isinstance(part, dict):
             raise BadRecord(f"message {self.number} has a content part that is {kind_of(part)}")
         kind = part_kind(part)
-        inner = _inner(part)
+        inner = _inner_object(part)
         if kind == "text":
-            self._add_text(_text(part) or "")
+            self._add_text(_text_of_part(part) or "")
         elif kind == "call":
             self._add_call(inner)
         elif kind == "answer":
@@ -120,7 +120,7 @@ class MessageParts:
         elif kind == "reasoning":
             if self.calls:
                 self._end()
-            self.reasoning.append(_reasoning(inner))
+            self.reasoning.append(_thought_text(inner))
         elif kind == "media":
             self._add_text("\n".join([media_reference(part), *_file_text(part)]))
         elif kind == "unknown":
@@ -157,11 +157,11 @@ class MessageParts:
     def _add_call(self, part: Mapping[str, Any]) -> None:
         """Adds a tool call, and its answer if the part has that too."""
         if part.get("type") == "tool_call" and "name" not in part:
-            self.calls.extend(calls_in_text(_text(part) or ""))
+            self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
         name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
         arguments = _first(part, _ARGUMENTS)
-        self.calls.append(ToolCall(str(name), _as_text(arguments), _id(part, _CALL_IDS)))
+        self.calls.append(ToolCall(str(name), _as_text(arguments), _first_id(part, _CALL_IDS)))
         answer = _first(part, ("output", "result", "errorText"))
         if answer is not None or part.get("state") in _ENDED:
             self._add_answer(part, answer)
@@ -176,8 +176,8 @@ class MessageParts:
                 "tool",
                 answer_text(answer),
                 name if isinstance(name, str) else None,
-                tool_call_id=_id(part, _ANSWERED_IDS),
-                facts=json_text(failed) if (failed := _failure(part)) else None,
+                tool_call_id=_first_id(part, _ANSWERED_IDS),
+                facts=json_text(failed) if (failed := _failure_facts(part)) else None,
             )
         )
 
@@ -187,14 +187,14 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     kind = part.get("type")
     if kind is not None and not isinstance(kind, str):
         return "unknown"
-    if kind in _TEXTS and _text(part) is not None:
+    if kind in _TEXTS and _text_of_part(part) is not None:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind is None:
         return next(
             (untyped_kind for key, untyped_kind in _UNTYPED.items() if key in part), "unknown"
         )
     if kind == "tool_call":
-        return "call" if "name" in part or calls_in_text(_text(part) or "") else "unknown"
+        return "call" if "name" in part or calls_in_text(_text_of_part(part) or "") else "unknown"
     if kind in _ANSWERS or kind.endswith("tool_result"):
         return "answer"
     if kind in _CALLS or kind == "tool-invocation":
@@ -258,7 +258,7 @@ def media_reference(part: Mapping[str, Any]) -> str:
     kind = str(part.get("type"))
     what = _MEDIA.get(kind) or next((_MEDIA[key] for key in part if key in _MEDIA), "file")
     facts: list[str] = []
-    for key, text in _strings(part):
+    for key, text in _keyed_strings(part):
         if text.startswith("data:"):
             head, _, data = text.partition(",")
             facts.append(head[5:].split(";")[0])
@@ -288,13 +288,13 @@ def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
     raise BadRecord(f"message {number} has a {key} that is {kind_of(value)}")
 
 
-def _inner(part: dict[str, Any]) -> dict[str, Any]:
+def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
     """Returns the object that holds the content of a part, such as that under its only key in Bedrock and Gemini."""
     keys = tuple(_UNTYPED) if part.get("type") is None else ("toolInvocation",)
     return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
 
 
-def _text(part: Mapping[str, Any]) -> str | None:
+def _text_of_part(part: Mapping[str, Any]) -> str | None:
     text = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
     if text is None and part.get("type") == "text":  # OpenTelemetry
         text = part.get("content")
@@ -310,17 +310,17 @@ def reasoning_text(value: Any) -> str:
         return ""
     if isinstance(value, list):
         return "\n".join(filter(None, map(reasoning_text, value)))
-    return _reasoning(value) if isinstance(value, dict) else _as_text(value)
+    return _thought_text(value) if isinstance(value, dict) else _as_text(value)
 
 
-def _reasoning(part: Mapping[str, Any]) -> str:
+def _thought_text(part: Mapping[str, Any]) -> str:
     """Returns what a part says that a model thought; JSON if it is no text."""
     thought = _first(
         part,
         ("thinking", "reasoning", "reasoningText", "text", "value", "content", "summary", "data"),
     )
     if isinstance(thought, dict):
-        thought = _text(thought)
+        thought = _text_of_part(thought)
     if isinstance(thought, list):
         return answer_text(thought)
     return thought if isinstance(thought, str) else json_text(part)
@@ -336,7 +336,7 @@ def _file_text(part: Mapping[str, Any]) -> list[str]:
     return [text] if isinstance(text, str) else []
 
 
-def _failure(part: Mapping[str, Any]) -> dict[str, Any]:
+def _failure_facts(part: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a part says of the failure of a tool; empty where it does not say that it failed."""
     return {
         key: part[key]
@@ -355,7 +355,7 @@ def _answer_part(part: Any) -> str:
         return _as_text(part)
     kind = part_kind(part)
     if kind == "text":
-        return _text(part) or ""
+        return _text_of_part(part) or ""
     return media_reference(part) if kind == "media" else json_text(part.get("json", part))
 
 
@@ -369,20 +369,20 @@ def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((part[key] for key in keys if part.get(key) is not None), None)
 
 
-def _id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     value = _first(part, keys)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) else None
 
 
-def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+def _keyed_strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yields the texts within a value, each with its key."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, dict):
         for name, entry in value.items():
-            yield from _strings(entry, name)
+            yield from _keyed_strings(entry, name)
     elif isinstance(value, list):
         for entry in value:
-            yield from _strings(entry, key)
+            yield from _keyed_strings(entry, key)

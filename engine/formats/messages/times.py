@@ -91,13 +91,13 @@ _FIRST, _LAST = "1990", "2100"
 """Years in which logs are written; a number outside is none of seconds or parts of them since 1970."""
 
 
-def dated(conversation: Conversation) -> tuple[Conversation, str]:
+def with_date(conversation: Conversation) -> tuple[Conversation, str]:
     """Returns the conversation with a time as `date_of` gives it, and the field of the metadata that it was taken from,
     as `metadata.date`; an empty name where the format has the time itself, or nothing has it."""
     own_time = conversation.created_at
     if own_time is not None:
         return replace(conversation, created_at=date_of(own_time) or own_time), ""
-    earliest = min(_dates(conversation.meta, ""), default=None)
+    earliest = min(_dates_in(conversation.meta, ""), default=None)
     if earliest is None:
         return conversation, ""
     _, name, time = earliest
@@ -132,7 +132,7 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _dates(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, str]]:
+def _dates_in(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, str]]:
     """Yields (rank of the name, the less the surer; path; date) of the dates with a usual name."""
     for key, value in fields.items():
         plain = re.sub(r"[^a-z]", "", key.lower())
@@ -140,7 +140,7 @@ def _dates(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, s
         if plain in _NAMES and (date := date_of(value)) is not None:
             yield _NAMES.index(plain), path, date
         elif plain in _HOLDERS and isinstance(value, dict) and inside.count(".") < 2:
-            yield from _dates(value, f"{path}.")
+            yield from _dates_in(value, f"{path}.")
 
 
 _A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")

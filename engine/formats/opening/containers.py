@@ -151,7 +151,7 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     return file_contents
 
 
-def _kind(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
+def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
     if start.startswith(b"PAR1"):
@@ -164,24 +164,24 @@ def _kind(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
 def _contents(file: _File) -> Iterator[Content]:
     """Yields what is in a file on disk, by its first bytes."""
     with open(file.path, "rb") as opened:
-        kind = _kind(opened.read(_BEGINNING))
+        kind = _kind_of_bytes(opened.read(_BEGINNING))
     if kind == "Parquet":
-        yield _rows(file, file.label, file.name, file.size, partial(parquet_rows, file.path))
+        yield _row_content(file, file.label, file.name, file.size, partial(parquet_rows, file.path))
     elif kind == "SQLite":
-        yield from _tables(file)
+        yield from _table_contents(file)
     elif kind == "zip":
         yield from _zip_members(file)
     elif kind == "tar":
         yield from _tar_members(file)
     else:
-        yield from _unpacked(lambda: _open(file.path), file, None)
+        yield from _unpack(lambda: _open(file.path), file, None)
 
 
 def _open(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
-def _rows(
+def _row_content(
     file: _File,
     label: str,
     name: str,
@@ -198,21 +198,23 @@ def _rows(
     return Content(label, name, size, rows=counted, kind=kind, expansion=file.expansion)
 
 
-def _tables(file: _File) -> Iterator[Content]:
+def _table_contents(file: _File) -> Iterator[Content]:
     """Yields the tables and views of a database, or the conversations of a log of `llm`."""
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
     if is_llm_log(names):
-        yield _rows(file, file.label, file.name, file.size, partial(llm_conversations, file.path))
+        yield _row_content(
+            file, file.label, file.name, file.size, partial(llm_conversations, file.path)
+        )
         return
     for table in names:
         label, name = f"{file.label}: {table}", f"{file.name}/{table}"
         rows = partial(sqlite_rows, file.path, table)
-        yield _rows(file, label, name, file.size // len(names), rows, "table")
+        yield _row_content(file, label, name, file.size // len(names), rows, "table")
 
 
-def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
+def _unpack(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
     """Yields what is in a stream: itself, or what is in the archive, database or table that it is, decompressed.
 
     Args:
@@ -228,7 +230,7 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
         start = source.read()
         while len(start) < _BEGINNING and (more := source.read()):
             start += more
-        kind = _kind(start)
+        kind = _kind_of_bytes(start)
         if kind is None:
             source.close()
             yield content_itself
@@ -237,7 +239,7 @@ def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> 
             raise FormatError(
                 f"{file.label} is an archive within {DEEPEST_ARCHIVE} others.", "Unpack it first."
             )
-        temporary_file = _on_disk(start, source, file)
+        temporary_file = _write_to_disk(start, source, file)
         on_disk = replace(file, path=temporary_file.name, held=temporary_file)
         for content in _contents(on_disk):
             is_told_by_source = (
@@ -261,7 +263,7 @@ def cannot_open(label: str, error: OSError) -> FormatError:
     )
 
 
-def _on_disk(start: bytes, source: Source, file: _File) -> Any:
+def _write_to_disk(start: bytes, source: Source, file: _File) -> Any:
     """Writes a stream into a file that is deleted when it is closed."""
     temporary_file = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
     while start:
@@ -348,7 +350,7 @@ def _zip_members(file: _File) -> Iterator[Content]:
     samples = [entry for entry in members if _INSPECT_SAMPLE.match(entry.filename)]
     if header is not None and samples:
         rows = partial(_inspect_rows, archive, archive.getinfo(header), samples)
-        yield _rows(file, file.label, file.name, file.size, rows)
+        yield _row_content(file, file.label, file.name, file.size, rows)
         return
     for entry in members:
 
@@ -400,7 +402,7 @@ def _member(
         depth=file.depth + 1,
         held=None,
     )
-    yield from _unpacked(opened, inside, read)
+    yield from _unpack(opened, inside, read)
 
 
 def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:

@@ -55,7 +55,7 @@ class Values:
                 list_open = False
                 cursor.at += 1
                 if cursor.skip_blanks():
-                    yield rest_of(cursor, number, "there is something else after the list")
+                    yield rest_frame(cursor, number, "there is something else after the list")
                     return
                 break
             frame = self._next(number)
@@ -88,7 +88,7 @@ class Values:
                 break
         text = cursor.text[cursor.at : end]
         cursor.at = end
-        return _frame(number, text, value)
+        return _value_frame(number, text, value)
 
     def _broken(self, number: int, reason: str) -> Frame:
         """Skips to the next record and returns the skipped text as a frame with a reason."""
@@ -123,10 +123,12 @@ class Values:
                     return Frame(number, skipped.raw(), None, reason)
                 effort -= end - search + _LEAST_EFFORT // 2
             search += 1
-        return rest_of(cursor, number, reason, skipped)
+        return rest_frame(cursor, number, reason, skipped)
 
 
-def rest_of(cursor: JsonCursor, number: int, reason: str, skipped: _Skipped | None = None) -> Frame:
+def rest_frame(
+    cursor: JsonCursor, number: int, reason: str, skipped: _Skipped | None = None
+) -> Frame:
     """Reads to the end of the input and returns the rest, after what was `skipped`, as one frame with a reason."""
     skipped = skipped or _Skipped()
     while True:
@@ -153,16 +155,16 @@ class _Skipped:
 
     def raw(self) -> bytes:
         """Returns the bytes that were skipped."""
-        return _bytes("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
+        return _encode("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _frame(number: int, text: str, value: Any) -> Frame:
+def _value_frame(number: int, text: str, value: Any) -> Frame:
     """Returns the frame of a value, with a reason if it is too large or damaged."""
-    raw = _bytes(text)
+    raw = _encode(text)
     if len(raw) > MAX_RECORD:
         return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
     try:
@@ -223,7 +225,7 @@ class Slices:
         try:
             for value, before in self._slices():
                 if last_slice is not None:
-                    yield _slice(*last_slice)
+                    yield _slice_frame(*last_slice)
                 last_slice = value, before
             if cursor.skip_blanks():
                 reason = "there is something else after the object"
@@ -232,10 +234,10 @@ class Slices:
         except BadRecord as bad:
             reason = bad.reason
         if last_slice is not None:
-            last = _slice({**last_slice[0], **self._late}, last_slice[1])
+            last = _slice_frame({**last_slice[0], **self._late}, last_slice[1])
             yield last._replace(outer=Envelope(None, True)) if self._late else last
         if reason is not None:
-            yield rest_of(cursor, 1, reason)._replace(number=None)
+            yield rest_frame(cursor, 1, reason)._replace(number=None)
 
     def _slices(self) -> Iterator[tuple[dict[str, Any], int]]:
         """Yields the slices, each with the number of elements before it."""
@@ -333,7 +335,7 @@ def _all_objects(fields: dict[str, Any]) -> bool:
     return all(isinstance(value, dict) for value in fields.values())
 
 
-def _slice(value: dict[str, Any], before: int) -> Frame:
+def _slice_frame(value: dict[str, Any], before: int) -> Frame:
     """Returns the frame of a slice."""
     try:
         raw = json_text(value).encode()

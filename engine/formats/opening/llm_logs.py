@@ -137,7 +137,7 @@ class _Log:
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
         """Returns a part of a message in the form of a chat API."""
-        payload = _object(part.get("payload"))
+        payload = _object_in(part.get("payload"))
         if pieces := payload.pop("text_ref", None):
             part["text"] = "".join(map(self._piece, pieces))
         chat_part = {"type": part.get("type"), **payload}
@@ -146,7 +146,7 @@ class _Log:
         if chat_part["type"] == "attachment":
             chat_part |= {
                 "type": "file",
-                **self._attachment(_object(payload.get("attachment")).get("id")),
+                **self._attachment(_object_in(payload.get("attachment")).get("id")),
             }
         return chat_part
 
@@ -237,7 +237,7 @@ _LONGEST = 100_000
 """Most messages that are followed from the last one of a thread."""
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object_in(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)

@@ -197,11 +197,11 @@ class Source:
             if len(first) >= _LONGEST_MAGIC:
                 break
         if encoding := _utf16(first):
-            yield from _in_utf8(codecs.getincrementaldecoder(encoding)("replace"), first, plain)
+            yield from _encode_utf8(codecs.getincrementaldecoder(encoding)("replace"), first, plain)
             return
         if _is_windows_1252(first):
             self.guessed = "Windows-1252"
-            yield from _in_utf8(codecs.getincrementaldecoder("utf-8")(_MIXED), first, plain)
+            yield from _encode_utf8(codecs.getincrementaldecoder("utf-8")(_MIXED), first, plain)
             return
         if first := first.removeprefix(_BOM):
             yield first
@@ -275,7 +275,7 @@ class Source:
                 out = member.decompress(data, CHUNK * 4)
             except zlib.error as error:
                 self.error = f"the gzip data are damaged: {error}"
-                yield from _readable(before, data)
+                yield from _readable_bytes(before, data)
                 return
             if out:
                 yield out
@@ -296,7 +296,7 @@ class Source:
             self.error = "the gzip data end early: the file was cut off"
 
 
-def _readable(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+def _readable_bytes(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     """Yields the data before a damaged place. Feeds single bytes, because a failing step returns nothing."""
     for position in range(len(data)):
         try:
@@ -359,7 +359,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _in_utf8(
+def _encode_utf8(
     decoder: codecs.IncrementalDecoder, first: bytes, rest: Iterator[bytes]
 ) -> Iterator[bytes]:
     for chunk in itertools.chain((first,), rest):

@@ -123,7 +123,7 @@ class _Style(NamedTuple):
 
 def style_of(head: bytes) -> str | None:
     """Returns the name of the style in which the beginning of a text is written; None if it has no turns."""
-    style = _style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
+    style = _find_style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
     return style and style.name
 
 
@@ -131,7 +131,7 @@ def turns_of(text: str) -> dict[str, Any] | None:
     """Returns the messages of a text, each with speaker and content, and the `preamble` before; None if it has no
     turns."""
     text = text.replace("\r\n", "\n")
-    style = _style(text)
+    style = _find_style(text)
     return None if style is None else style.read(text)
 
 
@@ -151,7 +151,7 @@ def text_records(source: Source) -> Iterator[Frame]:
     except UnicodeDecodeError as error:
         yield Frame(None, raw, None, f"broken UTF-8 at byte {error.start}")
         return
-    style = _style(text)
+    style = _find_style(text)
     if style is None:
         yield Frame(None, raw, None, source.error or "the text has no turns")
         return
@@ -166,11 +166,11 @@ def text_records(source: Source) -> Iterator[Frame]:
         yield Frame(len(parts) + 1, b"", None, source.error)
 
 
-def _style(text: str) -> _Style | None:
+def _find_style(text: str) -> _Style | None:
     return next((style for style in _STYLES if style.fits(text)), None)
 
 
-def _divided(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
+def _divide_turns(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
     """Returns a text divided at the beginnings of its turns."""
     messages: list[dict[str, Any]] = []
     for start, following in zip(starts, [*starts[1:], None], strict=True):
@@ -180,26 +180,26 @@ def _divided(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
         message["content"] = text[start.end() : end].strip()
         message |= {key: groups[key].strip() for key in ("time", "about") if groups.get(key)}
         messages.append(message)
-    return _record(messages, text[: starts[0].start()] if starts else text)
+    return _make_record(messages, text[: starts[0].start()] if starts else text)
 
 
 _SPELLED_OUT = {"q": "question", "a": "answer"}
 """Words of which the letters are short; elsewhere A and B are names of people."""
 
 
-def _spelled_out(record: dict[str, Any]) -> dict[str, Any]:
+def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:
     for message in record["messages"]:
         message["speaker"] = _SPELLED_OUT.get(message["speaker"].lower(), message["speaker"])
     return record
 
 
-def _record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
+def _make_record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
     return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
 
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
     known_turns = next(filter(None, (family.turns(family.plain, text) for family in _FAMILIES)), [])
-    return _with_others(known_turns, text) if known_turns else _turns_of_one_known_side(text)
+    return _add_other_speakers(known_turns, text) if known_turns else _turns_of_one_known_side(text)
 
 
 def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
@@ -232,7 +232,7 @@ def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
     return named_turns if 2 * phrases >= len(named_turns) else []
 
 
-def _with_others(known_turns: list[re.Match[str]], text: str) -> list[re.Match[str]]:
+def _add_other_speakers(known_turns: list[re.Match[str]], text: str) -> list[re.Match[str]]:
     """Returns the turns of a text with those of speakers in no list: names before a colon, if that is how every line
     begins, or if they have a time as all other turns have. Elsewhere such a line may be part of a turn, as `Note:
     ...`."""
@@ -249,7 +249,7 @@ def _with_others(known_turns: list[re.Match[str]], text: str) -> list[re.Match[s
     return sorted([*known_turns, *others], key=lambda turn: turn.start())
 
 
-def _with_doubts(record: dict[str, Any]) -> dict[str, Any]:
+def _mark_doubts(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the record; a message in which somebody in no list may speak is marked, if several messages have that
     name."""
     messages = record["messages"]
@@ -277,11 +277,11 @@ def _markdown_turns(text: str) -> list[re.Match[str]]:
     return next(filter(None, (family.turns(family.markdown, text) for family in _FAMILIES)), [])
 
 
-def _markdown(text: str) -> dict[str, Any]:
-    record = _divided(_markdown_turns(text), text)
+def _read_markdown(text: str) -> dict[str, Any]:
+    record = _divide_turns(_markdown_turns(text), text)
     for message in record["messages"]:
         message["content"] = re.sub(r"(?:\A|\n+)-{3,}\s*\Z", "", message["content"])
-    return _spelled_out(record)
+    return _spell_out_speakers(record)
 
 
 def _chatml_turns(text: str) -> list[re.Match[str]]:
@@ -289,8 +289,8 @@ def _chatml_turns(text: str) -> list[re.Match[str]]:
     return turns if len({turn["speaker"].strip() for turn in turns}) > 1 else []
 
 
-def _chatml(text: str) -> dict[str, Any]:
-    record = _divided(_chatml_turns(text), text)
+def _read_chatml(text: str) -> dict[str, Any]:
+    record = _divide_turns(_chatml_turns(text), text)
     for message in record["messages"]:
         message["content"] = _CHAT_ENDS.sub("", message["content"])
     if before := _CHAT_ENDS.sub("", record.pop("preamble", "")).strip():
@@ -305,8 +305,8 @@ def _fits_whatsapp(text: str) -> bool:
     return sum(_LEVEL.search(speaker) is None for speaker in speakers) > max(1, len(speakers) // 2)
 
 
-def _whatsapp(text: str) -> dict[str, Any]:
-    record = _divided(list(_WHATSAPP.finditer(text)), text)
+def _read_whatsapp(text: str) -> dict[str, Any]:
+    record = _divide_turns(list(_WHATSAPP.finditer(text)), text)
     times = _iso_times([message["time"] for message in record["messages"]])
     for message, time in zip(record["messages"], times, strict=True):
         message["speaker"] = message["speaker"] or "WhatsApp"
@@ -370,7 +370,7 @@ def _aider_parts(text: str) -> list[str]:
     return parts
 
 
-def _aider(text: str) -> dict[str, Any]:
+def _read_aider(text: str) -> dict[str, Any]:
     """Returns a session of Aider: a line after `####` is the user's, one after `>` Aider's own, the rest is the
     assistant's."""
     starts = list(_AIDER.finditer(text))
@@ -391,18 +391,18 @@ def _aider(text: str) -> dict[str, Any]:
     for message in messages:
         message["content"] = message["content"].strip()
     after = {"after": text[end:].strip()} if following else {}
-    record = _record(messages, text[: start.start()])
+    record = _make_record(messages, text[: start.start()])
     return {"started_at": start["time"].strip(), **record, **after}
 
 
-def _cues(text: str) -> dict[str, Any]:
+def _read_cues(text: str) -> dict[str, Any]:
     """Cues of WebVTT or SubRip; consecutive ones of a speaker are one message, and what is no cue is the preamble.
 
     Numbers of cues and where they stand on the screen are only in the bytes of the text.
     """
     messages: list[dict[str, Any]] = []
     others: list[str] = []
-    names = _names(text)
+    names = _speaker_names(text)
     for block in re.split(r"\n(?:[ \t]*\n)+", text):
         cue = _CUE.search(block)
         if cue is None:
@@ -411,7 +411,7 @@ def _cues(text: str) -> dict[str, Any]:
         others += filter(
             None, (_CUE_ID.sub("", block[: cue.start()]), _SETTINGS.sub("", cue["rest"]))
         )
-        for named, cue_text in _said(block[cue.end() :].strip(), names):
+        for named, cue_text in _speakers_of_cue(block[cue.end() :].strip(), names):
             # a cue without a name goes on with what the speaker before it says
             speaker = named or (messages[-1]["speaker"] if messages else "")
             if messages and messages[-1]["speaker"] == speaker:
@@ -420,10 +420,10 @@ def _cues(text: str) -> dict[str, Any]:
             else:
                 times = {"time": cue["time"], "end": cue["end"]}
                 messages.append({"speaker": speaker, "content": cue_text, **times})
-    return _record(messages, "\n\n".join(others))
+    return _make_record(messages, "\n\n".join(others))
 
 
-def _names(text: str) -> set[str]:
+def _speaker_names(text: str) -> set[str]:
     """Returns the names before a colon at the beginnings of cues that are speakers: short ones, and what is there
     twice."""
     bodies = (text[cue.end() :].lstrip("\n") for cue in _CUE.finditer(text))
@@ -433,7 +433,7 @@ def _names(text: str) -> set[str]:
     }
 
 
-def _said(body: str, names: Collection[str]) -> list[tuple[str, str]]:
+def _speakers_of_cue(body: str, names: Collection[str]) -> list[tuple[str, str]]:
     """Returns who says what in a cue: after `<v Name>`, or after one of the names and a colon; "" if that is not
     said."""
     before, *voices = _VOICE.split(body.replace("</v>", ""))
@@ -447,21 +447,25 @@ def _said(body: str, names: Collection[str]) -> list[tuple[str, str]]:
 
 
 _STYLES: tuple[_Style, ...] = (
-    _Style("WebVTT", lambda text: text.startswith("WEBVTT") and bool(_CUE.search(text)), _cues),
-    _Style("SubRip", lambda text: re.match(r"\s*\d+\n[\d:]+,\d+ --> ", text) is not None, _cues),
+    _Style(
+        "WebVTT", lambda text: text.startswith("WEBVTT") and bool(_CUE.search(text)), _read_cues
+    ),
+    _Style(
+        "SubRip", lambda text: re.match(r"\s*\d+\n[\d:]+,\d+ --> ", text) is not None, _read_cues
+    ),
     _Style(
         "Aider",
         lambda text: bool((start := _AIDER.search(text)) and _AIDER_USER.search(text, start.end())),
-        _aider,
+        _read_aider,
         _aider_parts,
     ),
-    _Style("ChatML", lambda text: bool(_chatml_turns(text)), _chatml),
-    _Style("Markdown", lambda text: bool(_markdown_turns(text)), _markdown),
-    _Style("WhatsApp", _fits_whatsapp, _whatsapp),
+    _Style("ChatML", lambda text: bool(_chatml_turns(text)), _read_chatml),
+    _Style("Markdown", lambda text: bool(_markdown_turns(text)), _read_markdown),
+    _Style("WhatsApp", _fits_whatsapp, _read_whatsapp),
     _Style(
         "text",
         lambda text: bool(_plain_turns(text)),
-        lambda text: _with_doubts(_spelled_out(_divided(_plain_turns(text), text))),
+        lambda text: _mark_doubts(_spell_out_speakers(_divide_turns(_plain_turns(text), text))),
         _plain_parts,
     ),
 )

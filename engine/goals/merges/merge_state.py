@@ -175,7 +175,7 @@ class MergeState:
             key = self.successor[key]
         return key if key in self.current else None
 
-    def numbers(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
+    def group_indices(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
         """Returns all conversation ids, ascending, and for each the index of its group in `ids`; -1 for one in none of
         them."""
         group_indices = np.full(len(self.conversation_ids), -1, dtype=np.int32)

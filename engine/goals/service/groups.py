@@ -89,7 +89,7 @@ class GoalService:
     def shown(self) -> ClusteringSummary | None:
         """Returns the clustering that is shown; None before any was made. Quick."""
         with self._project.reading() as conn, snapshot(conn):
-            if clusterings.shown(conn) is None:
+            if clusterings.shown_id(conn) is None:
                 return None
             return summarize(conn, stored_clustering(conn, None))
 
@@ -237,7 +237,7 @@ class GoalService:
             NotYet: It has no vector.
         """
         view, space = self._view_and_space()
-        vector = space.of(np.array([conversation_id], dtype=np.int64))
+        vector = space.rows_of(np.array([conversation_id], dtype=np.int64))
         if not len(vector):
             raise NotYet(
                 "This conversation has no vector.", "Assign what came after the clustering first."
@@ -373,7 +373,7 @@ def _distances(
     distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
     other = np.full(len(ids), -1, np.float32)
     for part in blocks(len(ids)):
-        to_groups = np.maximum(0, 1 - space.of(ids[part]) @ centres.T)
+        to_groups = np.maximum(0, 1 - space.rows_of(ids[part]) @ centres.T)
         rows = np.arange(len(to_groups))
         columns = (
             to_groups.argmin(axis=1) if own is None else np.full(len(to_groups), keys.index(own))

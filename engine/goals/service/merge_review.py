@@ -107,7 +107,9 @@ class MergeReviewService:
             return None
         queue = self._queue()
         skipped_pairs = {frozenset(pair) for pair in skipped}
-        pair = next((pair for pair in queue.left() if frozenset(pair) not in skipped_pairs), None)
+        pair = next(
+            (pair for pair in queue.ordered_pairs() if frozenset(pair) not in skipped_pairs), None
+        )
         if pair is None:
             return None
         return self._proposals(queue, [pair], REASON_OF_ORDER[queue.order])[0]
@@ -137,7 +139,7 @@ class MergeReviewService:
                 0, 0, 0, 0.0, (0.0, 0.0), 0, 0, 0, None, nothing, 0, least, order, False, False
             )
         queue = self._queue()
-        stored, pairs = queue.table.view.stored, queue.left()
+        stored, pairs = queue.table.view.stored, queue.ordered_pairs()
         likely = queue.likely(pairs)
         to_merge, to_merge_range = queue.to_merge(pairs)
         unasked = sum(not queue.asked(pair) for pair in likely)
@@ -198,7 +200,7 @@ class MergeReviewService:
         if self.goals.shown() is None:
             return []
         queue = self._queue()
-        undecided = queue.left("probability")
+        undecided = queue.ordered_pairs("probability")
         probabilities = queue.probabilities(undecided).tolist()
         pairs = [pair for pair, p in zip(undecided, probabilities, strict=True) if low <= p < high]
         return self._proposals(queue, pairs, why)
@@ -311,13 +313,13 @@ class MergeReviewService:
         view = self.goals.view()
         view.state.group(group_id)
         space, members = self._cache.space(view.stored), view.members(group_id)
-        part_rows = split(space.of(members), np.arange(len(members)), parts, SPLIT_SEED)
+        part_rows = split(space.rows_of(members), np.arange(len(members)), parts, SPLIT_SEED)
         words = self._words_of_parts(view, members, [members[rows] for rows in part_rows])
         rows_by_id = {row.conversation_id: row for row in self.goals.members(group_id)}
         preview = []
         for number, rows in enumerate(part_rows):
             ids = members[rows]
-            vectors = space.of(ids)
+            vectors = space.rows_of(ids)
             order = np.argsort(-(vectors @ vectors.mean(axis=0)), kind="stable")
             central = tuple(rows_by_id[int(key)] for key in ids[order[:MAX_PREVIEW_MEMBERS]])
             preview.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))

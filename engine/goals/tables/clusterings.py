@@ -219,7 +219,7 @@ def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
     return None if row[0] is None else int(row[0])
 
 
-def shown(conn: sqlite3.Connection) -> int | None:
+def shown_id(conn: sqlite3.Connection) -> int | None:
     """Returns the id of the clustering that is shown; None before any was made."""
     value: int | None = settings.get(conn, _SHOWN)
     return value
@@ -231,7 +231,7 @@ def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Cl
     Raises:
         NotYet: There is no such clustering.
     """
-    key = shown(conn) if clustering_id is None else clustering_id
+    key = shown_id(conn) if clustering_id is None else clustering_id
     stored = None if key is None else clustering(conn, key)
     if stored is None:
         raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
@@ -284,7 +284,7 @@ def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tup
     return {number: (label, description) for number, label, description in rows}
 
 
-def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
+def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
     """Returns the configuration of the current labels and their number, which change whenever the labels change."""
     row = conn.execute(
         "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"

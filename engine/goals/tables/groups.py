@@ -199,7 +199,7 @@ def first_goals(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
 def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tuple[str, int]]:
     """Returns the labels of the clustering that is shown with the number of conversations of a set, the most frequent
     first; none before anything was clustered."""
-    key = clusterings.shown(conn)
+    key = clusterings.shown_id(conn)
     if key is None:
         return []
     count_by_group: dict[str | None, int] = {}
@@ -249,7 +249,7 @@ def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tupl
 def _order(conn: sqlite3.Connection) -> list[int]:
     """Returns the ids of the clusterings, the one that is shown first, then the newest first; raises WorkbenchError if
     there is none."""
-    shown = clusterings.shown(conn)
+    shown = clusterings.shown_id(conn)
     if shown is None:
         raise WorkbenchError("Nothing was clustered yet.", "Run `workbench run cluster` first.")
     rows = conn.execute("SELECT id FROM clustering ORDER BY id = ? DESC, id DESC", (shown,))

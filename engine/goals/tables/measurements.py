@@ -51,7 +51,7 @@ class Measurements:
 
 def of_shown(conn: sqlite3.Connection) -> Measurements | None:
     """Returns what was measured of the clustering that is shown; None before any was made."""
-    shown = clusterings.shown(conn)
+    shown = clusterings.shown_id(conn)
     if shown is None:
         return None
     newest = conn.execute(

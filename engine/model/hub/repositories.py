@@ -15,7 +15,14 @@ from typing import Any, get_args
 from engine.base.errors import HubError, UsageError
 from engine.model.catalog_files import PartFile
 from engine.model.hub.access import Hub
-from engine.model.records import HubFile, HubModel, HubRepository, Recommended, RecommendedSet, Role
+from engine.model.records import (
+    HubFile,
+    HubModel,
+    HubRepository,
+    Purpose,
+    Recommended,
+    RecommendedSet,
+)
 
 FILE = "recommended.toml"
 """Name of the file with recommended models."""
@@ -74,8 +81,8 @@ def _parse_set(content: dict[str, Any]) -> RecommendedSet:
 
 def _parse_model(content: dict[str, Any]) -> Recommended:
     role = content["role"]
-    if role not in get_args(Role):
-        raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Role))}")
+    if role not in get_args(Purpose):
+        raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Purpose))}")
     texts = [content[key] for key in ("repository", "file", "licence", "note")]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("repository, file, licence and note are texts")
