@@ -60,17 +60,13 @@ class ValidationScreen(WorkbenchScreen[None]):
     CSS_PATH = "validation.tcss"
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "right_square_bracket,right,l", "turn(1)", "Next table", key_display="→", priority=True
-        ),
-        Binding(
-            "left_square_bracket,left,h", "turn(-1)", "Table before", key_display="←", priority=True
-        ),
+        Binding("right_square_bracket,right,l", "turn(1)", "Next table", key_display="→", priority=True),
+        Binding("left_square_bracket,left,h", "turn(-1)", "Table before", key_display="←", priority=True),
         Binding("r", "again", "Work out", tooltip="Work everything out again"),
         Binding("y", "copy", "Copy", tooltip="Copy the table and its conclusions"),
         Binding("X", "export", "Export", tooltip="Write everything to a JSON file"),
         Binding("escape,q,V", "leave", "Back", tooltip="Cancel the work, or go back"),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed, mode)
@@ -199,7 +195,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             self.table.styles.height = min(len(self._table_here.rows) + 1, room)
 
     def on_resize(self) -> None:
-        """More or fewer rows have room."""
+        """Fits the table to the room that there is."""
         self._fit()
 
     def _show_summary(self) -> None:
@@ -215,7 +211,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(text)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter lists the conversations that the table compares, as far as a filter can name them."""
+        """Lists the conversations that the table compares, as far as a filter can name them."""
         table = self._table_here
         if table is not None:
             figures = figures_of(table)

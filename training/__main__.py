@@ -15,13 +15,16 @@ import warnings
 from pathlib import Path
 
 from engine.base import network_guard
+from engine.base.disk_full import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.base.errors import WorkbenchError
-from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import EventLog, RunDirectory, is_out_of_memory, locked
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
+"""Exit codes; the last is that of a shell after SIGTERM."""
+
 _LOCK_SECONDS = 2.0
+"""Longest wait for the lock of a run."""
 
 
 def main(words: list[str]) -> int:
@@ -56,6 +59,7 @@ def main(words: list[str]) -> int:
 
 
 def _run(run: RunDirectory, events: EventLog) -> int:
+    """Trains the run of a directory and returns the exit code; what went wrong becomes an event."""
     try:
         config = TrainConfig.load(run.config)
         from training.loop import Interrupted

@@ -209,6 +209,7 @@ def _cut_after(log: Log, boundary: int) -> Log:
 def _write_sample(
     events: EventLog, step: int, model: Any, tokenizer: HubTokenizer, log: Log, point: Point, limit: int,
 ) -> None:  # fmt: skip
+    """Writes the event of one sample: both probabilities at a boundary, and what the model writes there."""
     last = log.item.boundaries[-1]
     *_, window = token_windows(tokenizer, log.item, limit)
     tokens = torch.tensor([window.tokens], device=model.device)

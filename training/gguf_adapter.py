@@ -31,6 +31,7 @@ from training.base import load_base, load_tokenizer
 from training.examples import read_logs
 
 Width = Literal["f16", "f32"]
+"""Number format of the converted adapter."""
 
 
 class BaseConfig(Protocol):
@@ -59,6 +60,7 @@ _ARCHITECTURES = {
     "qwen2": Architecture("qwen2", False),
     "qwen3": Architecture("qwen3", False),
 }
+"""Name of an architecture in `transformers` -> its name in GGUF."""
 
 _MODULES = {
     "self_attn.q_proj": "attn_q",
@@ -207,6 +209,7 @@ def _alpha(settings: Mapping[str, Any]) -> float:
 
 
 def _renamed(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+    """Returns the matrices of an adapter by their names in GGUF."""
     matrices = {}
     for name, values in tensors.items():
         match = _TENSOR.fullmatch(name)
@@ -385,6 +388,7 @@ def _compare(
     end: int,
     same: bool,
 ) -> ParityResult:
+    """Returns how far the trainer and llama.cpp agree on the same tokens."""
     from peft import PeftModel
 
     tuned = PeftModel.from_pretrained(model, str(adapter)).eval()

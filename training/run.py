@@ -113,6 +113,7 @@ def _on_sigterm() -> Callable[[], bool]:
 def _write_started(
     events: EventLog, config: TrainConfig, data: Datasets, tokenizer: HubTokenizer, step: int
 ) -> None:
+    """Writes the event `started`, with the number of labels of each kind."""
     examples = data.examples
     labels = [example.tokens[index] for example in examples for index in example.targets]
     tag = end_tokens(tokenizer, config.end_tag)
@@ -145,6 +146,7 @@ def _finish(
     state: Any,
     reason: str,
 ) -> None:
+    """Converts the adapter, checks it, and writes its card and the event `done`."""
     data = run.train.read_bytes()
     origin = AdapterOrigin(
         base_fingerprint=fingerprint_of(model),
@@ -193,6 +195,11 @@ def _cut(run: RunDirectory) -> int | None:
 
 
 def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[str, Any]:
+    """Compares the trainer with llama.cpp; returns the result for the card.
+
+    Raises:
+        AdapterError: They differ.
+    """
     try:
         result = check_parity(run, config)
     except ParitySkipped as skipped:

@@ -12,7 +12,6 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.reactive import var
-from textual.widget import Widget
 from textual.widgets import Input
 
 import screens
@@ -70,7 +69,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             for mode in MODES
         ],
         Binding("ctrl+p,colon", "command_palette", "Palette", show=False, tooltip="All commands"),
-        Binding("semicolon", "jump", "Jump", show=False, tooltip="Go to a pane by its letter"),
         Binding("x", "cancel_job", "Cancel job", show=False, tooltip="Cancel the job that runs"),
         Binding(
             "ctrl+o", "stay_offline", "Offline", show=False, tooltip="Stay offline, or no longer"
@@ -337,16 +335,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
         if not any(isinstance(screen, WatchScreen) for screen in self.screen_stack):
             self.push_screen(WatchScreen(self._services, self._feed, self.current_mode))
-
-    def action_jump(self) -> None:
-        """Puts a letter on every pane; the letter goes there."""
-        from screens.shell.palette import JumpScreen
-
-        def chosen(target: Widget | None) -> None:
-            if target is not None:
-                target.focus()
-
-        self.push_screen(JumpScreen(self.screen), chosen)
 
     def action_command_palette(self) -> None:
         """Opens the palette unless it is open."""

@@ -1,4 +1,4 @@
-"""Folders for what belongs to no project: models, caches, logs, preferences."""
+"""Folders of what belongs to no project: models, caches, logs, preferences; and the version of the program."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from engine.base.errors import WorkbenchError
 from engine.base.files import create_private_file, create_private_folder
 
 APP = "conversation-workbench"
+"""Name of the program, of its package and of its folders."""
 
 
 def data_dir() -> Path:
-    """Folder of the model catalogue; `WORKBENCH_DATA` overrides it."""
+    """Returns the folder of the model catalog; `WORKBENCH_DATA` overrides it."""
     return _folder("WORKBENCH_DATA", "user_data_path")
 
 
 def cache_dir() -> Path:
-    """Folder of tuned models, which may be deleted; `WORKBENCH_CACHE` overrides it."""
+    """Returns the folder of tuned models, which may be deleted; `WORKBENCH_CACHE` overrides it."""
     return _folder("WORKBENCH_CACHE", "user_cache_path")
 
 
 def config_dir() -> Path:
-    """Folder of the preferences and of `keymap.toml`; `WORKBENCH_CONFIG` overrides it."""
+    """Returns the folder of the preferences and of `keymap.toml`; `WORKBENCH_CONFIG` overrides it."""
     return _folder("WORKBENCH_CONFIG", "user_config_path")
 
 
 def preferences_file() -> Path:
-    """Path of the preferences, which the program writes."""
+    """Returns the path of the preferences, which the program writes."""
     return config_dir() / "preferences.json"
 
 
 def keymap_file() -> Path:
-    """Path of the key bindings, which a person writes."""
+    """Returns the path of the key bindings, which a person writes."""
     return config_dir() / "keymap.toml"
 
 
 def log_dir() -> Path:
-    """Folder of log files, inside the cache folder."""
+    """Returns the folder of log files, inside the cache folder."""
     return cache_dir() / "logs"
 
 
@@ -67,15 +68,14 @@ def log_to_file() -> Path:
 
 
 def version() -> str:
-    """Version of the program."""
+    """Returns the version of the program."""
     from importlib import metadata
 
     return metadata.version(APP)
 
 
 def shown_path(path: Path, project: Path) -> str:
-    """A path as a screen shows it: relative to the folder of the project if it is in there, else with `~` for the home
-    folder."""
+    """Returns a path as a screen shows it: relative to the folder of the project, or with `~` for the home folder."""
     if path.is_relative_to(project):
         return str(path.relative_to(project))
     home = Path(os.path.expanduser("~"))
@@ -83,9 +83,10 @@ def shown_path(path: Path, project: Path) -> str:
 
 
 def _folder(variable: str, finder: str) -> Path:
-    chosen = os.environ.get(variable)
-    if chosen:
-        return Path(os.path.expanduser(chosen)).absolute()
+    """Returns the folder that a variable of the environment names, else that of a function of `platformdirs`."""
+    named = os.environ.get(variable)
+    if named:
+        return Path(os.path.expanduser(named)).absolute()
     import platformdirs
 
     return Path(getattr(platformdirs, finder)(APP, appauthor=False))

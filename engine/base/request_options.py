@@ -1,4 +1,4 @@
-"""How the fields of a request are asked for.
+"""Declares how the fields of a request are asked for, once for command line, dialog and reference.
 
 A request is a dataclass whose fields declare help, default and check once. The command line makes its flags of them
 (`workbench.arguments`). A dialog reads them with `options_of`, shows `Option.sentence` below a field, and turns what
@@ -47,7 +47,7 @@ class Option:
 
     @property
     def sentence(self) -> str:
-        """The help as a sentence."""
+        """Returns the help as a sentence."""
         return f"{self.help[:1].upper()}{self.help[1:]}."
 
 
@@ -65,7 +65,7 @@ ADAPTER = Option(
 
 
 def declared(default: Any, option: Option) -> Any:
-    """A field of a dataclass with its default and its option."""
+    """Returns a field of a dataclass with its default and its option."""
     return field(default=default, metadata={"option": option})
 
 
@@ -79,7 +79,7 @@ def whole_number(
     metavar: str = "N",
     label: str = "",
 ) -> Any:
-    """A field of a dataclass for a whole number; None is allowed where it is the default.
+    """Returns a field of a dataclass for a whole number; None is allowed where it is the default.
 
     Args:
         words: The default in words.
@@ -101,7 +101,7 @@ def whole_number(
 def share(
     default: float | None, help: str, *, words: str = "", flag: str = "", metavar: str = ""
 ) -> Any:
-    """A field of a dataclass for a number above 0 and at most 1; None is allowed where it is the default."""
+    """Returns a field of a dataclass for a number above 0 and at most 1; None is allowed where it is the default."""
     option = Option(
         help,
         default=words,
@@ -114,35 +114,43 @@ def share(
     return declared(default, option)
 
 
-def choice(default: str | None, help: str, known: Sequence[str], *, words: str = "") -> Any:
-    """A field of a dataclass for one of some texts; None is allowed where it is the default."""
+def choice(default: str | None, help: str, choices: Sequence[str], *, words: str = "") -> Any:
+    """Returns a field of a dataclass for one of some texts; None is allowed where it is the default."""
     option = Option(
         help,
         default=words,
-        choices=known,
-        allowed=lambda value: value == default or value in known,
-        must=one_of(known),
+        choices=choices,
+        allowed=lambda value: value == default or value in choices,
+        must=one_of(choices),
     )
     return declared(default, option)
 
 
 def switch(help: str, *, default: bool = False, flag: str = "") -> Any:
-    """A field of a dataclass that is on or off; its flag takes it to the value that is not the default."""
+    """Returns a field of a dataclass that is on or off; its flag takes it to the value that is not the default."""
     return declared(default, Option(help, flag=flag))
 
 
 def options_of(request: Any) -> dict[str, Option]:
-    """The options of a request or of its type, by the names of the fields; fields without one are left out."""
-    return {one.name: one.metadata["option"] for one in fields(request) if "option" in one.metadata}
+    """Returns the options of a request or of its type by the names of their fields; other fields are left out."""
+    return {
+        declared_field.name: declared_field.metadata["option"]
+        for declared_field in fields(request)
+        if "option" in declared_field.metadata
+    }
 
 
 def defaults_of(request: Any) -> dict[str, Any]:
-    """The defaults of the fields that have one, by their names."""
-    return {one.name: one.default for one in fields(request) if one.default is not MISSING}
+    """Returns the defaults of the fields that have one, by their names."""
+    return {
+        declared_field.name: declared_field.default
+        for declared_field in fields(request)
+        if declared_field.default is not MISSING
+    }
 
 
 def check(request: Any) -> None:
-    """Checks every field that has an option; for `__post_init__`.
+    """Checks the value of every field that has an option; for `__post_init__`.
 
     Raises:
         UsageError: A value cannot be used.
@@ -160,7 +168,7 @@ def check(request: Any) -> None:
 def read_values(
     options: Mapping[str, Option], texts: Mapping[str, str], names: Sequence[str]
 ) -> dict[str, Any]:
-    """The values that a person typed, by the names of the fields.
+    """Returns the values that a person typed, by the names of the fields.
 
     Args:
         texts: Text of each field of `names`; one that is missing or empty takes its default, so it is left out.
@@ -177,7 +185,7 @@ def read_values(
 
 
 def read_value(name: str, option: Option, text: str) -> Any:
-    """The value of one text, converted but not checked.
+    """Returns the value of one text, converted but not checked.
 
     Raises:
         UsageError: The text is no such value.
@@ -192,7 +200,7 @@ def read_value(name: str, option: Option, text: str) -> Any:
 
 
 def one_of(names: Sequence[str]) -> str:
-    """Names as a choice: "a, b or c"."""
+    """Returns names as a choice: "a, b or c"."""
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 

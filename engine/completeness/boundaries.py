@@ -14,7 +14,7 @@ from typing import Literal
 from engine.base.conversation import LogPiece
 from engine.model.interface import HiddenState
 
-RULE = 2
+BOUNDARY_RULE_VERSION = 2
 """Version of the rule of `boundaries`; part of the config hash, so that scores of different rules are kept apart."""
 
 NO_TEXT = "no message has any text, so there is nothing to score"

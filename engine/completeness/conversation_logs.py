@@ -1,4 +1,7 @@
-"""The logs of conversations as a model reads them, for the stages that read all of a conversation."""
+"""The logs of conversations as a model reads them, and the noise of the model that reads them.
+
+A log is a conversation as text, cut into steps.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ from engine.model.process.requests import Measure
 from engine.model.stages import ModelWork
 from engine.project.project import Project
 
-LONGER_RUN = 200
+MIN_CONVERSATIONS_TO_MEASURE = 200
 """Conversations of a run from which on the speed of the model is measured again."""
 
-NOISE_LOGS = 8
+NOISE_CONVERSATIONS = 8
 """Conversations on which the noise of a model is measured."""
 
 Measured = Callable[[LoadableModel, float, float], None]
@@ -54,10 +57,16 @@ def measured_noise(
         The largest change of a probability seen when the batch changes; None for endpoints.
     """
     model = work.model
-    checked = len(ids) >= LONGER_RUN and model.adapter is None and not busy(os.cpu_count() or 1)
+    checked = (
+        len(ids) >= MIN_CONVERSATIONS_TO_MEASURE
+        and model.adapter is None
+        and not busy(os.cpu_count() or 1)
+    )
     if model.endpoints or not ids or (model.noise is not None and not checked):
         return model.noise
-    text = "".join(piece.text for log in logs_of(project, ids[:NOISE_LOGS]) for piece in log.pieces)
+    text = "".join(
+        piece.text for log in logs_of(project, ids[:NOISE_CONVERSATIONS]) for piece in log.pieces
+    )
     speed, noise = work.process.ask(Measure(text))
     noise = noise if model.noise is None else model.noise
     if measured:

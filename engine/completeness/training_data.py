@@ -16,11 +16,11 @@ from engine.project.sql import id_pages
 SELECTION_SHARE = 1 / 3
 """Share of the held-out conversations that can be cut which select the checkpoint; the others test it."""
 
-MOST_FOR_SELECTION = 100
-"""Most conversations that select the checkpoint: each validation reads them all."""
+MAX_SELECTION_CONVERSATIONS = 100
+"""Largest number of conversations that select the checkpoint: each validation reads them all."""
 
-LEAST_FOR_TEST = 2
-"""Fewest boundaries of a conversation that can be cut for the truncation test."""
+MIN_BOUNDARIES_TO_CUT = 2
+"""Smallest number of boundaries of a conversation that can be cut for the truncation test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Split:
 
 
 def text_digest(texts: Sequence[str]) -> bytes:
-    """SHA-256 of the pieces of a log; it depends on where one piece ends and the next begins."""
+    """Returns the SHA-256 of the pieces of a log; it depends on where one piece ends and the next begins."""
     digest = hashlib.sha256()
     for text in texts:
         data = text.encode("utf-8")
@@ -94,7 +94,7 @@ def split(
     held_out: float,
     limit: int | None = None,
 ) -> Split:
-    """Splits conversations.
+    """Returns conversations split into those to train on and those to hold out.
 
     Args:
         held_out: Probability of each conversation to be held out, above 0 and below 1.
@@ -129,7 +129,9 @@ def split(
 
 def to_cut(train: Sequence[Usable], seed: int, share: float) -> set[int]:
     """Returns the keys of conversations to cut, `share` of `train`; fewer where too few can be cut."""
-    cuttable = [conversation for conversation in train if conversation.boundaries >= LEAST_FOR_TEST]
+    cuttable = [
+        conversation for conversation in train if conversation.boundaries >= MIN_BOUNDARIES_TO_CUT
+    ]
     cuttable.sort(key=lambda conversation: drawn(seed, "contaminate", conversation.digest))
     return {conversation.key for conversation in cuttable[: round(share * len(train))]}
 
@@ -153,16 +155,17 @@ def _selection(held_out: Sequence[Usable], seed: int) -> list[Usable]:
     cuttable = {
         conversation.digest: conversation
         for conversation in held_out
-        if conversation.boundaries >= LEAST_FOR_TEST
+        if conversation.boundaries >= MIN_BOUNDARIES_TO_CUT
     }
     draws = {digest: drawn(seed, "selection", digest) for digest in cuttable}
     count = sum(draw < SELECTION_SHARE for draw in draws.values())
-    count = min(max(count, 1), len(cuttable) - 1, MOST_FOR_SELECTION)
+    count = min(max(count, 1), len(cuttable) - 1, MAX_SELECTION_CONVERSATIONS)
     lowest = set(sorted(cuttable, key=draws.__getitem__)[: max(count, 0)])
     return [conversation for digest, conversation in cuttable.items() if digest in lowest]
 
 
 def _names(part: Sequence[Usable], others: Sequence[Usable]) -> list[str]:
+    """Returns the names of a part, each once, without those that one of the others has too."""
     other_names = {conversation.name for conversation in others}
     return list(
         dict.fromkeys(
@@ -172,6 +175,7 @@ def _names(part: Sequence[Usable], others: Sequence[Usable]) -> list[str]:
 
 
 def _first(conversations: list[Usable], seed: int, limit: int | None) -> list[Usable]:
+    """Returns at most `limit` of the conversations, drawn by the seed, in their order."""
     if limit is None or len(conversations) <= limit:
         return conversations
     order = sorted(
@@ -181,13 +185,13 @@ def _first(conversations: list[Usable], seed: int, limit: int | None) -> list[Us
     return [conversation for conversation in conversations if conversation.key in chosen]
 
 
-AT_ONCE = 200
-"""Conversations in memory at once."""
+CONVERSATIONS_PER_PAGE = 200
+"""Number of conversations in memory at once."""
 
 
 def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[Usable]]:
     """Yields those of these conversations that can be trained on (that have a boundary), in lists that may be empty."""
-    for page in id_pages(conn, ids, AT_ONCE):
+    for page in id_pages(conn, ids, CONVERSATIONS_PER_PAGE):
         external_ids = names(conn, page)
         usable_page = []
         for key, messages in conversations.conversations_for(conn, page):
@@ -207,6 +211,6 @@ def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[Usable
 
 def items(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple[int, LogItem]]:
     """Yields (id, log) of these conversations, in order of id."""
-    for page in id_pages(conn, sorted(ids), AT_ONCE):
+    for page in id_pages(conn, sorted(ids), CONVERSATIONS_PER_PAGE):
         for key, messages in conversations.conversations_for(conn, page):
             yield key, log_item(render_log(messages))

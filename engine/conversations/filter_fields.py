@@ -247,6 +247,7 @@ _FIELDS = (
         example="draw<.1, draw:0.1..0.2",
     ),
 )
+"""All fields, in the order in which completion offers them."""
 
 FIELDS: Mapping[str, Field] = {field.name: field for field in _FIELDS}
 """The fields that filters can name, by name, in the order in which completion offers them."""

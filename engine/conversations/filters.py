@@ -39,6 +39,7 @@ _FIELD_AND_SIGN = re.compile(r"(?P<field>[A-Za-z_]+)(?P<op>:|>=|<=|>|<|=)")
 """A field name and the sign after it, as in `turns>5`."""
 
 _SIGN = re.compile(r":|>=|<=|>|<|=")
+"""Finds the sign after a key."""
 
 FIELD_WITH_KEY = re.compile(rf"({'|'.join(FIELDS_WITH_KEYS)})\.", re.IGNORECASE)
 """The beginning of a term on a field with a key, as in `meta.channel:web`."""
@@ -47,8 +48,10 @@ _DATE_ALIASES: Mapping[str, Op] = {"since": ">=", "until": "<="}
 """Fields that stand for a comparison of `date`, with its sign."""
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?$")
+"""Matches a year, a month or a day."""
 
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+"""Matches a finite number."""
 
 _NEEDS_NO_QUOTES = re.compile(r"[^\s\",]+$")
 """A value that is read back unchanged without quotation marks, unless it looks like a negation, a term or a range."""

@@ -72,10 +72,14 @@ def near_duplicate_groups(ids: Sequence[int], signatures: bytes) -> list[list[in
         for chunk in np.array_split(later, max(1, len(later) // 10_000)):
             alike = (table[chunk] == table[first_with_band[chunk]]).mean(axis=1) >= MIN_SIMILARITY
             pairs.append((chunk[alike], first_with_band[chunk[alike]]))
-    left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    graph = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(count, count))
+    later_members, first_members = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    graph = coo_array(
+        (np.ones(len(later_members), np.int8), (later_members, first_members)), shape=(count, count)
+    )
     _, group_of = connected_components(graph, directed=False)
     members: dict[int, list[int]] = {}
-    for position in np.unique(np.concatenate([left, right])):  # the rest have no near duplicate
+    for position in np.unique(
+        np.concatenate([later_members, first_members])
+    ):  # the rest have no near duplicate
         members.setdefault(int(group_of[position]), []).append(ids[position])
     return sorted(members.values())

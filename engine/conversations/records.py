@@ -116,8 +116,8 @@ class CheckCounts:
             parts.append(
                 f"{self.copies:,} are near copies of one another ({counted(self.groups, 'group')})"
             )
-        some = counted(sum(self.languages.values()), "conversation")
-        return f"Looked at {some}: {', '.join(parts) or 'nothing new'}."
+        conversations_text = counted(sum(self.languages.values()), "conversation")
+        return f"Looked at {conversations_text}: {', '.join(parts) or 'nothing new'}."
 
 
 @dataclass(slots=True)

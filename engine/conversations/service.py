@@ -26,6 +26,7 @@ MOST_SOURCES = 10
 """Sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
+"""Most kinds of what was not read that the text names for a source."""
 
 
 def import_stages(
@@ -87,15 +88,15 @@ def account_lines(
         lines += _unread_lines("not read", account.lost)
         lines += _unread_lines("not understood, kept as it is", account.unknown)
         lines += _unread_lines("kept from models", account.hidden)
-        for name, one in account.ids.items():
-            some = f"{counted(one.times, 'time')}, such as {one_line(one.example, 60)!r}"
-            lines.append(f"  several ids: `{name}` names another conversation {some}")
-        for name, one in account.dates.items():
-            some = f"{counted(one.times, 'time')}, such as {one_line(one.example, 60)}"
-            lines.append(f"  time of the conversation: taken from `{name}` {some}")
+        for name, texts in account.ids.items():
+            amount = f"{counted(texts.times, 'time')}, such as {one_line(texts.example, 60)!r}"
+            lines.append(f"  several ids: `{name}` names another conversation {amount}")
+        for name, texts in account.dates.items():
+            amount = f"{counted(texts.times, 'time')}, such as {one_line(texts.example, 60)}"
+            lines.append(f"  time of the conversation: taken from `{name}` {amount}")
         if account.out_of_order:
-            some = counted(account.out_of_order, "conversation")
-            lines.append(f"  in {some} a message has an earlier time than one before it")
+            amount = counted(account.out_of_order, "conversation")
+            lines.append(f"  in {amount} a message has an earlier time than one before it")
         if account.warns:
             lines.append(
                 f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"
@@ -155,11 +156,12 @@ def _reason_lines(source: SourceReport) -> list[str]:
 
 
 def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
+    """Returns lines on what was not read, the most text first."""
     most = sorted(unread.items(), key=lambda entry: -entry[1].chars)
     lines = [
-        f"  {what}: `{name}`, {counted(one.times, 'time')}, {one.chars:,} characters,"
-        f" such as {one_line(one.example, 60)!r}"
-        for name, one in most[:MOST_UNREAD]
+        f"  {what}: `{name}`, {counted(texts.times, 'time')}, {texts.chars:,} characters,"
+        f" such as {one_line(texts.example, 60)!r}"
+        for name, texts in most[:MOST_UNREAD]
     ]
     if len(most) > MOST_UNREAD:
         lines.append(f"  ... and {len(most) - MOST_UNREAD:,} more (all with --json)")
@@ -177,6 +179,7 @@ def shares_line(account: Account) -> str:
 
 
 _SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+"""The keys that a list can be ordered by."""
 
 
 _FILTERS = "filters"
@@ -220,16 +223,16 @@ class SavedViews:
         """Deletes a filter; does nothing where there is none of that name."""
 
         def take(conn: sqlite3.Connection) -> None:
-            kept = _texts(settings.get(conn, _FILTERS))
-            kept.pop(name, None)
-            settings.put(conn, _FILTERS, kept)
+            other_filters = _texts(settings.get(conn, _FILTERS))
+            other_filters.pop(name, None)
+            settings.put(conn, _FILTERS, other_filters)
 
         self._project.write(take)
 
     def columns(self) -> list[str] | None:
         """Returns the keys of the columns of the list, in order; None where nobody has chosen any."""
-        found = self._read(_COLUMNS)
-        return [key for key in found if isinstance(key, str)] if isinstance(found, list) else None
+        stored = self._read(_COLUMNS)
+        return [key for key in stored if isinstance(key, str)] if isinstance(stored, list) else None
 
     def save_columns(self, columns: Sequence[str]) -> None:
         """Remembers the columns of the list."""
@@ -237,17 +240,17 @@ class SavedViews:
 
     def view(self) -> tuple[ListQuery, int | None]:
         """Returns what the list showed last, and the id of the conversation under its cursor."""
-        found = self._read(_VIEW)
-        if not isinstance(found, dict):
+        stored = self._read(_VIEW)
+        if not isinstance(stored, dict):
             return ListQuery(), None
-        conversation = found.get("conversation")
+        conversation = stored.get("conversation")
         try:
-            wanted = parse_filter(str(found.get("filter", "")))
+            filter = parse_filter(str(stored.get("filter", "")))
         except FilterError:
             return ListQuery(), None
-        named = (key for key in _SORT_KEYS if key == found.get("sort"))
+        named = (key for key in _SORT_KEYS if key == stored.get("sort"))
         sort: SortKey = next(named, "id")
-        query = ListQuery(wanted, sort, found.get("descending") is True)
+        query = ListQuery(filter, sort, stored.get("descending") is True)
         return query, conversation if isinstance(conversation, int) else None
 
     def save_view(self, query: ListQuery, conversation_id: int | None) -> None:
@@ -262,16 +265,16 @@ class SavedViews:
 
     def seen(self) -> frozenset[str]:
         """Returns the keys of the results that a person opened from the overview."""
-        found = self._read(_SEEN)
-        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+        stored = self._read(_SEEN)
+        return frozenset(map(str, stored)) if isinstance(stored, list) else frozenset()
 
     def save_seen(self, key: str) -> None:
         """Remembers that a result was opened; `key` names it and what it was made of."""
 
         def add(conn: sqlite3.Connection) -> None:
-            found = settings.get(conn, _SEEN)
-            kept = found if isinstance(found, list) else []
-            settings.put(conn, _SEEN, sorted({*map(str, kept), key}))
+            stored = settings.get(conn, _SEEN)
+            seen_keys = stored if isinstance(stored, list) else []
+            settings.put(conn, _SEEN, sorted({*map(str, seen_keys), key}))
 
         self._project.write(add)
 
@@ -283,9 +286,9 @@ class SavedViews:
         self._project.write(lambda conn: settings.put(conn, key, value))
 
 
-def _texts(found: Any) -> dict[str, str]:
+def _texts(stored: Any) -> dict[str, str]:
     return (
-        {str(k): v for k, v in found.items() if isinstance(v, str)}
-        if isinstance(found, dict)
+        {str(k): v for k, v in stored.items() if isinstance(v, str)}
+        if isinstance(stored, dict)
         else {}
     )

@@ -48,8 +48,11 @@ ROLES: tuple[Role, ...] = ("user", "assistant")
 """Roles whose texts are compared: those that goal texts and openings are made of."""
 
 _WORD = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uff65]|[^\\s{CJK}\u3000-\u303f\uff00-\uff65]+")
+"""Finds a word."""
 _LETTER = re.compile(r"\w")
+"""Finds a letter."""
 _SENTENCE_END = re.compile("[.!?:;。！？：；][\"')\\]}*”’）」』]*$")
+"""Finds the end of a sentence."""
 
 Texts = Mapping[Role, Sequence[str]]
 """The texts of one conversation by role."""
@@ -175,7 +178,12 @@ def find_shared_text(conversations: Iterable[Texts]) -> SharedText:
         for conversation in texts:
             words = [_Words(text) for text in conversation.get(role, ())]
             counts.update(
-                {key for one in words for common in (True, False) for key in _keys(one, common)}
+                {
+                    key
+                    for conversation_text in words
+                    for common in (True, False)
+                    for key in _keys(conversation_text, common)
+                }
             )
         common_keys = {key for key, count in counts.items() if count >= least_common}
         long_keys = {key for key, count in counts.items() if count >= least_long}

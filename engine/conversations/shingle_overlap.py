@@ -88,14 +88,16 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
     links = []
     for begin, end in _row_ranges(rare_table):
         pairs = (rare_table[begin:end] @ who_has).tocoo()
-        one, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
+        earlier, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
         # beyond their rare shingles, they can share only the frequent ones of one of the two
-        most_in_common = pairs.data + np.maximum(frequent[one], frequent[other])
-        possible = (other > one) & (most_in_common >= _min_in_common(size[one] + size[other]))
-        one, other = one[possible], other[possible]
-        for start in range(0, len(one), MAX_COMPARED_PAIRS):
+        most_in_common = pairs.data + np.maximum(frequent[earlier], frequent[other])
+        possible = (other > earlier) & (
+            most_in_common >= _min_in_common(size[earlier] + size[other])
+        )
+        earlier, other = earlier[possible], other[possible]
+        for start in range(0, len(earlier), MAX_COMPARED_PAIRS):
             left, right = (
-                one[start : start + MAX_COMPARED_PAIRS],
+                earlier[start : start + MAX_COMPARED_PAIRS],
                 other[start : start + MAX_COMPARED_PAIRS],
             )
             in_common = np.asarray(table[left].multiply(table[right]).sum(axis=1)).ravel()

@@ -68,8 +68,10 @@ def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) ->
 
 def _readers() -> str:
     """Returns what reads records: version of the program, files of the formats, packages with formats."""
-    own = [(file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))]
-    return repr((own, _installed()))
+    own_mappings = [
+        (file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))
+    ]
+    return repr((own_mappings, _installed()))
 
 
 @cache
@@ -89,12 +91,17 @@ def _program_files() -> Iterator[tuple[str, int]]:
 
 
 STDIN = "-"
+"""Path that stands for the standard input."""
 
 BATCH_RECORDS = 500
+"""Most records of one transaction."""
 BATCH_BYTES = 4 << 20
+"""Number of bytes of records at which a transaction ends."""
 BATCH_SECONDS = 0.25
+"""Seconds of reading at which a transaction ends."""
 
 _OBJECTS_PER_COLLECTION = 50_000
+"""Number of new objects after which Python looks for unreachable cycles during an import."""
 
 
 class ImportStage:
@@ -195,15 +202,15 @@ class ImportStage:
     def params(self) -> Mapping[str, Any]:
         """What was asked for: paths, format, whether all branches of trees are taken, whether texts are replaced, and
         the limit to which files may unpack, if it is another than the usual one."""
-        asked: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "paths": self._named,
             "format": self._format,
             "all_branches": self._all_branches,
             "replace": self._replace,
         }
         if self._most_unpacked is not None:
-            asked["most_unpacked"] = self._most_unpacked
-        return asked
+            parameters["most_unpacked"] = self._most_unpacked
+        return parameters
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
@@ -229,7 +236,7 @@ class ImportStage:
                         format=self._format,
                         stdin=self._stdin,
                         all_branches=self._all_branches,
-                        together=[one for one in self._paths if one != STDIN],
+                        together=[other for other in self._paths if other != STDIN],
                         without=self._without,
                         bounds=self._bounds,
                     )
@@ -264,8 +271,8 @@ class ImportStage:
             formats = sorted({source.detection.format for source in self.sources} - {SKIPPED})
             text += f"; format {', '.join(formats)}"
         if self._shared:
-            some = counted(len(self._shared.shown), "text")
-            text += f"; {some} that many share left out of lists and goals"
+            texts = counted(len(self._shared.shown), "text")
+            text += f"; {texts} that many share left out of lists and goals"
         if self.leaks:
             text += f"; {counted(self.leaks, 'mark')} of the end hidden from the model"
         for source in self.sources:
@@ -277,6 +284,7 @@ class ImportStage:
         return text + "."
 
     def _import(self, source: Input, run_id: int, *, whole: bool = True) -> Iterator[Progress]:
+        """Imports one input batch by batch; one that did not change since it was read is passed over."""
         detection = source.detection
         self._opened += 1
         label = _storable(source.label)
@@ -284,12 +292,12 @@ class ImportStage:
         self.sources.append(report)
         source_id = self._project.write(
             lambda conn: imports.put_source(
-                conn, _place(source.label), label, detection.format, detection.why
+                conn, _place_of(source.label), label, detection.format, detection.why
             )
         )
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
-            parts = imports.source_ids(conn, [_place(path) for path in source.companion_files])
+            parts = imports.source_ids(conn, [_place_of(path) for path in source.companion_files])
         settings = repr(self._settings)
         digest = digest_of(source.label, settings, source.companion_files) if whole else None
         if digest is not None:
@@ -349,6 +357,7 @@ class ImportStage:
         return Progress(done, self._total, "looking for text that many share")
 
     def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
+        """Yields the records of an input in batches; two records of one id are never in the same batch."""
         batch: list[Parsed | Rejected] = []
         ids: set[str] = set()
         size = 0
@@ -384,12 +393,14 @@ class ImportStage:
         run_id: int,
         batch: list[Parsed | Rejected],
     ) -> Progress:
+        """Stores a batch with its counter in one transaction, and returns the progress."""
         parsed = [record for record in batch if isinstance(record, Parsed)]
         rejected = [record for record in batch if isinstance(record, Rejected)]
         read = self.read + len(batch)
         done = read if self._total is None else self._before + source.position()
 
         def store(conn: sqlite3.Connection) -> imports.BatchCounts:
+            """Stores the batch; returns its counts."""
             added = imports.add_records(
                 conn,
                 source_id,
@@ -435,22 +446,22 @@ def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
         if path == STDIN:
             return None
         if os.path.isdir(path):
-            total += sum(map(_size, logs_in(path)[0]))
+            total += sum(map(_file_size, logs_in(path)[0]))
         elif os.path.exists(path) and not os.path.isfile(path):
             return None
         else:
-            total += _size(path)
+            total += _file_size(path)
     return total
 
 
-def _size(path: str) -> int:
+def _file_size(path: str) -> int:
     try:
         return os.path.getsize(path)
     except OSError:
         return 0
 
 
-def _place(label: str) -> str:
+def _place_of(label: str) -> str:
     """Returns the absolute path of a source, or its label if it is not a file."""
     return _storable(os.path.realpath(label) if os.path.exists(label) else label)
 
@@ -497,7 +508,7 @@ class CheckStage(CpuStage):
         from engine.conversations.minhash import near_duplicate_groups  # brings numpy
 
         with self._project.reading() as conn:
-            ids = facets.unchecked(conn)
+            ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
         for start in range(0, len(ids), BATCH):
             with self._project.reading() as conn:
@@ -536,6 +547,7 @@ class CheckStage(CpuStage):
         }
 
     def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.CheckEntry:
+        """Returns what is found in the text of a conversation."""
         from engine.conversations.minhash import signature  # brings numpy
         from engine.conversations.shingle_overlap import shingles
 
@@ -544,13 +556,15 @@ class CheckStage(CpuStage):
         personal = frozenset(
             kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)
         )
-        said = [(role, shared.without(role, content)) for role, content, _ in rows if role in ROLES]
-        code = _language([text for role, text in said if role == "user"]) or _language(
-            [text for _, text in said]
+        spoken_texts = [
+            (role, shared.without(role, content)) for role, content, _ in rows if role in ROLES
+        ]
+        code = _language([text for role, text in spoken_texts if role == "user"]) or _language(
+            [text for _, text in spoken_texts]
         )
         self.languages[code] += 1
         self.personal.update(personal)
-        text = " ".join(text for _, text in said)
+        text = " ".join(text for _, text in spoken_texts)
         return facets.CheckEntry(key, code, personal, signature(shingles(text)))
 
 
@@ -562,8 +576,8 @@ def _store(
 
 
 def _language(texts: list[str]) -> str | None:
-    joined, at = "", 0
-    while len(joined) < LANGUAGE_SAMPLE_CHARACTERS and at < len(texts):
-        joined += texts[at][:LANGUAGE_SAMPLE_CHARACTERS] + "\n"
-        at += 1
+    joined, index = "", 0
+    while len(joined) < LANGUAGE_SAMPLE_CHARACTERS and index < len(texts):
+        joined += texts[index][:LANGUAGE_SAMPLE_CHARACTERS] + "\n"
+        index += 1
     return language(joined)

@@ -45,6 +45,7 @@ _SHORT_CHARACTERS = 20
 that have nothing to do with a label `angry`."""
 
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
+"""Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
 
 
 def account(
@@ -274,8 +275,10 @@ class _ConversationTexts:
                 is_within = stripped in joined or escaped in joined
             if is_within:
                 times = self._within[stripped] = self._within.get(stripped, 0) + 1
-                again = times > 1 and times > max(joined.count(stripped), joined.count(escaped))
-                yield "repeated" if again else place, len(text)
+                is_repeated = times > 1 and times > max(
+                    joined.count(stripped), joined.count(escaped)
+                )
+                yield "repeated" if is_repeated else place, len(text)
                 return
         rest = text
         for piece in self._pieces:
@@ -326,6 +329,7 @@ def strings(value: Any) -> list[str]:
 
 
 _LABEL_KEYS = ("role", "type", "object", "speaker")
+"""Keys whose short texts say what a value is; they are kept beside what remains of it."""
 
 
 _LEAST_PIECE = 20
@@ -365,13 +369,15 @@ class MessageTexts:
                 None if value in self._joined or json_text(value)[1:-1] in self._joined else value
             )
         if isinstance(value, dict):
-            kept = {
-                key: left
+            entries = {
+                key: remainder
                 for key, entry in value.items()
-                if key not in self._passed_over and (left := self.without(entry)) is not None
+                if key not in self._passed_over and (remainder := self.without(entry)) is not None
             }
-            said = {key: value[key] for key in _LABEL_KEYS if isinstance(value.get(key), str)}
-            return {**said, **kept} if kept else None
+            labels = {key: value[key] for key in _LABEL_KEYS if isinstance(value.get(key), str)}
+            return {**labels, **entries} if entries else None
         if isinstance(value, list):
-            return [left for entry in value if (left := self.without(entry)) is not None] or None
+            return [
+                remainder for entry in value if (remainder := self.without(entry)) is not None
+            ] or None
         return value

@@ -21,7 +21,7 @@ from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
 from engine.formats.paths import Condition, Path, read_condition, read_path
 from engine.formats.records import Detection, Reader
-from engine.formats.registry import all_readers, reader_named, recognised
+from engine.formats.registry import all_readers, is_recognised, reader_named
 
 _MOST_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
@@ -41,14 +41,16 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     """
     best: tuple[int, Reader, str] | None = None
     for reader in all_readers():
-        seen = [why for value in values if (why := reader.recognise(value)) is not None]
-        if seen and (best is None or len(seen) > best[0]):
-            best = (len(seen), reader, seen[0])
+        reasons = [why for value in values if (why := reader.recognise(value)) is not None]
+        if reasons and (best is None or len(reasons) > best[0]):
+            best = (len(reasons), reader, reasons[0])
     if best is None:
-        wrapped = next(filter(None, map(_wrapped, values)), None)
+        wrapped = next(filter(None, map(_wrapped_reader, values)), None)
         # of several objects with a list of questions and answers each is a conversation, not each question
-        whole = wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
-        return None if whole else wrapped
+        is_whole_conversation = (
+            wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
+        )
+        return None if is_whole_conversation else wrapped
     count, reader, why = best
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
@@ -70,7 +72,7 @@ def reader_of_one(value: Any, own: Reader) -> Reader | None:
     )
 
 
-def _wrapped(value: Any) -> tuple[Reader, str] | None:
+def _wrapped_reader(value: Any) -> tuple[Reader, str] | None:
     """Returns a reader of the records that are most of a value, and the reason."""
     least = _LEAST_WRAPPED * len(json_text(value))
     for path, inner in _lists_in(value):
@@ -79,18 +81,21 @@ def _wrapped(value: Any) -> tuple[Reader, str] | None:
         for reader in all_readers():
             if (why := reader.recognise(inner[0])) is not None:
                 where = read_path(path)
-                return _unwrapping(reader, where), f"in `{path}` {why}"
+                return _unwrapping_reader(reader, where), f"in `{path}` {why}"
     return None
 
 
-def _unwrapping(reader: Reader, path: Path) -> Reader:
+def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
+    """Returns a reader that takes its records from a path within each record."""
     inner = reader.arrange
 
     def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+        """Yields the records at the path, arranged as the reader wants them."""
         records = split((path,), frames)
         return records if inner is None else inner(records, all_branches)
 
     def recognise(value: Any) -> str | None:
+        """Returns in words why the first record at the path looks like the format; None if it does not."""
         inner_record = path.first(value)
         return None if inner_record is None else reader.recognise(inner_record)
 
@@ -117,13 +122,17 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
 Join = Callable[[Iterator[Frame]], Iterator[Frame]]
 
 RECORDS_LOOKED_AT = 20
+"""Number of records by which a format is detected."""
 BYTES_LOOKED_AT = 1 << 20
+"""Number of bytes by which a format and the framing are detected."""
 
 RECORDS_TRIED = 1_000
+"""Number of records that a mapping is tried on."""
 BYTES_TRIED = 8 << 20
 """How much of a file a mapping is tried on."""
 
 _OPENING = (b"{", b"[")
+"""First bytes of JSON objects and lists."""
 _OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive, which is read from a file only",
     b"PAR1": "a Parquet file, which is read from a file only",
@@ -132,6 +141,7 @@ _OTHER_KINDS = {
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
 }
+"""What a file is that begins with these bytes and is no text."""
 
 _NO_CONVERSATIONS: tuple[tuple[tuple[Condition, ...], str], ...] = tuple(
     (tuple(map(read_condition, conditions)), what)
@@ -222,7 +232,7 @@ class Records:
         reader = self.reader
         if not self._content.once:
             self._source = self._content.source()
-        frames = _framed(self._content, self._source, self._framing, reader)
+        frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
             frames = join(frames)
         yield from frames if reader.arrange is None else reader.arrange(frames, self._all_branches)
@@ -233,35 +243,36 @@ class Records:
             self._source.close()
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
+        """Returns the reader of the format and why it was chosen; sets the framing and the first record."""
         head = b""
         if self._source is not None and not self._lines:
             self._framing, head = _framing_of(self._source, suffix)
         sample = self._first_records()
-        if self._framing == "slices" and not _splits(sample, format_name):
+        if self._framing == "slices" and not _holds_several_records(sample, format_name):
             self._framing = "values"
             sample = self._first_records()
         values = [frame.value for frame in sample if frame.reason is None]
-        if self._framing == "list" and values and _one_conversation(values[0], format_name):
+        if self._framing == "list" and values and _is_one_conversation(values[0], format_name):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
         if format_name is not None:
             return reader_named(format_name), Detection(
                 format_name, "the format was chosen with --format"
             )
-        if not values and (limit := _limit(sample)):
+        if not values and (limit := _limit_reason(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
-        if values and (what := _what_else(values[0])):
+        if values and (what := _known_as_no_log(values[0])):
             raise FormatError(f"{self._content.label} holds no conversations: {what}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
-            if what := _no_log(sample, head):
+            if what := _describe_other_file(sample, head):
                 raise FormatError(
                     f"{self._content.label} holds no conversations: {what}.",
                     "Check that it is the file you meant.",
                 )
             raise UnknownFormat(
                 f"{self._content.label} holds no conversations in a known format:"
-                f" {_seen(values, sample)}.",
+                f" {_describe_content(values, sample)}.",
                 self._content.label,
             )
         reader, why = chosen
@@ -273,8 +284,8 @@ class Records:
         """Returns the first records, as they are framed, and goes back to the beginning."""
         if self._source is not None:
             self._source.keep()
-        frames = _framed(self._content, self._source, self._framing, None)
-        sample = _first(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
+        frames = _read_frames(self._content, self._source, self._framing, None)
+        sample = _first_frames(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         if self._source is not None:
             while self._source.held_back and sample and sample[-1].reason:
                 sample.pop()  # its end was not looked at
@@ -282,7 +293,7 @@ class Records:
         return sample
 
 
-def _splits(sample: list[Frame], format_name: str | None) -> bool:
+def _holds_several_records(sample: list[Frame], format_name: str | None) -> bool:
     """Returns whether the records lie in a list of the object whose slices are the sample; else the slices are parts of
     one."""
     if format_name is not None:
@@ -302,7 +313,7 @@ def sample_of(content: Content, suffix: str) -> list[Frame]:
         OSError: It cannot be opened.
     """
     with closing(all_records(content, suffix)) as records:
-        return _first(records, RECORDS_TRIED, BYTES_TRIED)
+        return _first_frames(records, RECORDS_TRIED, BYTES_TRIED)
 
 
 def all_records(content: Content, suffix: str) -> Generator[Frame]:
@@ -316,7 +327,7 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
     try:
         if source is not None:
             framing, _ = _framing_of(source, suffix)
-        yield from _framed(content, source, framing, None)
+        yield from _read_frames(content, source, framing, None)
     finally:
         if source is not None:
             source.close()
@@ -325,9 +336,9 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
 def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:
     """Returns how the records are framed, and the beginning of the source, which is rewound."""
     source.keep()
-    head = _head(source)
+    head = _read_head(source)
     source.rewind()
-    framing = _framing(head, suffix)
+    framing = _detect_framing(head, suffix)
     if framing == "values" and len(head) >= BYTES_LOOKED_AT:
         source.keep()
         framing = "slices" if Slices(source).needed() else framing
@@ -335,7 +346,7 @@ def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:
     return framing, head
 
 
-def _framed(
+def _read_frames(
     content: Content, source: Source | None, framing: Framing, reader: Reader | None
 ) -> Iterator[Frame]:
     """Yields the records as they are framed; after a broken one the reader, if known, recognises the next."""
@@ -343,7 +354,7 @@ def _framed(
         assert content.rows is not None
         yield from content.rows()
         return
-    for frame in _split(source, framing, reader):
+    for frame in _frames_of_source(source, framing, reader):
         yield frame
         few = LEAST_OF_RECORD - len(frame.raw)  # the bytes themselves are counted as they come
         if few > 0 and not source.count.add(few, source.position):
@@ -351,7 +362,8 @@ def _framed(
             return
 
 
-def _split(source: Source, framing: Framing, reader: Reader | None) -> Iterator[Frame]:
+def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -> Iterator[Frame]:
+    """Returns the frames of a source by their framing."""
     if framing == "table":
         return tables.csv_rows(source)
     if framing == "text":
@@ -362,12 +374,14 @@ def _split(source: Source, framing: Framing, reader: Reader | None) -> Iterator[
         return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
-        return recognised(value) if reader is None else reader.recognise(value) is not None
+        """Returns whether a value is a record of the format, or of any if that is not known."""
+        return is_recognised(value) if reader is None else reader.recognise(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
 
 
-def _first(frames: Iterator[Frame], most: int, most_bytes: int) -> list[Frame]:
+def _first_frames(frames: Iterator[Frame], most: int, most_bytes: int) -> list[Frame]:
+    """Returns the first frames, up to a number of them or of their bytes."""
     sample: list[Frame] = []
     size = 0
     for frame in frames:
@@ -378,7 +392,7 @@ def _first(frames: Iterator[Frame], most: int, most_bytes: int) -> list[Frame]:
     return sample
 
 
-def _head(source: Source) -> bytes:
+def _read_head(source: Source) -> bytes:
     """Returns the first MiB, or less if the input is shorter."""
     pieces: list[bytes] = []
     size = 0
@@ -388,20 +402,20 @@ def _head(source: Source) -> bytes:
     return b"".join(pieces)
 
 
-def _framing(head: bytes, suffix: str) -> Framing:
+def _detect_framing(head: bytes, suffix: str) -> Framing:
     """Detects how the records are framed.
 
     Text that does not begin as JSON is a table if its lines have equally many cells, or text if it has turns.
     JSON Lines: the first line is complete JSON and more lines follow, or most lines are closed objects or lists (then
     the first record is broken). Otherwise the input is one JSON document.
     """
-    rows = [row.strip() for row in islice(_rows(head), RECORDS_LOOKED_AT + 1)]
+    rows = [row.strip() for row in islice(_filled_lines(head), RECORDS_LOOKED_AT + 1)]
     if not rows:
         return "lines"
     if rows[0][:1] == b"[" and rows[0][1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
-    whole = rows[0][:1] in _OPENING and _is_json(rows[0])
-    if whole and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
+    first_is_json = rows[0][:1] in _OPENING and _is_json(rows[0])
+    if first_is_json and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
     closed = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
     if len(rows) > 1 and 2 * closed > len(rows):
@@ -416,7 +430,7 @@ def _framing(head: bytes, suffix: str) -> Framing:
     return "list" if rows[0][:1] == b"[" else "values"
 
 
-def _rows(head: bytes) -> Iterator[bytes]:
+def _filled_lines(head: bytes) -> Iterator[bytes]:
     position = 0
     while position < len(head):
         end = head.find(b"\n", position)
@@ -434,7 +448,7 @@ def _is_json(row: bytes) -> bool:
     return True
 
 
-def _limit(sample: list[Frame]) -> str | None:
+def _limit_reason(sample: list[Frame]) -> str | None:
     """Returns the reason of a record that ended the reading or was too large; None without one."""
     reasons = (frame.reason for frame in sample if frame.reason)
     return next(
@@ -442,14 +456,14 @@ def _limit(sample: list[Frame]) -> str | None:
     )
 
 
-def _one_conversation(first: Any, format_name: str | None) -> bool:
+def _is_one_conversation(first: Any, format_name: str | None) -> bool:
     """Returns whether a list with this first element is one conversation, a bare list of messages."""
     if format_name is None:
-        return looks_like_message(first) and not recognised(first)
+        return looks_like_message(first) and not is_recognised(first)
     return format_name == "messages" and isinstance(first, dict)
 
 
-def _what_else(record: Any) -> str | None:
+def _known_as_no_log(record: Any) -> str | None:
     """Returns what a record is, if it is known and no conversation."""
     for conditions, what in _NO_CONVERSATIONS:
         if all(condition.holds(record, record) for condition in conditions):
@@ -457,7 +471,7 @@ def _what_else(record: Any) -> str | None:
     return None
 
 
-def _no_log(sample: list[Frame], head: bytes) -> str | None:
+def _describe_other_file(sample: list[Frame], head: bytes) -> str | None:
     """Returns what a file is that has no fields which could be mapped."""
     if not head.strip() and not sample:
         return "it is empty"
@@ -466,7 +480,8 @@ def _no_log(sample: list[Frame], head: bytes) -> str | None:
     )
 
 
-def _seen(values: list[Any], sample: list[Frame]) -> str:
+def _describe_content(values: list[Any], sample: list[Frame]) -> str:
+    """Returns what a file was found to hold instead of conversations, in words."""
     if not values:
         return sample[0].reason or "nothing in it is JSON" if sample else "nothing in it is JSON"
     first = values[0]

@@ -17,9 +17,13 @@ LOG_SUFFIXES = frozenset((
 refused."""
 
 _COMPRESSION_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
+"""Endings of compressed files, which are no part of the name of what is in them."""
 _TEXT_ENDINGS = (".txt", ".md", ".log")
+"""Endings of files that may be transcripts."""
 _ARCHIVE_ENDINGS = (".zip", ".tar", ".tgz")
+"""Endings of archives."""
 _KNOWN_ENDINGS = LOG_SUFFIXES.union(_TEXT_ENDINGS, _ARCHIVE_ENDINGS)
+"""Endings that `stem` takes off."""
 
 
 def logs_in(folder: str) -> tuple[list[str], list[str]]:

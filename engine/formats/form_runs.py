@@ -27,6 +27,7 @@ OPTIONAL_WEIGHT = 0.2
 """Weight of the optional fields, with weight 1 for the required ones."""
 
 COMPLETE_BASIS = "all required fields of the final form are filled"
+"""What makes a run complete, in words for its truth."""
 
 PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose."""
@@ -90,6 +91,7 @@ class FormScores:
         """
 
         def count(name: str) -> Count | None:
+            """Returns a stored pair of counts; None if it is not there."""
             pair = run.get(name)
             return None if pair is None else (int(pair[0]), int(pair[1]))
 
@@ -217,21 +219,23 @@ def form_scores(
         modules: Names of the transcript's entries in order.
         right: Of required and of optional fields, how many are filled correctly of those whose answer is known.
     """
-    found = list(fields(filled))
-    asked: set[str] = set()
+    form_fields = list(fields(filled))
+    earlier_questions: set[str] = set()
     repetitions = 0
     for question in (line["Assistant"] for line in dialogue if "Assistant" in line):
-        repetitions += question in asked
-        asked.add(question)
+        repetitions += question in earlier_questions
+        earlier_questions.add(question)
     answered = [place for place, module in enumerate(modules) if module == "user"]
     successes = sum(
         modules[place + PARSED_AFTER : place + PARSED_AFTER + 1] == ["information_extraction"]
         for place in answered
     )
     return FormScores(
-        length=len(found),
-        required=_filled([one.filled for one in found if one.required]),
-        optional=_filled([one.filled for one in found if not one.required]),
+        length=len(form_fields),
+        required=_filled([form_field.filled for form_field in form_fields if form_field.required]),
+        optional=_filled(
+            [form_field.filled for form_field in form_fields if not form_field.required]
+        ),
         turns=len(dialogue) // 2,
         repetitions=repetitions,
         user_questions=sum("?" in line["User"] for line in dialogue if "User" in line),
@@ -261,6 +265,7 @@ def _harmonic(first: float, second: float) -> float:
 
 
 RIGHT = ("required_right", "optional_right")
+"""Names of the counts of correctly filled fields."""
 
 
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
@@ -274,6 +279,7 @@ def with_files(transcripts: Reader) -> Reader:
     """Returns the reader of transcripts that also reads the files beside them."""
 
     def read(record: Any, fallback_id: str, outer: Any = None) -> ParsedRecord:
+        """Reads a transcript, and adds what the files beside it say."""
         files = record.get(COMPANIONS) if isinstance(record, dict) else None
         if not isinstance(files, dict):
             return transcripts.read(record, fallback_id, outer)
@@ -298,29 +304,35 @@ def _models(config: dict[str, Any]) -> str:
     (`dummy`)."""
     model = config.get("model")
     of_modules = model.items() if isinstance(model, dict) else [("", model)]
-    names = [str(one) for module, one in of_modules if one and module != "user" and one != "dummy"]
+    names = [
+        str(model_name)
+        for module, model_name in of_modules
+        if model_name and module != "user" and model_name != "dummy"
+    ]
     return ", ".join(dict.fromkeys(names)) or "unknown"
 
 
 def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str, Any]:
     """Returns what is known of a run: its form and, if dialogue and final form are there, its scores."""
-    found: dict[str, Any] = {}
+    truth: dict[str, Any] = {}
     if isinstance(config, dict) and isinstance(config.get("form"), str):
-        found |= {
+        truth |= {
             "form": config["form"],
             "goal": config["form"],
             "assistant_model": _models(config),
         }
-        found |= {name: config[name] for name in ("variant", "ended") if name in config}
+        truth |= {name: config[name] for name in ("variant", "ended") if name in config}
     if not isinstance(form, dict) or next(fields(form), None) is None:
-        return found
+        return truth
     if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
-        return found
+        return truth
     said = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
     steps = list_or_empty(interactions)
-    modules = [str(one.get("module")) for one in steps if isinstance(one, dict)]
+    modules = [
+        str(form_field.get("module")) for form_field in steps if isinstance(form_field, dict)
+    ]
     scores = form_scores(form, said, modules, _right(config))
-    return found | scores.truth() | {"filled": form}
+    return truth | scores.truth() | {"filled": form}
 
 
 def _right(config: Any) -> tuple[Count, Count] | None:

@@ -15,7 +15,9 @@ from engine.formats.records import Detection, Input, Parsed, Rejected
 from engine.formats.registry import parse_record
 
 UNKNOWN = "unknown"
+"""Format of an input that fits none."""
 SKIPPED = "skipped"
+"""Format of the files that hold no conversations."""
 
 _MAX_NAMES_SHOWN = 3
 """Number of skipped files that are named; the others are counted."""
@@ -58,12 +60,14 @@ class ConversationFile(Input):
         self._name = content.name.encode("utf-8", "replace").decode("utf-8")
 
     def position(self) -> int:
+        """Returns the number of bytes of `size` that were read so far; of an archive's member in proportion."""
         content, position = self._content, self._records.position
         if content.read is None or content.size is None:
             return position
         return min(content.size, position * content.size // max(1, content.read))
 
     def records(self) -> Iterator[Parsed | Rejected]:
+        """Yields the records with ids that are free; a failure of the disk as a `Rejected`."""
         ids = _Ids()
         try:
             for frame in self._records.frames(self._join):
@@ -75,6 +79,7 @@ class ConversationFile(Input):
                 self._records.close()
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
+        """Returns what a frame is read as, with a free id."""
         if self._before and frame.number is not None:
             frame = frame._replace(number=frame.number + self._before)
         fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
@@ -150,11 +155,11 @@ class SkippedFiles(Input):
         Args:
             size: Size of those files that were looked into, in bytes.
         """
-        some = ", ".join(os.path.basename(name) for name in names[:_MAX_NAMES_SHOWN])
+        shown_names = ", ".join(os.path.basename(name) for name in names[:_MAX_NAMES_SHOWN])
         endings = Counter(suffix(name) or "no ending" for name in names)
         more = len(names) - _MAX_NAMES_SHOWN
         files = "1 file holds" if len(names) == 1 else f"{len(names):,} files hold"
-        about = f"{files} no conversations: {some}"
+        about = f"{files} no conversations: {shown_names}"
         if more > 0:
             about += (
                 f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"

@@ -33,6 +33,7 @@ from engine.formats.records import Input, Reader
 from engine.formats.registry import all_readers, reader_named
 
 STANDARD_INPUT = "standard input"
+"""Label of what is read from the standard input."""
 
 
 def open_inputs(
@@ -66,8 +67,8 @@ def open_inputs(
     """
     if format is not None:
         reader_named(format)
-    given = [os.fspath(path) for path in (*paths, *together)]
-    opener = _Opener(format, all_branches, given, without, bounds or Bounds())
+    all_paths = [os.fspath(path) for path in (*paths, *together)]
+    opener = _Opener(format, all_branches, all_paths, without, bounds or Bounds())
     plan: list[Iterator[Input] | list[Input]] = []
     for given_path in paths:
         path = os.fspath(given_path)
@@ -172,6 +173,7 @@ class _Opener:
         return self._files(folder, logs, others)
 
     def _files(self, folder: str, logs: list[str], others: list[str]) -> Iterator[Input]:
+        """Yields the inputs of a folder, and at last one that names the skipped files."""
         size = 0
         looked_into: list[str] = []
         for path in logs:
@@ -216,6 +218,7 @@ class _Opener:
     def _refused(
         self, content: Content, error: FormatError | OSError
     ) -> UnreadableFile | SkippedFiles:
+        """Returns the input for a content that fits no format: skipped if it need not be a log, else unreadable."""
         may_be_none = content.kind == "table" or (
             content.error is None and suffix(content.label) not in LOG_SUFFIXES
         )
@@ -224,6 +227,7 @@ class _Opener:
         return UnreadableFile(content, _reason(content.label, error))
 
     def _opened(self, content: Content, file_contents: Sequence[Content] = ()) -> Input:
+        """Returns the input of a content, with what joins it with other files."""
         if content.error is not None:
             raise content.error
         records = Records(content, suffix(content.label), self._format, self._all_branches)
@@ -328,12 +332,16 @@ class _Opener:
             else:
                 inside = sorted(os.listdir(folder or ".")) if not content.once else []
                 neighbors = [os.path.join(folder, name) for name in inside]
-                known = {os.path.realpath(path) for path in self._imported}
-                paths = [path for path in neighbors if os.path.realpath(path) not in known]
+                imported_paths = {os.path.realpath(path) for path in self._imported}
+                paths = [path for path in neighbors if os.path.realpath(path) not in imported_paths]
                 files = [
-                    (self._join_candidate(path), True) for path in self._imported if _in_lines(path)
+                    (self._join_candidate(path), True)
+                    for path in self._imported
+                    if _is_line_file(path)
                 ]
-                files += [(self._join_candidate(path), False) for path in paths if _in_lines(path)]
+                files += [
+                    (self._join_candidate(path), False) for path in paths if _is_line_file(path)
+                ]
             self._batches[folder] = Batches(files)
         return self._batches[folder]
 
@@ -343,9 +351,9 @@ class _Opener:
         def frames() -> Iterator[Frame]:
             if not os.path.isfile(path):
                 return
-            for one in contents(path, stem(Path(path).name), self._bounds):
-                if one.label == path and one.kind == "log" and one.error is None:
-                    yield from all_records(one, suffix(path))
+            for content in contents(path, stem(Path(path).name), self._bounds):
+                if content.label == path and content.kind == "log" and content.error is None:
+                    yield from all_records(content, suffix(path))
 
         return JoinCandidate(path, frames)
 
@@ -355,16 +363,16 @@ def _companion_names() -> frozenset[str]:
     return frozenset(name for reader in all_readers() for name in reader.companions)
 
 
-def _join_candidates(found: Sequence[Content]) -> list[JoinCandidate]:
+def _join_candidates(file_contents: Sequence[Content]) -> list[JoinCandidate]:
     """Returns what is in an archive, as files that may have parts of each other."""
     return [
-        JoinCandidate(one.label, partial(all_records, one, suffix(one.label)))
-        for one in found
-        if one.kind == "log" and one.error is None
+        JoinCandidate(content.label, partial(all_records, content, suffix(content.label)))
+        for content in file_contents
+        if content.kind == "log" and content.error is None
     ]
 
 
-def _in_lines(path: str) -> bool:
+def _is_line_file(path: str) -> bool:
     """Returns whether a file is JSON Lines by its name."""
     return suffix(path) in (".jsonl", ".ndjson")
 

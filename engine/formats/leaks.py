@@ -65,27 +65,40 @@ _SUBMISSION = re.compile(
     r"<<SUBMISSION\|\|.*?\|\|SUBMISSION>>|<<SWE_AGENT_SUBMISSION>>.*?<<SWE_AGENT_SUBMISSION>>",
     re.DOTALL,
 )
+"""Matches a patch that an agent submitted, between its marks."""
 _SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
+"""Matches the command with which mini-SWE-agent submits."""
 _SUBMITS = re.compile(_SUBMIT_WORD)
+"""Finds that command in the arguments of a call."""
 _STATED = re.compile(
     r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
     r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
     re.MULTILINE,
 )
+"""Matches a line that gives an outcome a value, as `Reward: 1`."""
 _LONGEST_WORD = 40
+"""Most characters of a value that is looked for in messages."""
 
 _NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
+"""Fields within which outcomes are looked for."""
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
+"""Arguments of a finishing call that state the outcome."""
 _ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
+"""Arguments of a finishing call with the text for the user, the surest first."""
 _LONGEST_FOUND = 200
+"""Most characters that are kept of a leak."""
 
 _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
+"""Matches any of `STOP_TOKENS`."""
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
+"""Matches the last page of WebShop, which shows the score."""
 _NAMES_OUTCOME = (
     "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
 )  # fmt: skip
+"""Words without which a message states no score; they spare the slow expressions."""
 _EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
+"""Matches words that say that an episode has ended."""
 _SCORE_LINE = re.compile(
     rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"
     r"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:(?:agent|task|episode|run|final)[ \t]+)?exit[ _]?(?:status|reason)"
@@ -99,12 +112,15 @@ _SCORE_LINE = re.compile(
     r"(?:\s*(?:done|success|finished)[ \t]*[:=][ \t]*\w+[ \t.]*)?\s*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Matches a last line that states a score or the end of the episode."""
 
 _HAS_FINISH = re.compile(
     r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
     re.IGNORECASE,
 )
+"""Finds words without which a text has no finish marker; it spares the slow expressions."""
 _ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
+"""Matches the beginning of an action in the text of an agent."""
 _FINISH_WITH_ARGUMENT = re.compile(
     rf"^(?:{_ACTION})?(?:finish|submit)[ \t]*(?:\[([^\n]*)\]|\(([^\n]*)\))[ \t.]*\Z"
     rf"|^{_ACTION}answer\(([^\n]*)\)[ \t.]*\Z"
@@ -113,15 +129,18 @@ _FINISH_WITH_ARGUMENT = re.compile(
     r"|^<attempt_completion>(?:\s*<result>(.*?)</result>)?.*</attempt_completion>\Z",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
+"""Matches an action that finishes and gives an answer."""
 _FINISH_ALONE = re.compile(
     rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
     rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?{_SUBMIT_WORD}[^\n]*)\s*\n```\s*\Z"
     r"|\A(?:finish|submit|exit|terminate)\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Matches an action that only finishes."""
 _ANSWER_ACTION = re.compile(
     rf"^{_ACTION}(?:final )?answer[ \t]*$\n?|^final answer:[ \t]*", re.IGNORECASE | re.MULTILINE
 )
+"""Matches the words before a final answer, which stays."""
 
 
 def guard(
@@ -140,7 +159,7 @@ def guard(
     _cut_stop_tokens(messages, leaks)
     _cut_score(messages, leaks)
     _cut_finish(messages, leaks)
-    meta, truth = _divide(fields or {}, truth_fields, leaks)
+    meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
     _cut_stated(messages, {**truth, **(conversation.truth or {})}, leaks)
     changed = any(leak.message is not None for leak in leaks)
     if not fields:
@@ -157,19 +176,20 @@ def guard(
     return guarded, tuple(leaks)
 
 
-def _divide(
+def _divide_fields(
     fields: Mapping[str, Any], truth_fields: frozenset[str], leaks: list[Leak]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the fields that are metadata and those that state an outcome; the latter are leaks."""
     meta: dict[str, Any] = {}
     truth: dict[str, Any] = {}
     for name, value in fields.items():
-        if _plain(name) in TRUTH_FIELDS or name in truth_fields:
+        if _normalized_name(name) in TRUTH_FIELDS or name in truth_fields:
             truth[name] = value
             if value is not None:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 leaks.append(Leak(None, "truth-field", f"{name} = {text}"[:_LONGEST_FOUND]))
         elif name in _NESTED and isinstance(value, dict):
-            inner_meta, inner_truth = _divide(value, frozenset(), leaks)
+            inner_meta, inner_truth = _divide_fields(value, frozenset(), leaks)
             if inner_meta:
                 meta[name] = inner_meta
             truth |= inner_truth
@@ -180,23 +200,24 @@ def _divide(
 
 def states_outcome(name: str) -> bool:
     """Returns whether a field of this name states an outcome."""
-    return _plain(name) in TRUTH_FIELDS
+    return _normalized_name(name) in TRUTH_FIELDS
 
 
 @lru_cache(maxsize=1_000)
-def _plain(name: str) -> str:
+def _normalized_name(name: str) -> str:
     """Returns a name of a field as the lists here have it. Kept, for the records of a log have the same fields."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
+    """Hides the tokens with which simulated users end a conversation."""
     for index, message in enumerate(messages):
         if "###" in message.content or (
             message.tool_calls and any("###" in call.arguments for call in message.tool_calls)
         ):
-            found = _STOP_TOKEN.findall(message.seen)
-            if found:
-                leaks.extend(Leak(index, "stop-token", token) for token in found)
+            tokens = _STOP_TOKEN.findall(message.seen)
+            if tokens:
+                leaks.extend(Leak(index, "stop-token", token) for token in tokens)
                 messages[index] = _with_view(message, _STOP_TOKEN.sub("", message.seen))
 
 
@@ -240,53 +261,54 @@ def _only_outcomes(body: str) -> bool:
     if not isinstance(value, dict) or len(value) < 2:
         return False
     return all(
-        _plain(name) in _OUTCOMES and not isinstance(entry, dict | list)
+        _normalized_name(name) in _OUTCOMES and not isinstance(entry, dict | list)
         for name, entry in value.items()
     )
 
 
 def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[Leak]) -> None:
     """Hides what the last two messages say of the outcome as the truth says it."""
-    outcomes = dict(_outcomes(truth))
+    outcomes = dict(_stated_outcomes(truth))
     if not outcomes:
         return
     ends = {outcomes[name] for name in _ENDS if name in outcomes}
     backwards = range(len(messages) - 1, -1, -1)
-    left = [*islice((index for index in backwards if not messages[index].hidden), 2)]
-    for index in reversed(left):
+    last_shown = [*islice((index for index in backwards if not messages[index].hidden), 2)]
+    for index in reversed(last_shown):
         body = messages[index].seen
-        whole = body.strip().lower()
-        if whole in ends:
+        said_word = body.strip().lower()
+        if said_word in ends:
             leaks.append(Leak(index, "truth-value", body.strip()))
             messages[index] = _with_view(messages[index], "")
             continue
         spelled = body.lower().replace("-", "_").replace(" ", "_")
         if not any(name in spelled for name in outcomes):  # the expression below is slow
             continue
-        found = [
-            one
-            for one in _STATED.finditer(body)
-            if outcomes.get(_plain(one["name"].strip())) == _word(one["value"])
+        statements = [
+            statement
+            for statement in _STATED.finditer(body)
+            if outcomes.get(_normalized_name(statement["name"].strip()))
+            == _value_as_word(statement["value"])
         ]
-        if found and not messages[index].tool_calls:
-            for one in reversed(found):
-                leaks.append(Leak(index, "truth-value", one.group().strip()))
-                body = body[: one.start()] + body[one.end() :]
+        if statements and not messages[index].tool_calls:
+            for statement in reversed(statements):
+                leaks.append(Leak(index, "truth-value", statement.group().strip()))
+                body = body[: statement.start()] + body[statement.end() :]
             messages[index] = _with_view(messages[index], body)
 
 
-def _outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _stated_outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields the outcomes of a truth, also of objects within it, with their values as words."""
     for name, value in truth.items():
         if isinstance(value, dict):
-            yield from _outcomes(value)
-        elif _plain(str(name)) in _OUTCOMES and isinstance(value, str | int | float):
-            word = _word(value)
+            yield from _stated_outcomes(value)
+        elif _normalized_name(str(name)) in _OUTCOMES and isinstance(value, str | int | float):
+            word = _value_as_word(value)
             if word and len(word) <= _LONGEST_WORD:
-                yield _plain(str(name)), word
+                yield _normalized_name(str(name)), word
 
 
-def _word(value: Any) -> str:
+def _value_as_word(value: Any) -> str:
     """Returns a value in lower case; numbers without needless zeros."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -311,34 +333,36 @@ def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
 
 
 def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    """Hides a finish marker in the text of a message; the answer for the user stays."""
     body = messages[index].seen.rstrip()
-    found: list[str] = []
+    markers: list[str] = []
     if match := _FINISH_WITH_ARGUMENT.search(body):
-        found.append(match.group())
+        markers.append(match.group())
         argument = next((text for text in match.groups() if text is not None), "")
-        body = body[: match.start()] + _answer(argument)
+        body = body[: match.start()] + _answer_in(argument)
     elif match := _FINISH_ALONE.search(body):
-        found.append(match.group())
+        markers.append(match.group())
         body = body[: match.start()]
     else:
-        found = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
+        markers = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
         body = _ANSWER_ACTION.sub("", body)
-    if found:
-        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in found)
+    if markers:
+        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in markers)
         messages[index] = _with_view(messages[index], body)
 
 
 def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    """Hides the calls of a message that finish, and the answer of the tool to them."""
     message = messages[index]
     finishing = [call for call in message.tool_calls if _finishes(call)]
     if not finishing:
         return
     others = [call for call in message.tool_calls if call not in finishing]
     text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
-    named = [call for call in finishing if _plain(call.name) in FINISH_CALLS]
-    parts = [text, *(_STOP_TOKEN.sub("", _answer(call.arguments)) for call in named)]
+    named = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
+    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named)]
     view = "\n".join(part for part in parts if part)
-    leaks.extend(Leak(index, "finish-marker", _as_text(call)) for call in finishing)
+    leaks.extend(Leak(index, "finish-marker", _call_as_text(call)) for call in finishing)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
     if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
         leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_LONGEST_FOUND]))
@@ -346,14 +370,16 @@ def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) ->
 
 
 def _finishes(call: ToolCall) -> bool:
-    return _plain(call.name) in FINISH_CALLS or _SUBMITS.search(call.arguments) is not None
+    return (
+        _normalized_name(call.name) in FINISH_CALLS or _SUBMITS.search(call.arguments) is not None
+    )
 
 
-def _as_text(call: ToolCall) -> str:
+def _call_as_text(call: ToolCall) -> str:
     return f"{call.name}({call.arguments})"[:_LONGEST_FOUND]
 
 
-def _answer(arguments: str) -> str:
+def _answer_in(arguments: str) -> str:
     """Returns the text for the user in the arguments of a finishing call; empty if there is none."""
     try:
         value = storable(json.loads(arguments))

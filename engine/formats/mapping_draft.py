@@ -19,20 +19,25 @@ from engine.base.text import display_safe, one_line
 from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED, choose_reader
 from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
-from engine.formats.mappings.arranging import arranged
+from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.guessing import Guess, guesses
 from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, as_toml, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath, read_path
 from engine.formats.records import Account, Parsed, Rejected
-from engine.formats.registry import built_in, mapping_folder, parse_record
+from engine.formats.registry import built_in_readers, mapping_folder, parse_record
 
 MOST_GUESSES = 12
+"""Most guesses that are offered."""
 _FIELDS_LISTED = 16
+"""Most fields that a guess lists in its comments."""
 _EXAMPLE = 60
+"""Most characters of an example."""
 _SHOWN = 2
+"""Number of conversations that a trial shows."""
 _MESSAGES_TRIED = 5_000
+"""Number of messages at which a trial ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,8 @@ class Trial:
         """What was read, in words."""
         start = "Read so" if self.whole else "Read so, of the beginning of the file"
         spoken = ", ".join(f"{count:,} {role}" for role, count in self.roles.items())
-        some = counted(self.conversations, "conversation")
-        return f"{start}: {some}, {counted(self.messages, 'message')}" + (
+        conversations_text = counted(self.conversations, "conversation")
+        return f"{start}: {conversations_text}, {counted(self.messages, 'message')}" + (
             f" ({spoken})" if spoken else ""
         )
 
@@ -76,8 +81,10 @@ class Trial:
             lost = self.account.share("nowhere")
             doubts.append(f"{lost:.1%} of the text goes nowhere.")
         if self.account.out_of_order:
-            some = counted(self.account.out_of_order, "conversation")
-            doubts.append(f"In {some} a message has an earlier time than one before it.")
+            conversations_text = counted(self.account.out_of_order, "conversation")
+            doubts.append(
+                f"In {conversations_text} a message has an earlier time than one before it."
+            )
         return doubts
 
 
@@ -104,17 +111,19 @@ class MappingDraft:
     def __init__(self, frames: Sequence[Frame], label: str) -> None:
         self._frames = [frame for frame in frames if frame.reason is None]
         values = [frame.value for frame in self._frames]
-        found = guesses(values)[:MOST_GUESSES]
-        if not found:
+        best_guesses = guesses(values)[:MOST_GUESSES]
+        if not best_guesses:
             raise FormatError(
                 f"Nothing in {label} looks like messages.",
                 "A list of messages, or rows with a text each, is needed.",
             )
-        known = choose_reader(values, len(values))
-        self.known_as = known[0].name if known is not None else None
+        chosen_reader = choose_reader(values, len(values))
+        self.known_as = chosen_reader[0].name if chosen_reader is not None else None
         self._label = label
         self._name = _free_name(label)
-        self.texts = tuple(self._text(guess, _items(guess, values)) for guess in found)
+        self.texts = tuple(
+            self._text(guess, _message_items(guess, values)) for guess in best_guesses
+        )
 
     @classmethod
     def of_file(cls, path: str) -> MappingDraft:
@@ -131,7 +140,7 @@ class MappingDraft:
         content: dict[str, Any] = {
             "name": self._name,
             "title": f"records like those of {self._label}",
-            "when": _conditions(guess),
+            "when": _common_conditions(guess),
         }
         lines = []
         if self.known_as is not None:
@@ -140,23 +149,23 @@ class MappingDraft:
                 f"# Files like this are read as {self.known_as} already. With by_name this mapping is for this import",
                 "# only; without that line it is for all files that it fits.",
             ]
-        lines.append(as_toml(content | _with_calls(guess.table, items)))
+        lines.append(as_toml(content | _with_call_keys(guess.table, items)))
         if "roles" in guess.table:
             lines.append(f"# A word may speak as: {', '.join(DESTINATIONS)}")
         lines.append("# Fields beside each message, each with an example:")
         lines += [
-            f"#   {one_line(one.path, _EXAMPLE):<20} {one_line(one.example, _EXAMPLE)}".rstrip()
-            for one in of.fields_of(items)[:_FIELDS_LISTED]
+            f"#   {one_line(field_listed.path, _EXAMPLE):<20} {one_line(field_listed.example, _EXAMPLE)}".rstrip()
+            for field_listed in of.fields_of(items)[:_FIELDS_LISTED]
         ]
-        return _escaped("\n".join(lines) + "\n")
+        return _escape_controls("\n".join(lines) + "\n")
 
     def try_out(self, text: str) -> Trial:
         """Reads the records with the mapping that a text describes, up to some thousand messages."""
         try:
-            mapping = _read(text)
+            mapping = _read_text(text)
         except FormatError as error:
             return Trial(0, 0, len(self._frames), error.message.rstrip("."), Account(), ())
-        return _tried(mapping, self._frames)
+        return _try_mapping(mapping, self._frames)
 
     def save(self, text: str) -> str:
         """Writes the mapping file into the person's folder, under the name in the text; returns the name.
@@ -164,7 +173,7 @@ class MappingDraft:
         Raises:
             FormatError: The text is no mapping, there is a file of that name already, or it cannot be written.
         """
-        name = _read(text).name
+        name = _read_text(text).name
         if name != format_name(name):
             raise FormatError(
                 f"{name} is no name of a format.",
@@ -193,12 +202,12 @@ def _free_name(label: str) -> str:
     """Returns a name for the format of a file, made of the file's; none that another format has."""
     name = format_name(label.split(".")[0])
     others = {file.stem for file in mapping_folder().glob("*.toml")}
-    others |= {reader.name for reader in built_in()}
+    others |= {reader.name for reader in built_in_readers()}
     names = (name, *(f"{name}_{n}" for n in range(2, 999)))
     return next(free for free in names if free not in others)
 
 
-def _read(text: str) -> Mapping:
+def _read_text(text: str) -> Mapping:
     """Returns the mapping that a text describes; raises FormatError with what is wrong in it."""
     try:
         return read_mapping(tomllib.loads(text))
@@ -208,7 +217,7 @@ def _read(text: str) -> Mapping:
         raise FormatError("It is nested too deeply.", "Check it.") from None
 
 
-def _escaped(text: str) -> str:
+def _escape_controls(text: str) -> str:
     """Returns the text of a mapping file with the escapes of TOML for characters that no terminal may get."""
     return "".join(
         char if char == "\n" or display_safe(char) == char else f"\\U{ord(char):08x}"
@@ -216,18 +225,18 @@ def _escaped(text: str) -> str:
     )
 
 
-def _items(guess: Guess, values: Sequence[Any]) -> list[Any]:
+def _message_items(guess: Guess, values: Sequence[Any]) -> list[Any]:
     """Returns the items that hold the messages: rows, elements of lists, or the whole records of a transcript."""
     items = list(values)
     if "transcript" in guess.table or "group" in guess.table:
         return items
     if guess.where != ".":
         path = read_path(guess.where)
-        items = [one.value for value in items for one in path.find(value)]
+        items = [match.value for value in items for match in path.find(value)]
     return items
 
 
-def _with_calls(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
+def _with_call_keys(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
     """Returns the content of a mapping file with the keys of its tool calls, if these are not the usual ones."""
     table = dict(table)
     messages = []
@@ -242,7 +251,7 @@ def _with_calls(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
     return {**table, "messages": messages}
 
 
-def _conditions(guess: Guess) -> list[str]:
+def _common_conditions(guess: Guess) -> list[str]:
     """Returns what records have in common to which the mapping applies, as the `when` of a mapping file."""
     table = guess.table
     if (transcript := table.get("transcript")) is not None:
@@ -255,17 +264,17 @@ def _conditions(guess: Guess) -> list[str]:
     if "group" in table:
         by = [] if table["group"]["by"] == "file" else [table["group"]["by"]]
         return list(dict.fromkeys([*by, *paths]))
-    return list(dict.fromkeys(_joined(guess.where, path) for path in paths))
+    return list(dict.fromkeys(_join_paths(guess.where, path) for path in paths))
 
 
-def _joined(where: str, path: str) -> str:
+def _join_paths(where: str, path: str) -> str:
     """Returns the path of what is at `path` in what is at `where`."""
     if path == "." or where == ".":
         return where if path == "." else path
     return f"{where}{path}" if path.startswith("[") else f"{where}.{path}"
 
 
-def _tried(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
+def _try_mapping(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
     """Reads records with a mapping, up to some thousand messages."""
     account = Account()
     shown: list[Conversation] = []
@@ -273,11 +282,11 @@ def _tried(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
     conversations = rejected = 0
     reason = ""
     size = sum(len(frame.raw) for frame in frames)
-    whole = len(frames) < RECORDS_TRIED and size < BYTES_TRIED
+    is_whole_file = len(frames) < RECORDS_TRIED and size < BYTES_TRIED
     reader = reader_of(mapping)
-    for number, frame in enumerate(arranged(mapping, frames), 1):
+    for number, frame in enumerate(arrange_records(mapping, frames), 1):
         if roles.total() >= _MESSAGES_TRIED:
-            whole = False
+            is_whole_file = False
             break
         record = (
             Rejected(frame.number, frame.raw, frame.reason)
@@ -294,5 +303,5 @@ def _tried(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
             rejected += 1
             reason = reason or record.reason
     return Trial(
-        conversations, roles.total(), rejected, reason, account, tuple(shown), whole, roles
+        conversations, roles.total(), rejected, reason, account, tuple(shown), is_whole_file, roles
     )

@@ -228,6 +228,7 @@ _TOKEN = re.compile(
     )\s*""",
     re.VERBOSE,
 )
+"""Matches one piece of a path."""
 
 
 def read_path(text: str) -> Path:

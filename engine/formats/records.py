@@ -21,6 +21,7 @@ Place = Literal[
 in every line; what a format leaves out on purpose stays in the original record only."""
 
 PLACES: tuple[Place, ...] = get_args(Place)
+"""The places to which text can go, in the order in which accounts name them."""
 
 MOST_LOST = 0.02
 """Largest share of a source's text that may go nowhere without a warning."""

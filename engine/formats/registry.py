@@ -29,7 +29,7 @@ from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
 from engine.formats.mappings.mapping import load_mapping
 from engine.formats.mappings.toml_reader import reader_of
-from engine.formats.messages.times import dated
+from engine.formats.messages.times import with_date
 from engine.formats.opening.framing import Frame
 from engine.formats.records import Parsed, Reader, Rejected
 
@@ -37,6 +37,7 @@ PLUGINS = "conversation_workbench.formats"
 """Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
 
 _MAPPINGS = Path(__file__).parent / "mappings"
+"""Folder of the mapping files of the program."""
 
 _CODED: tuple[Reader, ...] = (
     SHARDED_LOGS,
@@ -58,6 +59,7 @@ _CODED: tuple[Reader, ...] = (
     *MODEL_CALLS,
     *CHAT_LOGS,
 )
+"""The readers in code."""
 
 
 def mapping_folder() -> Path:
@@ -66,7 +68,7 @@ def mapping_folder() -> Path:
 
 
 @cache
-def built_in() -> tuple[Reader, ...]:
+def built_in_readers() -> tuple[Reader, ...]:
     """Returns the readers of the program; those that ask for more come first."""
     mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
     readers = [form_scores.with_files(one) if one.name == "form_filling" else one for one in mapped]
@@ -76,14 +78,15 @@ def built_in() -> tuple[Reader, ...]:
 def all_readers() -> tuple[Reader, ...]:
     """Returns the readers in the order of preference: the person's own, those of packages, those of the program.
 
-    A mapping file of the person and a format of a package that cannot be used are passed over; `unusable` names them.
+    A mapping file of the person and a format of a package that cannot be used are passed over; `unusable_formats` names
+    them.
     """
-    return (*_own_now()[0], *_from_packages()[0], *built_in())
+    return (*_own_readers()[0], *_package_readers()[0], *built_in_readers())
 
 
-def unusable() -> tuple[FormatError, ...]:
+def unusable_formats() -> tuple[FormatError, ...]:
     """Returns why mapping files of the person and formats of packages cannot be used."""
-    return (*_own_now()[1], *_from_packages()[1])
+    return (*_own_readers()[1], *_package_readers()[1])
 
 
 def reader_named(name: str) -> Reader:
@@ -92,26 +95,26 @@ def reader_named(name: str) -> Reader:
     Raises:
         FormatError: There is none.
     """
-    known = all_readers()
-    for reader in known:
+    readers = all_readers()
+    for reader in readers:
         if reader.name == name:
             return reader
-    names = ", ".join(reader.name for reader in known)
+    names = ", ".join(reader.name for reader in readers)
     raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 
-def recognised(record: Any) -> bool:
+def is_recognised(record: Any) -> bool:
     """Returns whether a value is a record of any format."""
     return any(reader.recognise(record) for reader in all_readers())
 
 
-def _own_now() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+def _own_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
     files = sorted(mapping_folder().glob("*.toml"))
-    return _own(tuple((file, file.stat().st_mtime_ns) for file in files))
+    return _load_own_readers(tuple((file, file.stat().st_mtime_ns) for file in files))
 
 
 @lru_cache(maxsize=1)
-def _own(
+def _load_own_readers(
     files: tuple[tuple[Path, int], ...],
 ) -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
     """Returns the readers of the person's mapping files, those that ask for more first, and why others cannot be used;
@@ -127,7 +130,7 @@ def _own(
 
 
 @cache
-def _from_packages() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+def _package_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
     """Returns the readers of installed packages, and why others cannot be used."""
     readers: list[Reader] = []
     errors: list[FormatError] = []
@@ -166,7 +169,7 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
     counted = account(frame.value, conversation, draft, reader.left_out, outer)
     for leak in leaks:
         counted.hide(leak)
-    conversation, field = dated(conversation)
+    conversation, field = with_date(conversation)
     if field:
         counted.date(field, str(conversation.created_at))
     return Parsed(frame.number, frame.raw, conversation, leaks, counted)

@@ -176,6 +176,14 @@ class MemberRow:
     state: State
 
 
+@dataclass(frozen=True, slots=True)
+class GroupExamples:
+    """Members of a group: the most central ones, nearest to the center first, and the most doubtful ones."""
+
+    central: tuple[MemberRow, ...]
+    doubtful: tuple[MemberRow, ...]
+
+
 def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
     """Returns whether yes is the more probable answer of the model, averaged over both orders; None if it was not
     asked."""

@@ -1,4 +1,4 @@
-"""What a person asks of a clustering run."""
+"""The request for a clustering run: its options, with their flags and help texts."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from engine.base.request_options import (
 from engine.conversations.filters import FILTER, Filter
 from engine.goals.records import DECIDE_THRESHOLD, DEFAULT_TEXT, Decide, GoalText
 
-ASK = 24
-"""Pairs that one run asks the model about: some minutes of work, and more than a person decides meanwhile."""
+MAX_ASKED_PAIRS = 24
+"""Most pairs that one run asks the model about: some minutes of work, and more than a person decides meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringRequest:
-    """A run that clusters goals.
+    """A request for a run that clusters goals.
 
     Attributes:
         text: The text that a conversation is clustered by.
         embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
-        k: Number of clusters, an overestimate; None proposes one from the data.
+        k: Number of clusters to begin with, an overestimate; None proposes one from the data.
         decide: Who decides on merges.
         threshold: Merge probability from which `auto` merges.
-        ask: Pairs that the model is asked about before a person decides.
+        ask: Most pairs that the model is asked about before a person decides.
+        seed: Seed of all random numbers of the run.
         largest: Clusters with more members are split again; None splits none.
-        model: Name or path; None is the one that the project uses for goals.
-        labels: Let the model write labels, unless it is the built-in one, and answer about pairs; else none is asked.
-        near: Show the model the texts nearest to a cluster outside it; else any.
-        filter: Which conversations.
-        limit: The first so many of them.
+        model: Name or path of the model; None takes the one that the project uses for goals.
+        labels: Whether a model is asked: to write labels, unless it is the built-in one, and to answer about pairs.
+        near: Whether the model is shown the texts outside a cluster that are nearest to it, or any.
+        filter: Only conversations that match it are clustered.
+        limit: Most conversations, in the order of import; None takes all.
 
     Raises:
         UsageError: A value cannot be used.
@@ -77,7 +78,7 @@ class ClusteringRequest:
         DECIDE_THRESHOLD, "merge probability from which `--decide auto` merges", metavar="P"
     )
     ask: int = whole_number(
-        ASK,
+        MAX_ASKED_PAIRS,
         "pairs that the model is asked about for `--decide ask`; the merge desk asks about more",
     )
     labels: bool = switch("ask no model", default=True, flag="no-labels")

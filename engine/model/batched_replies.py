@@ -20,6 +20,19 @@ MIN_PREFIX_TOKENS = 32
 """Shortest prefix, in tokens, that is worth a sequence of its own."""
 
 
+CELL_MULTIPLE = 256
+"""llama.cpp allocates the cells of a sequence in multiples of this."""
+
+MIN_SEQUENCE_CELLS = 1024
+"""Fewest cells of a sequence. Changing the layout takes time, so only a few lengths are used."""
+
+MIN_SEPARATE_SEQUENCES = 4
+"""Fewest replies, and fewest sequences, for which separate cells are worth a change of the layout."""
+
+ENOUGH_SEQUENCES = 8
+"""Beyond this many sequences, more gain little: then shorter replies join longer ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prefix:
     """A node in the tree of common prefixes.
@@ -40,10 +53,29 @@ class Prefix:
         return self.start + len(self.tokens)
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Replies that are written together.
+
+    Attributes:
+        members: Indices of the replies, rising.
+        separate: Number of sequences with cells of their own; 0 if all share the cache.
+    """
+
+    members: Sequence[int]
+    separate: int
+
+
 class _Plan:
     """The tree of common prefixes, as far as it fits into the cache."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], room: int, most: int) -> None:
+        """Plans the prefixes.
+
+        Args:
+            room: Largest number of tokens of all prefixes together.
+            most: Largest number of prefixes.
+        """
         self.prefixes: list[Prefix] = []
         self.prefix_of_prompt: list[int | None] = [None] * len(prompts)
         self._prompts, self._free_tokens, self._max_prefixes = prompts, room, most
@@ -79,10 +111,10 @@ class _Plan:
                 self._share(first, last, parent, start)
 
 
-def _common_prefix_length(one: Sequence[int], other: Sequence[int]) -> int:
+def _common_prefix_length(first: Sequence[int], other: Sequence[int]) -> int:
     """Returns the length of the common prefix of two prompts."""
-    shorter = min(len(one), len(other))
-    return next((index for index in range(shorter) if one[index] != other[index]), shorter)
+    shorter = min(len(first), len(other))
+    return next((index for index in range(shorter) if first[index] != other[index]), shorter)
 
 
 def share_prefixes(
@@ -119,35 +151,6 @@ def share_prefixes(
         for task, index in zip(tasks, plan.prefix_of_prompt, strict=True)
     ]
     return shared, sum(len(prefix.tokens) for prefix in plan.prefixes)
-
-
-CELL_MULTIPLE = 256
-"""llama.cpp allocates the cells of a sequence in multiples of this."""
-
-
-MIN_SEQUENCE_CELLS = 1024
-"""Fewest cells of a sequence. Changing the layout takes time, so only a few lengths are used."""
-
-
-MIN_SEPARATE_SEQUENCES = 4
-"""Fewest replies, and fewest sequences, for which separate cells are worth a change of the layout."""
-
-
-ENOUGH_SEQUENCES = 8
-"""Beyond this many sequences, more gain little: then shorter replies join longer ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Replies that are written together.
-
-    Attributes:
-        members: Indices of the replies, rising.
-        separate: Number of sequences with cells of their own; 0 if all share the cache.
-    """
-
-    members: Sequence[int]
-    separate: int
 
 
 def widest(cells: int, length: int) -> int:
@@ -231,7 +234,7 @@ def generate(
     """
     check_lengths(tasks, model.longest)
     if model.capacity.forkable:
-        groups = layouts([task.need for task in tasks], model.widest)
+        groups = layouts([task.reserved_cells for task in tasks], model.widest)
     else:
         groups = [Layout(range(len(tasks)), 0)]
     replies: dict[int, Reply] = {}
@@ -255,6 +258,7 @@ def _write_together(
     layout: Layout,
     progress: Callable[[int], None] | None,
 ) -> list[Reply]:
+    """Returns the replies of one layout, which shares the common prefixes of its prompts."""
     model.arrange(layout.separate)
     count = model.capacity.sequences
     max_prefixes = count // 4 if layout.separate else count - min(PARALLEL, count // 2)

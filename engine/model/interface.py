@@ -14,8 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Logits = NDArray[np.float32]
+"""Shape (rows, vocabulary): unnormalized log-probabilities of the next token."""
+
 LogProbs = NDArray[np.float64]
+"""Natural log-probabilities."""
+
 HiddenState = NDArray[np.float32]
+"""Shape (rows, dimensions): what the model computes a row of logits from."""
+
 Cells = NDArray[np.uint8]
 """The cells of a sequence outside of the cache, as bytes that only the model understands."""
 

@@ -13,6 +13,12 @@ from dataclasses import dataclass
 from engine.base.errors import ContextTooSmall
 from engine.model.interface import Tokenizer
 
+MIN_LOG_TOKENS = 96
+"""Fewest tokens for the log itself; with less, a result would say nothing about it."""
+
+GAP = "\n[…]\n"
+"""Replaces the middle of an over-long step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -23,14 +29,14 @@ class Window:
 
 
 def plan_windows(
-    lengths: Sequence[int], boundaries: Sequence[int], kept: int, limit: int
+    lengths: Sequence[int], boundaries: Sequence[int], leading_pieces: int, limit: int
 ) -> list[Window]:
     """Plans windows over a log.
 
     Args:
         lengths: Tokens of each piece; none longer than a third of `limit` unless everything fits.
         boundaries: Piece indices, rising.
-        kept: Number of leading pieces in every window (0 or 1: the system message).
+        leading_pieces: Number of leading pieces in every window (0 or 1: the system message).
         limit: Most tokens of a window.
 
     Returns:
@@ -41,11 +47,11 @@ def plan_windows(
     last = boundaries[-1] + 1
     if sum(lengths[:last]) <= limit:
         return [Window(tuple(range(last)), tuple(boundaries))]
-    head = tuple(range(kept))
-    room = limit - sum(lengths[:kept])
+    head = tuple(range(leading_pieces))
+    room = limit - sum(lengths[:leading_pieces])
     windows: list[Window] = []
     uncovered = list(boundaries)
-    start = kept
+    start = leading_pieces
     while uncovered:
         end, used = start, 0
         while end < last and used + lengths[end] <= room:
@@ -56,19 +62,21 @@ def plan_windows(
             windows.append(Window(head + tuple(range(start, covered[-1] + 1)), covered))
         uncovered = uncovered[len(covered) :]
         if uncovered:
-            start = _start_for(lengths, uncovered, kept, room)
+            start = _start_for(lengths, uncovered, leading_pieces, room)
     return windows
 
 
-def _start_for(lengths: Sequence[int], uncovered: Sequence[int], kept: int, room: int) -> int:
+def _start_for(
+    lengths: Sequence[int], uncovered: Sequence[int], leading_pieces: int, room: int
+) -> int:
     """Returns the first piece of the next window: half a window before its first boundary, more if all the rest
     fits."""
     start, used = uncovered[0], lengths[uncovered[0]]
-    while start > kept and used + lengths[start - 1] <= room // 2:
+    while start > leading_pieces and used + lengths[start - 1] <= room // 2:
         start -= 1
         used += lengths[start]
     remaining_tokens = sum(lengths[start : uncovered[-1] + 1])
-    while start > kept and remaining_tokens + lengths[start - 1] <= room:
+    while start > leading_pieces and remaining_tokens + lengths[start - 1] <= room:
         start -= 1
         remaining_tokens += lengths[start]
     return start
@@ -81,14 +89,6 @@ def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
     front = (limit - len(gap)) // 2
     back = limit - len(gap) - front
     return [*tokens[:front], *gap, *tokens[len(tokens) - back :]]
-
-
-MIN_LOG_TOKENS = 96
-"""Fewest tokens for the log itself; with less, a result would say nothing about it."""
-
-
-GAP = "\n[…]\n"
-"""Replaces the middle of an over-long step."""
 
 
 def pieces_within(
@@ -109,9 +109,9 @@ def pieces_within(
 
 
 def log_tokens(
-    tokenizer: Tokenizer, texts: Sequence[str], kept: int, limit: int
+    tokenizer: Tokenizer, texts: Sequence[str], leading_pieces: int, limit: int
 ) -> tuple[list[int], str | None]:
-    """Returns the whole log, or the window that keeps its first `kept` pieces and its last steps.
+    """Returns the whole log, or the window that keeps its first `leading_pieces` pieces and its last steps.
 
     Returns:
         Tokens, at most `limit`, and a note when something was left out.
@@ -125,7 +125,7 @@ def log_tokens(
             "Use a larger context or a shorter prompt.",
         )
     pieces, clipped = pieces_within(tokenizer, texts, limit)
-    window = plan_windows(list(map(len, pieces)), [len(pieces) - 1], kept, limit)[-1]
+    window = plan_windows(list(map(len, pieces)), [len(pieces) - 1], leading_pieces, limit)[-1]
     tokens = [token for index in window.pieces for token in pieces[index]]
     left_out = len(pieces) - len(window.pieces)
     note = None

@@ -42,10 +42,18 @@ GPU_OVERHEAD = 600 << 20
 """Bytes of GPU memory reserved for driver and kernels. A guess, not a measurement."""
 
 _LAYER = re.compile(r"^blk\.(\d+)\.")
+"""Name of a tensor of a layer, with the number of the layer."""
+
 _OUTPUTS = ("output.weight", "output_norm.weight")
+"""Names of the tensors of the output, which counts as one more layer."""
 
 
 GPU_QUERY_SECONDS = 10
+"""Time limit of a query of the GPU driver."""
+
+
+BUSY_LOAD = 0.75
+"""Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,30 +248,12 @@ def available_memory() -> int | None:
     return None
 
 
-BUSY_LOAD = 0.75
-"""Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
-
-
 def busy(cores: int) -> bool:
     """Whether the processors were busy in the last minute; False where the system does not say."""
     try:
         return os.getloadavg()[0] > BUSY_LOAD * cores
     except OSError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """The first GPU: its name and its free memory in bytes."""
-
-    name: str
-    free: int
-
-
-def free_gpu() -> Gpu | None:
-    """Returns the first GPU with its free memory; None without one."""
-    gpu = first_gpu("memory.free", GPU_QUERY_SECONDS)
-    return None if gpu is None else Gpu(*gpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,16 +283,21 @@ class MachineMemory:
 
 def machine_memory() -> MachineMemory:
     """Returns the memory of this machine; asks the driver of the GPU if there is one."""
+    return MachineMemory(system_memory(), *(first_gpu() or ()))
+
+
+def system_memory() -> int | None:
+    """Returns the bytes of memory of this machine; None if the system does not say."""
     try:
-        system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
-        system = None
-    gpu = free_gpu()
-    return MachineMemory(system) if gpu is None else MachineMemory(system, gpu.name, gpu.free)
+        return None
 
 
-def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
-    """Asks `nvidia-smi` for the name of the first GPU and one of its sizes in bytes; None without a GPU.
+def first_gpu(
+    field: str = "memory.free", seconds: float = GPU_QUERY_SECONDS
+) -> tuple[str, int] | None:
+    """Returns the name of the first GPU and one of its sizes in bytes, as `nvidia-smi` says; None without a GPU.
 
     Args:
         field: Name of the size in `nvidia-smi`, such as `memory.total`.
@@ -357,8 +352,9 @@ def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:
     Raises:
         ModelFileError: The file cannot be read.
     """
-    gpu = free_gpu() if options.gpu_layers < 0 else None
+    gpu = first_gpu() if options.gpu_layers < 0 else None
     if gpu is None:
         return options
-    plan = plan_layers(read_gguf(path), gpu.free, options)
+    _, free = gpu
+    plan = plan_layers(read_gguf(path), free, options)
     return options if plan.layers == plan.of else replace(options, gpu_layers=plan.layers)

@@ -10,8 +10,18 @@ from engine.base.errors import NotFound, UsageError
 from engine.model.catalog_files import PartFile
 
 Kind = Literal["model", "endpoint", "adapter"]
+"""What a row of the list of models is."""
+
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
+"""The state of a pull; the first three go on by themselves."""
+
 Work = Literal["scoring", "goals", "trees", "simulation"]
+"""A kind of work that a project can choose a model for."""
+
+
+Purpose = Literal["instruct", "base", "embedder"]
+"""What a recommended model is for."""
+
 WORKS: Final[dict[Work, str]] = {
     "scoring": "scores and remaining tasks",
     "goals": "summaries, labels and merges",
@@ -205,9 +215,6 @@ class ModelRequest:
     context: int | None = None
 
 
-Role = Literal["instruct", "base", "embedder"]
-
-
 @dataclass(frozen=True, slots=True)
 class Recommended:
     """One model of a set.
@@ -222,7 +229,7 @@ class Recommended:
         note: A sentence for whoever chooses.
     """
 
-    role: Role
+    role: Purpose
     repository: str
     file: str
     size: int

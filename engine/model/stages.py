@@ -26,10 +26,13 @@ from engine.project import runs
 from engine.project.project import Project
 
 Key = TypeVar("Key", bound=Hashable)
+"""Identifies an item of a stage."""
 
 Entry = TypeVar("Entry")
+"""The answer to an item, as it is stored."""
 
 Item = TypeVar("Item")
+"""What a model is asked about."""
 
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
@@ -62,8 +65,8 @@ class ModelWork:
 
     def spent(self) -> str:
         """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
-        found = self.process.spent()
-        return f" {found}." if found else ""
+        cost = self.process.spent()
+        return f" {cost}." if cost else ""
 
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""
@@ -196,9 +199,9 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     def _tally(self, entries: Sequence[Entry]) -> None:
         """Counts committed entries for the summary."""
 
-    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
-        """Returns the progress of the run when a block with `wanted` items reports `count` items."""
-        return Progress(done + min(count, wanted), total)
+    def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
+        """Returns the progress of the run when a block with `missing` items reports `count` items."""
+        return Progress(done + min(count, missing), total)
 
     def _load_and_answer(
         self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
@@ -225,15 +228,15 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """
         done, total = 0, len(missing)
         for block in blocks:
-            wanted = missing & set(block)
-            if not wanted:
+            missing_here = missing & set(block)
+            if not missing_here:
                 continue
             self._work.check()
-            found: list[Entry] = []
-            for count, _ in self._work.live(partial(self._answer, block), found.extend):
-                yield self._progress(done, total, len(wanted), count)
-            entries = [entry for entry in found if self._key_of(entry) in wanted]
-            done += len(wanted)
+            answers: list[Entry] = []
+            for count, _ in self._work.live(partial(self._answer, block), answers.extend):
+                yield self._progress(done, total, len(missing_here), count)
+            entries = [entry for entry in answers if self._key_of(entry) in missing_here]
+            done += len(missing_here)
             self._project.write(
                 partial(self._commit, run_id=run_id, entries=entries, done=done, total=total)
             )
@@ -281,12 +284,12 @@ class TuningStage:
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        found = f"Finding the fastest format of {self._entry.name} for this machine"
+        text = f"Finding the fastest format of {self._entry.name} for this machine"
         drift = self._catalog.drift(self._entry)
         if drift is None:
-            return f"{found}, once"
-        then, now = drift
-        return f"{found} again: it reads {now:,.0f} tokens/s, and {then:,.0f} when the format was chosen"
+            return f"{text}, once"
+        earlier, current = drift
+        return f"{text} again: it reads {current:,.0f} tokens/s, and {earlier:,.0f} when the format was chosen"
 
     @property
     def params(self) -> Mapping[str, Any]:

@@ -27,17 +27,27 @@ from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
 from engine.model.memory_plan import busy
 
 MIN_AGREEMENT = 0.97
+"""Least share of places where a faithful format has the most probable token of F32."""
+
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
 """Formats beside the file as shipped. F16 is the fastest faithful one on processors without BF16. F32 never was on any
 (`docs/lab/experiments.md`). What llama.cpp has kernels for it repacks while loading, as Q4_0 on AVX2."""
 AGREEMENT_TOKENS = 384
+"""Tokens of the text on which formats are compared with F32."""
+
 SCREENED_TOKENS, MIN_SCREENED_AGREEMENT = 128, 0.9
 """A format whose agreement over the first tokens is lower is not measured further."""
 LONG_TOKENS = 2048
 """Tokens of the second measurement, which shows the cost of attention on a long text."""
 NOISE_TOKENS = 64
+"""Tokens on which the batch noise is measured."""
+
 CLEAR_GAIN = 1.1
+"""Ratio of two speeds from which the difference is no chance."""
+
 THREAD_ROUNDS = 3
+"""Rounds in which two numbers of threads are compared."""
+
 DECIDING_LEAD, MAX_ROUNDS = 2, 7
 """Formats are measured by turns until one was the choice of so many rounds more than any other, or so often."""
 MAX_SLOWDOWN = 1.3

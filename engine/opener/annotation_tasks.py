@@ -15,8 +15,8 @@ from engine.model.prompt_files import prompt_texts
 from engine.opener.conversation_forms import ConversationForm, Exported
 from engine.questions.question_names import ALLOWED_RATINGS, NOTE, RATING_BY_QUESTION, VERDICT
 
-_RATED = "How good is the conversation?"
-_ASKED = "Did the user get what they wanted?"
+_RATING_TITLE = "How good is the conversation?"
+_VERDICT_TITLE = "Did the user get what they wanted?"
 _GUIDE = (
     "Complete: nothing remains to be done for the user. Incomplete: something does. Judge the conversation as it ends, "
     "not how it was led."
@@ -24,7 +24,7 @@ _GUIDE = (
 
 
 def _guide(*, ratings: bool) -> str:
-    """What the annotator reads first; of ratings the rubric that a judge has."""
+    """Returns what the annotator reads first; of ratings the rubric that a judge has."""
     if not ratings:
         return _GUIDE
     rubric = prompt_texts("ratings")["rubric"].strip()
@@ -32,7 +32,7 @@ def _guide(*, ratings: bool) -> str:
 
 
 def labeling_config(*, ratings: bool) -> str:
-    """The labeling interface of a project of Label Studio, for verdicts or for ratings."""
+    """Returns the labeling interface of a project of Label Studio, for verdicts or for ratings."""
     if ratings:
         questions = "".join(
             f"""
@@ -45,10 +45,10 @@ def labeling_config(*, ratings: bool) -> str:
     else:
         questions = f"""
   <Choices name="{VERDICT}" toName="dialogue" choice="single" required="true" showInline="true">
-    {"".join(f'<Choice value="{one}"/>' for one in Verdict)}
+    {"".join(f'<Choice value="{verdict}"/>' for verdict in Verdict)}
   </Choices>"""
     return f"""<View>
-  <Header value="{_RATED if ratings else _ASKED}"/>
+  <Header value="{_RATING_TITLE if ratings else _VERDICT_TITLE}"/>
   <Text name="guide" value={quoteattr(_guide(ratings=ratings))}/>
   <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>{questions}
   <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
@@ -57,16 +57,20 @@ def labeling_config(*, ratings: bool) -> str:
 
 
 def argilla_settings(*, ratings: bool) -> dict[str, Any]:
-    """The settings of a dataset of Argilla, as `rg.Settings.from_json` reads them, for verdicts or for ratings."""
+    """Returns the settings of a dataset of Argilla for verdicts or ratings, as `rg.Settings.from_json` reads them."""
     questions = (
         [
             _label_question(
-                question, name, [str(one) for one in ALLOWED_RATINGS[name]], required=False
+                question, name, [str(grade) for grade in ALLOWED_RATINGS[name]], required=False
             )
             for question, name in RATING_BY_QUESTION.items()
         ]
         if ratings
-        else [_label_question(VERDICT, _ASKED, [one.value for one in Verdict], required=True)]
+        else [
+            _label_question(
+                VERDICT, _VERDICT_TITLE, [verdict.value for verdict in Verdict], required=True
+            )
+        ]
     )
     return {
         "guidelines": _guide(ratings=ratings),
@@ -98,6 +102,7 @@ def argilla_settings(*, ratings: bool) -> dict[str, Any]:
 
 
 def _label_question(name: str, title: str, values: list[str], *, required: bool) -> dict[str, Any]:
+    """Returns a question of Argilla with one answer out of some."""
     return {
         "name": name,
         "title": title,
@@ -105,7 +110,7 @@ def _label_question(name: str, title: str, values: list[str], *, required: bool)
         "required": required,
         "settings": {
             "type": "label_selection",
-            "options": [{"value": one, "text": one, "description": None} for one in values],
+            "options": [{"value": value, "text": value, "description": None} for value in values],
             "visible_options": None,
         },
     }
@@ -120,7 +125,7 @@ def argilla(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[di
             "id": item.key,
             "fields": {
                 "chat": [
-                    {"role": message.role, "content": _said(message, left_behind)}
+                    {"role": message.role, "content": _text_to_read(message, left_behind)}
                     for message in item.conversation.messages
                 ]
             },
@@ -132,14 +137,14 @@ def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterat
     """Yields a task for each conversation, for a project with `labeling_config`."""
     for item in items:
         dialogue = [
-            {"author": _speaker(message), "text": _said(message, left_behind)}
+            {"author": _speaker(message), "text": _text_to_read(message, left_behind)}
             for message in item.conversation.messages
         ]
         yield {"data": {"key": item.key, **_names(item, left_behind), "dialogue": dialogue}}
 
 
 def settings_file(form: ConversationForm, path: Path) -> tuple[Path, str] | None:
-    """Where the settings of the annotation go beside an exported file, and their text; None for forms without."""
+    """Returns the file beside an exported one for the settings of the annotation, and their text; None without."""
     ratings = form.endswith("-ratings")
     if form.startswith("argilla"):
         settings = argilla_settings(ratings=ratings)
@@ -150,16 +155,18 @@ def settings_file(form: ConversationForm, path: Path) -> tuple[Path, str] | None
 
 
 def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:
+    """Returns id and source of a conversation, by which a person finds it."""
     left_behind["metadata"] += bool(item.conversation.meta)
     return {"conversation": item.conversation.external_id, "source": item.source}
 
 
 def _speaker(message: Message) -> str:
+    """Returns role and name of a message, as the annotator sees them."""
     return f"{message.role} ({message.name})" if message.name else message.role
 
 
-def _said(message: Message, left_behind: Counter[str]) -> str:
-    """What a person reads: the text, then the calls."""
+def _text_to_read(message: Message, left_behind: Counter[str]) -> str:
+    """Returns what a person reads of a message: the text, then the calls."""
     left_behind["reasoning"] += bool(message.reasoning)
     left_behind["times and other facts"] += bool(message.facts)
     return (

@@ -55,11 +55,12 @@ if TYPE_CHECKING:
     from engine.simulate.service.service import SimulationService
     from engine.simulate.service.simulations import ProjectSimulations
     from engine.training.service import TrainingService
-    from engine.trees.service import TreeRuns, TreeService
+    from engine.trees.service import TreeService
 
 T = TypeVar("T")
 
 _GUARD = threading.RLock()
+"""Held while a part of any open project is made; a part may make others."""
 
 GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
@@ -71,7 +72,7 @@ SAMPLE_CHARACTERS = 24_000
 MAX_SAMPLE_CONVERSATIONS = 64
 """Most conversations of the project that these logs are taken from."""
 
-TABLES = {
+TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
@@ -142,7 +143,10 @@ class OpenProject:
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
-            self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
+            self.project,
+            self._emit,
+            tables_by_stage=TABLES_BY_STAGE,
+            code_version=folders.version(),
         )
 
     def __enter__(self) -> Self:
@@ -203,6 +207,7 @@ class OpenProject:
 
     @made_once
     def run_setup(self) -> RunSetup:
+        """What the stages of all subjects are made with: project, model process, catalog, endpoints."""
         """What runs are made with."""
         from engine.model.service.run_setup import RunSetup
         from engine.training.service import find_adapter
@@ -218,12 +223,12 @@ class OpenProject:
 
     @property
     def prompts(self) -> ProjectPrompts:
-        """The prompts as the project has them."""
+        """Returns the prompts as the project has them."""
         return self.run_setup.prompts
 
     @property
     def models_in_use(self) -> ModelsInUse:
-        """The model of a request."""
+        """Returns what finds the model of a request."""
         return self.run_setup.models
 
     @made_once
@@ -240,13 +245,6 @@ class OpenProject:
         from engine.completeness.service.one_conversation import ConversationScorer
 
         return ConversationScorer(self.run_setup, self.scoring_runs)
-
-    @made_once
-    def tree_runs(self) -> TreeRuns:
-        """The stages of tree runs."""
-        from engine.trees.service import TreeRuns
-
-        return TreeRuns(self.run_setup)
 
     @made_once
     def merge_queue_cache(self) -> MergeQueueCache:
@@ -275,7 +273,9 @@ class OpenProject:
         """The project's file, and what others do to it."""
         from engine.opener.project_file import ProjectFileService
 
-        tables = frozenset[str]().union(*TABLES.values(), {"verdict", "goal_decision", "run"})
+        tables = frozenset[str]().union(
+            *TABLES_BY_STAGE.values(), {"verdict", "goal_decision", "run"}
+        )
         return ProjectFileService(self.project, self._emit, tables)
 
     @made_once
@@ -289,61 +289,69 @@ class OpenProject:
 
     @made_once
     def conversations(self) -> ConversationService:
+        """Lists, counts and reads conversations."""
         return ConversationService(self.project)
 
     @made_once
     def triage(self) -> TriageService:
+        """Stores and reads verdicts, notes and tags."""
         return TriageService(self.project, self.verdict_changed)
 
     @made_once
     def saved(self) -> SavedViews:
+        """Keeps saved filters and the state of the screens."""
         return SavedViews(self.project)
 
     @made_once
     def jobs(self) -> JobService:
+        """Starts, watches and cancels long work."""
         from engine.opener.jobs import JobService
 
         return JobService(self.project, self.runner, lambda: self.scoring_runs)
 
     @made_once
     def score_sets(self) -> ScoreSets:
+        """Lists sets of scores and puts one in force."""
         from engine.completeness.service.sets import ScoreSets
 
         return ScoreSets(self.project, self.change_notifier("score"))
 
     @made_once
     def requests(self) -> RequestService:
+        """Finds the requests of conversations, and takes marks of a person."""
         from engine.opener.requests import RequestService
 
         return RequestService(self.project, self.change_notifier("request"))
 
     @made_once
     def exports(self) -> ExportFiles:
+        """Writes what is in the project to files."""
         from engine.opener.exports import ExportFiles
 
         return ExportFiles(self.project)
 
     @made_once
     def calibration(self) -> CalibrationService:
+        """Fits the decision rule to verdicts."""
         from engine.questions.service.calibration import CalibrationService
 
         return CalibrationService(self.project, self.change_notifier("rule"))
 
     @made_once
     def comparison(self) -> ComparisonService:
+        """Compares parts of the project, and projects."""
         from engine.results.comparison.service import ComparisonService
 
         return ComparisonService(self.project, self.merge_queue_cache)
 
     @made_once
     def trees(self) -> TreeService:
+        """Lists, grows and compares response trees."""
         from engine.goals.tables.groups import first_goals
         from engine.trees.service import TreeService
 
         return TreeService(
-            self.project,
-            self.process,
-            self.tree_runs,
+            self.run_setup,
             self.runner,
             self.change_notifier("tree"),
             first_goals,
@@ -351,6 +359,7 @@ class OpenProject:
 
     @made_once
     def goals(self) -> GoalService:
+        """Lists the groups of the clustering that is shown, and their members."""
         from engine.goals.service.groups import GoalService
 
         return GoalService(
@@ -359,6 +368,7 @@ class OpenProject:
 
     @made_once
     def merge_review(self) -> MergeReviewService:
+        """Shows proposals to merge groups, and takes decisions."""
         from engine.goals.service.merge_review import MergeReviewService
 
         return MergeReviewService(
@@ -371,18 +381,21 @@ class OpenProject:
 
     @made_once
     def validation(self) -> ValidationService:
+        """Compares metrics with what is known."""
         from engine.results.validation.service import ValidationService
 
         return ValidationService(self.project, self.catalog)
 
     @made_once
     def simulations(self) -> SimulationService:
+        """Lists and starts simulations."""
         from engine.simulate.service.service import SimulationService
 
         return SimulationService(self.project, self.simulation_runs, self.runner)
 
     @made_once
     def watches(self) -> WatchService:
+        """Watches files that grow."""
         from engine.results.watch.service import WatchService
 
         return WatchService(
@@ -416,7 +429,7 @@ class OpenProject:
         return lambda: self._emit(DataChanged(frozenset({table})))
 
     def verdict_changed(self) -> None:
-        """A person gave a verdict, a note or a tag, or took one back."""
+        """Notifies the listeners that a person gave a verdict, a note or a tag, or took one back."""
         self._emit(DataChanged(frozenset({"verdict"})))
         self.example_probes.noticed()
 
@@ -445,7 +458,7 @@ class OpenProject:
                 unsubscribe()
 
     def goal_stages(self) -> GoalStages:
-        """The stages of goal runs, made for this project."""
+        """Returns what makes the stages of goal runs of this project."""
         from engine.goals.service.runs import GoalStages
 
         return GoalStages(self.run_setup, self.merge_queue_cache)

@@ -1,4 +1,4 @@
-"""What others do to the file of a project while its screens are open."""
+"""Watches what other programs do to the file of a project while its screens are open."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from engine.base.events import DataChanged, Event, FileChanged
 from engine.project.project import Project
 
 LOOK_SECONDS = 1.0
+"""Time between two looks at the file."""
 
 
 class ProjectFileService:
@@ -38,7 +39,7 @@ class ProjectFileService:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends that. May be called twice."""
+        """Looks no more. May be called twice."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join(LOOK_SECONDS)
@@ -62,6 +63,7 @@ class ProjectFileService:
             return  # closed, or what it cannot read, which whoever needs it says
 
     def _look_for_changes(self) -> None:
+        """Emits what another writer has changed, and that it no longer writes."""
         with self._project.reading() as conn:
             (version,) = conn.execute("PRAGMA data_version").fetchone()
         if self._version not in (None, version):

@@ -52,17 +52,30 @@ from engine.results.paper_figures import (
 from engine.results.validation.service import validation_blocks
 from engine.trees.records import TreeItem
 
-MOST_GOALS = 30
+MAX_GOALS = 30
+"""Number of goals that are listed."""
+
 WORST_GOALS = 3
-TO_READ = 8
-LEAST_SCORED = 5
+"""Number of goals of which a conversation is quoted."""
+
+CONVERSATIONS_TO_READ = 8
+"""Number of conversations in a list of those to read."""
+
+MIN_SCORED = 5
 """Scored conversations below which a goal is not called one of the worst."""
-TELLING = 30
-"""Characters of an opening that says more than a greeting."""
-QUOTED = 400
-"""Characters of a message that are quoted."""
-MOST_POINTS = 600
+
+GREETING_CHARACTERS = 30
+"""Length of an opening from which on it says more than a greeting."""
+
+QUOTE_CHARACTERS = 400
+"""Number of characters of a message that are quoted."""
+
+MAX_POINTS = 600
+"""Number of conversations on the map of goals."""
+
 BINS = 20
+"""Number of bars of the histogram of scores."""
+
 _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 
 
@@ -230,7 +243,7 @@ class _Report:
         parts = self._parts
         total = len(self._measured.ids)
         rows = []
-        for label, part in parts[:MOST_GOALS]:
+        for label, part in parts[:MAX_GOALS]:
             above, scored = part.counts()
             count = len(part.ids)
             shares = _share(count, total), _share(above, scored)
@@ -247,7 +260,7 @@ class _Report:
             tuple(rows),
             (1, 2, 3),
         )
-        unlisted = len(parts) - MOST_GOALS
+        unlisted = len(parts) - MAX_GOALS
         without = total - sum(len(part.ids) for _, part in parts)
         if unlisted > 0 or without:
             more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
@@ -268,13 +281,14 @@ class _Report:
                 yield from clustering_figures(measurements)
 
     def _map(self, labels: Sequence[str]) -> Block:
+        """Returns the map of conversations, colored by goal."""
         numbers = {label: number for number, label in enumerate(labels)}
         names = {group.id: group.label for group in self._services.goals.groups()}
         return Points(
             "Map of goals: near conversations want similar things",
             tuple(
                 (place.x, place.y, numbers.get(names.get(place.group or "", ""), -1))
-                for place in self._services.goals.map(MOST_POINTS)
+                for place in self._services.goals.map(MAX_POINTS)
             ),
             tuple(labels),
         )
@@ -282,14 +296,14 @@ class _Report:
     def _to_read(self) -> Iterator[Block]:
         """Yields conversations of the goals with the lowest completion, quoted, and a list of the least complete
         ones."""
-        lowest = [one for one in self._by_completion if one[2] >= LEAST_SCORED][:WORST_GOALS]
+        worst = [goal for goal in self._by_completion if goal[2] >= MIN_SCORED][:WORST_GOALS]
         parts = dict(self._parts)
-        for label, above, scored in lowest:
+        for label, above, scored in worst:
             yield Paragraph(f"“{label}”: {above:,} of {scored:,} complete. The least complete one:")
             part = parts[label]
             yield self._quote(int(part.ids[np.nanargmin(part.score)]))
         ids = self._measured.ids[np.argsort(self._measured.score, kind="stable")]
-        count = min(int(self._measured.scored.sum()), TO_READ)
+        count = min(int(self._measured.scored.sum()), CONVERSATIONS_TO_READ)
         rows = self._services.conversations.rows(ids[:count].tolist())
         if not rows:
             yield Paragraph("Nothing is scored, so nothing can be put first.")
@@ -326,7 +340,7 @@ class _Report:
 
     def _least_sure(self, measured: Measured, trees: Sequence[TreeItem]) -> Iterator[Block]:
         top = top_tenth(measured, trees)
-        order = np.lexsort((-measured.entropy, ~top.both))[:TO_READ]
+        order = np.lexsort((-measured.entropy, ~top.both))[:CONVERSATIONS_TO_READ]
         ids = measured.ids[order].tolist()
         rows = {row.id: row for row in self._services.conversations.rows(ids)}
         cells = []
@@ -413,32 +427,36 @@ class _Report:
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
-        """The goals that have conversations, with these, the most frequent first, as in every list of them."""
+        """Returns the goals that have conversations, with these, the most frequent first, as in every list of them."""
         parts = [
             (label, self._measured.part(self._measured.goal == number))
             for number, label in enumerate(self._measured.goals)
         ]
-        return sorted((one for one in parts if len(one[1].ids)), key=lambda one: -len(one[1].ids))
+        return sorted(
+            ((label, part) for label, part in parts if len(part.ids)),
+            key=lambda goal: -len(goal[1].ids),
+        )
 
     @cached_property
     def _by_completion(self) -> list[tuple[str, int, int]]:
-        """(label, at or above the threshold, scored) of the goals that have scored conversations, the lowest rate
+        """Returns (label, at or above the threshold, scored) of goals with scored conversations, the lowest rate
         first."""
         counts = [(label, *part.counts()) for label, part in self._parts]
-        return sorted((one for one in counts if one[2]), key=lambda one: one[1] / one[2])
+        return sorted((goal for goal in counts if goal[2]), key=lambda goal: goal[1] / goal[2])
 
     def _example(self, part: Measured) -> str:
-        """The opening of one of the first conversations that says more than a greeting."""
+        """Returns the opening of one of the first conversations that says more than a greeting."""
         rows = self._services.conversations.rows(part.ids[:10].tolist())
-        telling = sorted(rows, key=lambda row: len(row.opening) < TELLING)
-        return one_line(telling[0].opening, 90) if telling else ""
+        longer_first = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
+        return one_line(longer_first[0].opening, 90) if longer_first else ""
 
     def _remaining(self, key: int) -> str:
+        """Returns the remaining tasks of a conversation on one line; empty where they are not known."""
         remaining = self._services.conversations.remaining(key)
         return "" if remaining is None else one_line(remaining.text, 200)
 
     def _quote(self, key: int) -> Quote:
-        """The first message of the user, and the last two messages with text."""
+        """Returns the first message of the user, and the last two messages with text."""
         store = self._services.conversations
         messages = [
             message
@@ -448,7 +466,7 @@ class _Report:
         first = next((n for n, message in enumerate(messages) if message.role == "user"), 0)
         chosen = sorted({first, *range(max(0, len(messages) - 2), len(messages))})
         quoted = [
-            (messages[n].role, one_line(messages[n].content, QUOTED))
+            (messages[n].role, one_line(messages[n].content, QUOTE_CHARACTERS))
             for n in chosen
             if n < len(messages)
         ]
@@ -491,6 +509,7 @@ def _comparison(compared: Compared) -> Iterator[Block]:
 
 
 def _share(part: int, of: int) -> str:
+    """Returns a share with its interval, as a cell of a table."""
     if not of:
         return "unscored"
     share = wilson(part, of)

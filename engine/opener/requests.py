@@ -32,7 +32,7 @@ def requests_with_goals(
 
     Conversations without a message of a user are left out.
     """
-    clustering = clusterings.shown(conn)
+    clustering = clusterings.shown_id(conn)
     for page in id_pages(conn, ids, _CONVERSATIONS_AT_A_TIME):
         starts, main_goals = requests.starts(conn, page), groups.first_goals(conn, page)
         goals = {} if clustering is None else requests.goals(conn, clustering, list(starts))

@@ -18,78 +18,80 @@ from engine.conversations.tables import facets
 from engine.project.sql import id_pages, placeholders, snapshot
 from engine.questions.tables.example_probes import success_of
 
-_LISTS = ("other_goals", "tags")
+_JSON_COLUMNS = ("other_goals", "tags", "meta")
+"""Columns of the view that hold JSON."""
 
 
 def rows(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None, *, truth: bool = False
+    conn: sqlite3.Connection, ids: Sequence[int] | None = None, *, truth: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of conversations, in the order of `wanted`, or of all in the order of import.
+    """Yields the rows of conversations, in the order of `ids`, or of all in the order of import.
 
     A row has the columns of the view, `language` (None if it is not known), `personal`, the kinds of personal data
     that were found, and `requests`, the number of its requests; `meta` is an object and, where it is asked for, `truth`
     an object or None.
     """
-    for page in id_pages(conn, wanted):
-        chosen = f"conversation_id IN ({placeholders(page)})"
+    for page in id_pages(conn, ids):
+        condition = f"conversation_id IN ({placeholders(page)})"
         with snapshot(conn):
-            cursor = conn.execute(f"SELECT * FROM conversation_table WHERE {chosen}", tuple(page))
+            cursor = conn.execute(
+                f"SELECT * FROM conversation_table WHERE {condition}", tuple(page)
+            )
             names = [column[0] for column in cursor.description]
-            found = {row[0]: dict(zip(names, row, strict=True)) for row in cursor}
+            rows_by_id = {row[0]: dict(zip(names, row, strict=True)) for row in cursor}
             truths: dict[int, str] = {}
             if truth:
                 truths = dict(
                     conn.execute(
-                        f"SELECT conversation_id, truth FROM truth WHERE {chosen}", tuple(page)
+                        f"SELECT conversation_id, truth FROM truth WHERE {condition}", tuple(page)
                     )
                 )
         languages = facets.of_conversations(conn, facets.LANGUAGE, page)
         personal = facets.of_conversations(conn, facets.PERSONAL, page)
-        further = requests.starts(conn, page)
+        further_requests = requests.starts(conn, page)
         success = success_of(conn, page)
         for key in page:
-            row = found.get(key)
+            row = rows_by_id.get(key)
             if row is None:
                 continue
-            for name in _LISTS:
+            for name in _JSON_COLUMNS:
                 row[name] = json.loads(row[name])
-            row["meta"] = json.loads(row["meta"])
             row["language"] = next(iter(languages.get(key, [])), None)
             row["personal"] = personal.get(key, [])
             row["success"] = success.get(key)
-            row["requests"] = 1 + len(further.get(key, ()))
+            row["requests"] = 1 + len(further_requests.get(key, ()))
             if truth:
                 row["truth"] = json.loads(truths[key]) if key in truths else None
             yield row
 
 
 def objects(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None, *, truth: bool
+    conn: sqlite3.Connection, ids: Sequence[int] | None, *, truth: bool
 ) -> Iterator[tuple[str, Any]]:
     """Yields ("meta", object) and, where it is asked for, ("truth", object) of conversations."""
-    for page in id_pages(conn, wanted):
-        chosen = f"IN ({placeholders(page)})"
+    for page in id_pages(conn, ids):
+        in_page = f"IN ({placeholders(page)})"
         for (text,) in conn.execute(
-            f"SELECT meta FROM conversation WHERE id {chosen}", tuple(page)
+            f"SELECT meta FROM conversation WHERE id {in_page}", tuple(page)
         ):
             yield "meta", json.loads(text)
         if truth:
             for (text,) in conn.execute(
-                f"SELECT truth FROM truth WHERE conversation_id {chosen}", tuple(page)
+                f"SELECT truth FROM truth WHERE conversation_id {in_page}", tuple(page)
             ):
                 yield "truth", json.loads(text)
 
 
-MOST_COLUMNS = 200
+MAX_COLUMNS = 200
 """Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
 
-_FIRST = (
+_FIXED_COLUMNS = (
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
     *("state", "p_end", "p", "success", "score_set", "remaining", "verdict", "note", "tags"),
     *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
 )
-_NUMBERS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
-_COUNTS = {"messages", "turns", "requests", "length", "leaves"}
+_NUMBER_COLUMNS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
+_COUNT_COLUMNS = {"messages", "turns", "requests", "length", "leaves"}
 _TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
 
 
@@ -108,32 +110,32 @@ class TableColumns:
 
     @classmethod
     def read(
-        cls, conn: sqlite3.Connection, wanted: Sequence[int] | None, *, truth: bool
+        cls, conn: sqlite3.Connection, ids: Sequence[int] | None, *, truth: bool
     ) -> TableColumns:
         """Reads which fields the conversations have."""
         types: dict[str, set[type]] = {}
-        numbers: Counter[str] = Counter()
-        for name, value in objects(conn, wanted, truth=truth):
-            for key, one in _flat(name, value):
-                numbers[key] += 1
-                types.setdefault(key, set()).add(_type(one))
+        counts: Counter[str] = Counter()
+        for name, value in objects(conn, ids, truth=truth):
+            for key, inner in _flatten(name, value):
+                counts[key] += 1
+                types.setdefault(key, set()).add(_type(inner))
         fields: dict[str, set[type]] = {}
         rest = []
         for name in ("meta", "truth"):
-            own = [key for key, _ in numbers.most_common() if key.startswith(f"{name}.")]
-            fields |= {key: types[key] for key in sorted(own[:MOST_COLUMNS])}
-            rest += [name] if len(own) > MOST_COLUMNS else []
+            keys = [key for key, _ in counts.most_common() if key.startswith(f"{name}.")]
+            fields |= {key: types[key] for key in sorted(keys[:MAX_COLUMNS])}
+            rest += [name] if len(keys) > MAX_COLUMNS else []
         return cls(fields, tuple(rest))
 
     @property
     def names(self) -> list[str]:
-        """All columns in their order."""
-        return [*_FIRST, *self.fields, *self.rest]
+        """Returns the names of all columns in their order."""
+        return [*_FIXED_COLUMNS, *self.fields, *self.rest]
 
 
 def table_lines(
     conn: sqlite3.Connection,
-    wanted: Sequence[int] | None,
+    ids: Sequence[int] | None,
     *,
     truth: bool = False,
     columns: TableColumns | None = None,
@@ -145,20 +147,22 @@ def table_lines(
         columns: As `TableColumns.read` gives them; None reads them.
     """
     if columns is None:
-        columns = TableColumns.read(conn, wanted, truth=truth)
+        columns = TableColumns.read(conn, ids, truth=truth)
     now = score_sets.config_in_force(conn)
     score_set = None if now is None else name_of(now)
-    for row in rows(conn, wanted, truth=truth):
-        own = dict(_flat("meta", row["meta"])) | dict(_flat("truth", row.get("truth") or {}))
+    for row in rows(conn, ids, truth=truth):
+        fields = dict(_flatten("meta", row["meta"])) | dict(
+            _flatten("truth", row.get("truth") or {})
+        )
         line: dict[str, Any] = dict.fromkeys(columns.names)
         line.update({key: value for key, value in row.items() if key in line})
         line["score_set"] = None if row["state"] == "unscored" else score_set
         line["perplexity"] = _perplexity(row["answer_logprob"])
-        line.update({key: value for key, value in own.items() if key in columns.fields})
+        line.update({key: value for key, value in fields.items() if key in columns.fields})
         for name in columns.rest:
             line[name] = {
                 key.partition(".")[2]: value
-                for key, value in own.items()
+                for key, value in fields.items()
                 if key.startswith(f"{name}.") and key not in columns.fields
             }
         yield line
@@ -178,14 +182,14 @@ def write_table(lines: Iterator[dict[str, Any]], columns: TableColumns, path: Pa
 
 
 def column_type(name: str, values: Collection[type] | None = None) -> ColumnType:
-    """The type of a column of the table.
+    """Returns the type of a column of the table.
 
     Args:
         values: Types of the values of a field of the metadata or the truth.
     """
-    if name in _NUMBERS:
+    if name in _NUMBER_COLUMNS:
         return "number"
-    if name in _COUNTS:
+    if name in _COUNT_COLUMNS:
         return "integer"
     if name in ("tags", "personal"):
         return "texts"
@@ -194,25 +198,26 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
     types = set(values or ()) - {type(None)}
     if types == {int, float}:
         return "number"
-    only = next(iter(types)) if len(types) == 1 else str
-    return _TYPES.get(only, "text")
+    only_type = next(iter(types)) if len(types) == 1 else str
+    return _TYPES.get(only_type, "text")
 
 
 def _type(value: Any) -> type:
-    """Its type; `str` for a whole number that takes more than 64 bits."""
+    """Returns the type of a value; `str` for a whole number that takes more than 64 bits."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         return str
     return type(value)
 
 
-def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of an object within an object, by names joined with dots; lists are values."""
+def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the fields of an object and of objects in it, with names joined by dots; lists are values."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
-            yield from _flat(f"{name}.{key}", inner)
+            yield from _flatten(f"{name}.{key}", inner)
     elif value != {}:
         yield name, value
 
 
 def _perplexity(log_probability: float | None) -> float | None:
+    """Returns the perplexity of a mean log-probability of a token."""
     return None if log_probability is None else math.exp(min(-log_probability, 700.0))

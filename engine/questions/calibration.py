@@ -5,7 +5,7 @@ post-stratified (Holt & Smith 1979, Post Stratification, J. R. Stat. Soc. A 142)
 into strata by the rank of their score, and the weight of a verdict is the number of conversations per verdict in its
 stratum. Within a stratum, verdicts are treated as a random sample. Strata without enough verdicts are merged with
 their neighbours, which assumes that these are alike. In simulations with verdicts only near the threshold this misled:
-95% intervals of sensitivity covered the truth in 7 to 77 of 100 runs. So below `LEAST_COVERED` only the unweighted
+95% intervals of sensitivity covered the truth in 7 to 77 of 100 runs. So below `MIN_COVERED_SHARE` only the unweighted
 figures of the verdicts are given.
 """
 
@@ -33,14 +33,25 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 STRATA = 10
-LEAST_IN_STRATUM = 4
-"""Fewest verdicts in a stratum, so that the bootstrap has a spread to draw from."""
-LEAST_COVERED = 0.5
-"""Least coverage (share of the population in tenths with a verdict) for weighted estimates."""
+"""Number of strata of equal size into which the scored conversations are divided."""
+
+MIN_VERDICTS_IN_STRATUM = 4
+"""Smallest number of verdicts in a stratum, so that the bootstrap has a spread to draw from."""
+
+MIN_COVERED_SHARE = 0.5
+"""Smallest coverage (share of the population in tenths with a verdict) for weighted estimates."""
+
 BINS = 10
+"""Number of equal bins of the score in the reliability plot."""
+
 DRAWS = 2_000
+"""Number of bootstrap draws of the accuracy."""
+
 OPTIMISM_DRAWS = 400
+"""Number of bootstrap draws that measure how much a chosen threshold flatters itself."""
+
 SEED = 20_240_917
+"""Seed of all draws, so that equal verdicts give equal figures."""
 
 
 def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
@@ -96,7 +107,7 @@ def calibrate(
     scores: Sequence[float] | Floats,
     complete: Sequence[bool] | Bools,
     population: Sequence[float] | Floats,
-    at: float | None = None,
+    threshold_in_force: float | None = None,
     *,
     chosen: bool = False,
 ) -> Calibration:
@@ -105,8 +116,8 @@ def calibrate(
     Args:
         scores, complete: Normalised score and verdict of each judged conversation, in any order.
         population: Scores of all scored conversations, the judged ones among them; in any order.
-        at: Evaluate at this threshold instead of the best one.
-        chosen: Whether `at` was chosen on these verdicts, as the best one always is.
+        threshold_in_force: Evaluate at this threshold instead of the best one.
+        chosen: Whether `threshold_in_force` was chosen on these verdicts, as the best one always is.
     """
     p, truth = np.asarray(scores, float), np.asarray(complete, bool)
     everything = np.sort(np.asarray(population, float))
@@ -120,11 +131,11 @@ def calibrate(
     best = None if why else youden(p, truth, weights)
     if not why and best is None:
         why = "no threshold tells complete from incomplete better than chance"
-    threshold = best if at is None else at
+    threshold = best if threshold_in_force is None else threshold_in_force
     if min(n_complete, len(truth) - n_complete) < MIN_OF_EACH or threshold is None:
         return Calibration(why, best, None, covered, bins, error, nothing)
     accuracy, errors = _accuracy(
-        p, truth, everything, threshold, covered, chosen=chosen or at is None
+        p, truth, everything, threshold, covered, chosen=chosen or threshold_in_force is None
     )
     return Calibration(why, best, accuracy, covered, bins, error, errors)
 
@@ -146,8 +157,8 @@ def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
     highest = max(j[k] for k in gaps)
     if highest <= 1e-12:
         return None
-    found = [_between(float(p[k - 1]), float(p[k])) for k in gaps if j[k] >= highest - 1e-12]
-    return min(found, key=lambda threshold: (abs(threshold - 0.5), threshold))
+    thresholds = [_between(float(p[k - 1]), float(p[k])) for k in gaps if j[k] >= highest - 1e-12]
+    return min(thresholds, key=lambda threshold: (abs(threshold - 0.5), threshold))
 
 
 def _between(low: float, high: float) -> float:
@@ -171,29 +182,31 @@ def _stratified(
         edges = np.unique(np.append(edges, cut))
     cell = np.searchsorted(edges, p, side="right")
     cells = len(edges) + 1
-    held = np.bincount(np.searchsorted(edges, population, side="right"), minlength=cells)
+    population_counts = np.bincount(
+        np.searchsorted(edges, population, side="right"), minlength=cells
+    )
     judged = np.bincount(cell, minlength=cells)
-    covered = float(held[judged > 0].sum() / held.sum())
+    covered = float(population_counts[judged > 0].sum() / population_counts.sum())
     first_above = cells if cut is None else int(np.searchsorted(edges, cut)) + 1
     merged = np.zeros(cells, np.int64)
     group = -1
     for side in (range(first_above), range(first_above, cells)):
-        have = LEAST_IN_STRATUM
+        verdict_count = MIN_VERDICTS_IN_STRATUM
         start = group + 1
         for index in side:
-            if have >= LEAST_IN_STRATUM:
-                group, have = group + 1, 0
+            if verdict_count >= MIN_VERDICTS_IN_STRATUM:
+                group, verdict_count = group + 1, 0
             merged[index] = group
-            have += int(judged[index])
-        if 0 < group != start and have < LEAST_IN_STRATUM:
+            verdict_count += int(judged[index])
+        if 0 < group != start and verdict_count < MIN_VERDICTS_IN_STRATUM:
             merged[merged == group] = group - 1
             group -= 1
     stratum = merged[cell]
     groups = group + 1
-    held_by = np.bincount(merged, weights=held, minlength=groups)
-    judged_in = np.bincount(stratum, minlength=groups)
-    held_by[judged_in == 0] = 0.0  # a side without a verdict has no weight
-    weights = (held_by / held_by.sum() / np.maximum(judged_in, 1))[stratum]
+    stratum_weights = np.bincount(merged, weights=population_counts, minlength=groups)
+    stratum_verdicts = np.bincount(stratum, minlength=groups)
+    stratum_weights[stratum_verdicts == 0] = 0.0  # a side without a verdict has no weight
+    weights = (stratum_weights / stratum_weights.sum() / np.maximum(stratum_verdicts, 1))[stratum]
     return weights, stratum, covered
 
 
@@ -215,29 +228,29 @@ def _accuracy(
         wilson(tn, tn + fp),
         wilson(tp, tp + fp) if tp + fp else None,
     )
-    if covered < LEAST_COVERED:
+    if covered < MIN_COVERED_SHARE:
         why = f"verdicts reach only {covered:.0%} of the scores; a calibration sample spreads them"
         return Accuracy(threshold, None, None, None, *raw, why), np.empty((0, 2))
     weights, stratum, _ = _stratified(p, population, threshold)
     random = np.random.default_rng(SEED)
-    sums, drawn = np.zeros(4), np.zeros((DRAWS, 4))
+    sums, drawn_sums = np.zeros(4), np.zeros((DRAWS, 4))
     for index in np.unique(stratum):
         inside = stratum == index
         weight = weights[inside][0]
         counts = np.bincount(kinds[inside], minlength=4)
         sums += weight * counts
-        drawn += weight * random.multinomial(counts.sum(), counts / counts.sum(), size=DRAWS)
+        drawn_sums += weight * random.multinomial(counts.sum(), counts / counts.sum(), size=DRAWS)
     prior = random.gamma(0.5, size=(DRAWS, 6))
-    seen = _optimism(p, truth, weights, stratum) if chosen else (0.0, 0.0, 0.0)
+    optimism = _optimism(p, truth, weights, stratum) if chosen else (0.0, 0.0, 0.0)
     counts = np.bincount(kinds, minlength=4)
 
     def estimate(right: int, wrong: int, nth: int) -> tuple[float, Floats, Interval]:
         mean = (sums[right] + sums[wrong]) / (counts[right] + counts[wrong])
-        good = drawn[:, right] + mean * prior[:, 2 * nth]
-        draws = good / (good + drawn[:, wrong] + mean * prior[:, 2 * nth + 1])
+        good = drawn_sums[:, right] + mean * prior[:, 2 * nth]
+        draws = good / (good + drawn_sums[:, wrong] + mean * prior[:, 2 * nth + 1])
         value = float(sums[right] / (sums[right] + sums[wrong]))
-        honest = min(1.0, max(0.0, value - seen[nth]))
-        shifted = np.clip(draws - seen[nth], 0.0, 1.0)
+        honest = min(1.0, max(0.0, value - optimism[nth]))
+        shifted = np.clip(draws - optimism[nth], 0.0, 1.0)
         return value, draws, _interval(honest, shifted, shifted)
 
     sensitivity, sensitivities, shown_sensitivity = estimate(0, 1, 0)
@@ -263,14 +276,14 @@ def _optimism(
     p, truth, weights, stratum = p[order], truth[order], weights[order], stratum[order]
     gaps = np.flatnonzero(p[:-1] < p[1:]) + 1
     random = np.random.default_rng(SEED + 1)
-    drawn = np.empty((OPTIMISM_DRAWS, len(p)))
+    draw_weights = np.empty((OPTIMISM_DRAWS, len(p)))
     for index in np.unique(stratum):
         inside = np.flatnonzero(stratum == index)
         even = np.full(len(inside), 1 / len(inside))
-        drawn[:, inside] = random.multinomial(len(inside), even, size=OPTIMISM_DRAWS)
-    drawn *= weights
-    right_below = np.cumsum(np.where(truth, 0.0, drawn), axis=1)
-    wrong_below = np.cumsum(np.where(truth, drawn, 0.0), axis=1)
+        draw_weights[:, inside] = random.multinomial(len(inside), even, size=OPTIMISM_DRAWS)
+    draw_weights *= weights
+    right_below = np.cumsum(np.where(truth, 0.0, draw_weights), axis=1)
+    wrong_below = np.cumsum(np.where(truth, draw_weights, 0.0), axis=1)
     both = (right_below[:, -1] > 0) & (wrong_below[:, -1] > 0)
     right_below, wrong_below = right_below[both], wrong_below[both]
     all_right = np.cumsum(np.where(truth, 0.0, weights))
@@ -283,11 +296,13 @@ def _optimism(
         tp, fp = positives - wrong, negatives - right
         return [tp / positives, right / negatives, tp / np.maximum(tp + fp, 1e-300)]
 
-    own = shares(
+    draw_shares = shares(
         right_below[rows, best], wrong_below[rows, best], right_below[:, -1], wrong_below[:, -1]
     )
-    real = shares(all_right[best], all_wrong[best], all_right[-1], all_wrong[-1])
-    first, second, third = (float((a - b).mean()) for a, b in zip(own, real, strict=True))
+    all_shares = shares(all_right[best], all_wrong[best], all_right[-1], all_wrong[-1])
+    first, second, third = (
+        float((a - b).mean()) for a, b in zip(draw_shares, all_shares, strict=True)
+    )
     return first, second, third
 
 
@@ -299,15 +314,15 @@ def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
 def state_counts(scores: Floats, rule: DecisionRule) -> StateCounts:
     """Returns the states of normalised scores, shape (conversations,), as `DecisionRule.state` gives them; NaN is
     unscored."""
-    known = scores[~np.isnan(scores)]
-    near = np.abs(known - rule.threshold) < rule.band
-    above = known >= rule.threshold
+    scored = scores[~np.isnan(scores)]
+    near = np.abs(scored - rule.threshold) < rule.band
+    above = scored >= rule.threshold
     borderline, complete = int(near.sum()), int((above & ~near).sum())
     return StateCounts(
         complete=complete,
-        incomplete=len(known) - borderline - complete,
+        incomplete=len(scored) - borderline - complete,
         borderline=borderline,
-        unscored=len(scores) - len(known),
+        unscored=len(scores) - len(scored),
         above=int(above.sum()),
     )
 
@@ -328,16 +343,16 @@ def completion_rate(
     Args:
         not_corrected: Why the errors that verdicts show are not those of these conversations; empty where they are.
     """
-    seen, scored = states.rate, states.scored
-    if seen is None:
+    apparent, scored = states.rate, states.scored
+    if apparent is None:
         return CompletionRate(states.unscored, 0, None, None, "nothing is scored")
     rate = partial(
         CompletionRate,
         conversations=scored + states.unscored,
         scored=scored,
-        apparent=seen.value,
-        low=seen.low,
-        high=seen.high,
+        apparent=apparent.value,
+        low=apparent.low,
+        high=apparent.high,
         borderline=states.borderline,
     )
     if not_corrected:
@@ -349,13 +364,13 @@ def completion_rate(
     draws = calibration.errors[1:]
     if sensitivity + specificity <= 1 + 1e-12:
         return rate(corrected=None, why="at this threshold the score is no better than chance")
-    value = min(1.0, max(0.0, (seen.value + specificity - 1) / (sensitivity + specificity - 1)))
+    value = min(1.0, max(0.0, (apparent.value + specificity - 1) / (sensitivity + specificity - 1)))
     random = np.random.default_rng([SEED, states.above, scored])
     # Jeffreys: that all of a few were called complete does not mean that all of many are.
-    drawn = random.beta(states.above + 0.5, scored - states.above + 0.5, size=len(draws))
+    apparent_draws = random.beta(states.above + 0.5, scored - states.above + 0.5, size=len(draws))
     gain = draws.sum(axis=1) - 1
     telling = gain > 0
-    rates = np.clip((drawn + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
+    rates = np.clip((apparent_draws + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
     interval = _interval(value, np.where(telling, rates, 0.0), np.where(telling, rates, 1.0))
     if interval.low == interval.high:
         why = "no completion rate gives such a share with these errors: they must be others here"
@@ -380,7 +395,7 @@ def rate_difference(
     gain = calibration.errors.sum(axis=1) - 1
     if gain[0] <= 1e-12:
         return None
-    seen = second[0] / second[1] - first[0] / first[1]
+    apparent_change = second[0] / second[1] - first[0] / first[1]
     random = np.random.default_rng([SEED, *first, *second])
     before, after = (
         random.beta(called + 0.5, scored - called + 0.5, size=len(gain) - 1)
@@ -389,7 +404,7 @@ def rate_difference(
     telling = gain[1:] > 0
     change = np.clip((after - before) / np.where(telling, gain[1:], 1.0), -1.0, 1.0)
     return _interval(
-        min(1.0, max(-1.0, seen / float(gain[0]))),
+        min(1.0, max(-1.0, apparent_change / float(gain[0]))),
         np.where(telling, change, -1.0),
         np.where(telling, change, 1.0),
     )
@@ -404,16 +419,18 @@ def reliability(
     The error is the mean of |observed - predicted| over those bins, each weighted by the share of the population that
     lies in it, because the verdicts do not say how often a score occurs; None without verdicts.
     """
-    place = np.minimum((p * BINS).astype(int), BINS - 1)
-    held = np.bincount(np.minimum((population * BINS).astype(int), BINS - 1), minlength=BINS)
+    bin_of_verdict = np.minimum((p * BINS).astype(int), BINS - 1)
+    population_counts = np.bincount(
+        np.minimum((population * BINS).astype(int), BINS - 1), minlength=BINS
+    )
     bins: list[ReliabilityBin] = []
     gaps: list[tuple[float, float]] = []
-    for index in np.unique(place):
-        inside = place == index
+    for index in np.unique(bin_of_verdict):
+        inside = bin_of_verdict == index
         predicted = float(p[inside].mean())
         observed = wilson(int(truth[inside].sum()), int(inside.sum()))
         bins.append(ReliabilityBin(index / BINS, (index + 1) / BINS, predicted, observed))
-        gaps.append((float(held[index]), abs(observed.part / observed.of - predicted)))
+        gaps.append((float(population_counts[index]), abs(observed.part / observed.of - predicted)))
     total = sum(weight for weight, _ in gaps)
     if total == 0:
         return tuple(bins), None

@@ -132,11 +132,11 @@ class Judged:
 
 
 MIN_VERDICTS = 40
-"""Least number of verdicts `complete` or `incomplete` on scored conversations for calibrating a threshold."""
+"""Smallest number of verdicts `complete` or `incomplete` on scored conversations that suggest a threshold."""
 
 
 MIN_OF_EACH = 5
-"""Least number of verdicts of each of the two kinds among them."""
+"""Smallest number of verdicts of each of the two kinds among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +284,9 @@ NOT = "not-"
 """Beginning of the tag that says that a conversation does not deserve the rest of it as a tag."""
 
 
-LEAST_OF_EACH = 10
-"""Fewest examples of either kind with which the result is shown as a figure; docs/lab/verdicts.md says why."""
+MIN_EXAMPLES_OF_EACH = 10
+"""Smallest number of examples of either kind with which the result is shown as a figure; docs/lab/verdicts.md says
+why."""
 
 
 CHANCE = 0.5
@@ -319,7 +320,7 @@ class ExampleProbeTest:
     @property
     def enough(self) -> bool:
         """Whether there are examples enough for its figures to be shown."""
-        return min(self.positive, self.negative) >= LEAST_OF_EACH
+        return min(self.positive, self.negative) >= MIN_EXAMPLES_OF_EACH
 
     @property
     def tells(self) -> bool:

@@ -1,13 +1,18 @@
-"""Results of validation: frozen rows, no arrays."""
+"""What a validation is asked for, and its results as frozen rows without arrays.
+
+The truncation test holds whole conversations against the same ones cut off at an earlier boundary: a score of
+completeness should tell them apart. Truth is what came with the conversations.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from engine.base.report_table import Metric, ReportTable
+from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
-from engine.completeness.records import DecisionRule, SetMode
+from engine.completeness.records import DecisionRule, Mode, SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
 
@@ -192,3 +197,48 @@ class ValidationReport:
     missing: tuple[Missing, ...]
     text: str
     correlations: ReportTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationTest:
+    """A truncation test, as a person asks for it.
+
+    Attributes:
+        run_name: Training run whose test part is tested; None tests all conversations.
+        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
+            its file or its run.
+        seed: Seed of the random cuts.
+        limit: Test at most this many conversations; None tests all.
+        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
+        paper: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
+        every_boundary: Also compare the scores with how often conversations end, at every boundary.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+
+    run_name: str | None = declared(
+        None,
+        Option(
+            "only the test part of this training run",
+            default="the project's only run, else all conversations",
+            flag="run",
+            metavar="NAME",
+        ),
+    )
+    mode: Mode | None = choice(None, "only scores of this mode", get_args(Mode))
+    adapter: str | None = declared(None, Option("only scores with this adapter"))
+    seed: int = declared(0, Option("seed of the cuts", convert=int, must="a whole number"))
+    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
+    same_kind: bool = switch(
+        "cut only after steps of the kind (assistant, tool) that a conversation ends with"
+    )
+    paper: bool = switch(
+        "decide as Soroka et al. do: complete where the end tag is what the model writes next"
+    )
+    every_boundary: bool = switch(
+        "also: are the scores probabilities of an end, before and after correction for how rare ends are?"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)

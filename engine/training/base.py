@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import ModelFileError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.gguf_file import GgufFile, read_gguf
-from engine.model.memory_plan import available_memory, first_gpu
+from engine.model.memory_plan import available_memory, first_gpu, system_memory
 from engine.training.presets import Shape
 
 GPU_SECONDS = 5.0
@@ -81,16 +81,13 @@ def this_machine() -> Machine:
     """Returns the first GPU that the driver lists, else the CPU."""
     gpu = first_gpu("memory.total", GPU_SECONDS)
     if gpu is not None:
-        free = first_gpu("memory.free", GPU_SECONDS)
+        free = first_gpu(seconds=GPU_SECONDS)
         return Machine(*gpu, None if free is None else free[1])
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        memory = None
-    return Machine("CPU", memory, available_memory())
+    return Machine("CPU", system_memory(), available_memory())
 
 
 def _shape_of_gguf(file: GgufFile) -> Shape | None:
+    """Returns the sizes that the header of a GGUF file names; None if one is missing."""
     arch = file.text("general.architecture")
 
     def figure(key: str) -> int:

@@ -9,24 +9,36 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 Recipe = Literal["boundary", "paper", "no-end-tag"]
+"""What an adapter learns; see `RECIPE_HELP`."""
+
 RECIPES: tuple[Recipe, ...] = get_args(Recipe)
 RECIPE_HELP: Mapping[Recipe, str] = {
     "boundary": "At every place where a conversation could end: does it?",
     "paper": "The last answer and the end token.",
     "no-end-tag": "The last answer alone, to see what the end token is worth.",
 }
+"""Recipe -> a sentence on what is learned."""
+
 RetiredRecipe = Literal["evaluator"]
 RETIRED_RECIPE: RetiredRecipe = "evaluator"
 """A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/lab/evaluator.md."""
 Precision = Literal["bf16", "f32"]
+"""Number format of the base weights while training."""
+
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 Schedule = Literal["cosine", "constant"]
+"""How the learning rate goes on after the warm-up."""
+
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 Checkpoint = Literal["best", "last"]
+"""Which weights become the adapter."""
+
 CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
 
 _AS_PRINTED = {"schedule": "constant", "warmup": 0.0, "checkpoint": "last"}
+"""Settings of a recipe as its paper prints it."""
+
 RECIPE_SETTINGS: Mapping[str, Mapping[str, Any]] = {"paper": _AS_PRINTED, "no-end-tag": _AS_PRINTED}
 """Recipe -> settings that a new run of it begins with in place of the defaults. Soroka et al. (section 5) name no
 schedule, no warm-up and no selection of a checkpoint, so their recipe and its ablation have none."""
@@ -44,6 +56,7 @@ WORDS = 32
 _ABOVE_ZERO = (
     "epochs", "learning_rate", "rank", "alpha", "max_tokens", "batch", "rows", "valid_every"
 )  # fmt: skip
+"""Settings that must be above 0."""
 
 
 class ConfigError(ValueError):
@@ -180,18 +193,20 @@ class TrainConfig:
             raise ConfigError(f"{path.name} cannot be read: {error}") from error
         if not isinstance(values, dict) or values.pop("version", None) != VERSION:
             raise ConfigError(f"{path.name} is not a config of version {VERSION}")
-        unknown = sorted(set(values) - {known.name for known in fields(cls)})
+        unknown = sorted(set(values) - {setting.name for setting in fields(cls)})
         if unknown:
             raise ConfigError(f"{path.name} has unknown fields: {', '.join(unknown)}")
-        for known in fields(cls):
-            given = values.get(known.name)
-            kind = type(known.default) if known.name != "base" else str
-            if known.name in values and not isinstance(
-                given, (int, float) if kind is float else kind
+        for setting in fields(cls):
+            value = values.get(setting.name)
+            kind = type(setting.default) if setting.name != "base" else str
+            if setting.name in values and not isinstance(
+                value, (int, float) if kind is float else kind
             ):
-                raise ConfigError(f"{known.name} is {given!r}; it must be of type {kind.__name__}")
-            if isinstance(given, int) and abs(given) >= LARGEST:
-                raise ConfigError(f"{known.name} is too large a number")
+                raise ConfigError(
+                    f"{setting.name} is {value!r}; it must be of type {kind.__name__}"
+                )
+            if isinstance(value, int) and abs(value) >= LARGEST:
+                raise ConfigError(f"{setting.name} is too large a number")
         if "base" not in values:
             raise ConfigError("base is missing")
         return cls(**values)

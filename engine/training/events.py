@@ -36,16 +36,23 @@ from engine.base.files import create_private_file
 from engine.training.config import LARGEST
 
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
+"""The state of a run."""
+
 Event = dict[str, Any]
+"""One event, as JSON values."""
 
 _COUNTS = {
     "step", "steps", "examples", "tokens", "end_labels", "other_labels", "valid", "pid", "memory", "done", "of", "n",
     "same_tokens", "best_step",
 }  # fmt: skip
+"""Fields of events that are whole numbers."""
+
 _FIGURES = {
     "time", "epoch", "loss", "learning_rate", "tokens_per_s", "seconds_left", "auroc", "f1", "p_end", "p_continue",
     "top1", "max_dp", "moved",
 }  # fmt: skip
+"""Fields of events that are numbers."""
+
 _OUT_OF_MEMORY = (
     "out of memory",
     "outofmemory",
@@ -54,6 +61,7 @@ _OUT_OF_MEMORY = (
     "memoryerror",
     "bad_alloc",
 )
+"""Parts of messages about a lack of memory, in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +77,17 @@ class RunDirectory:
 
     @property
     def config(self) -> Path:
+        """The settings of the run."""
         return self.path / "config.json"
 
     @property
     def train(self) -> Path:
+        """The conversations to train on."""
         return self.path / "train.jsonl"
 
     @property
     def valid(self) -> Path:
+        """The conversations that select a checkpoint."""
         return self.path / "valid.jsonl"
 
     @property
@@ -86,6 +97,7 @@ class RunDirectory:
 
     @property
     def events(self) -> Path:
+        """The events of the run, one a line."""
         return self.path / "events.jsonl"
 
     @property
@@ -100,6 +112,7 @@ class RunDirectory:
 
     @property
     def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
         return self.path / "checkpoints"
 
     @property
@@ -109,6 +122,7 @@ class RunDirectory:
 
     @property
     def adapter_gguf(self) -> Path:
+        """The adapter as llama.cpp reads it."""
         return self.path / "adapter.gguf"
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
+from engine.base.disk_full import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import RETIRED_RECIPE, ConfigError, TrainConfig
 from engine.training.events import (
@@ -32,15 +32,28 @@ from engine.training.records import (
 from engine.training.run_files import manifest_summary
 
 CURVE_POINTS = 1000
+"""Points to which a longer curve is thinned."""
+
 TAIL_BYTES = 64 << 10
+"""Bytes at the end of the log that a failure is looked for in."""
+
 LOG_BYTES = 1 << 20
+"""Most bytes of the log that are shown."""
+
 LAST_LINES = 12
+"""Lines of the log that are shown beside a run."""
 
 LOWER_MEMORY = (
     "Lower rows or max_tokens, set recompute=true, or use a smaller base; then start or resume it."
 )
+"""Hint about a run that ran out of memory."""
+
 RESUME = "Resume it: it continues at its last checkpoint."
+"""Hint about a run that was ended from outside."""
+
 _KILLED = -9
+"""Exit code after SIGKILL."""
+
 _TERMINATED = (-15, 143)
 """Exit codes after SIGTERM: set by the system, and by the trainer itself."""
 
@@ -158,12 +171,12 @@ class RunHistory:
             folder=str(self.run.path),
         )
 
-    def log(self, most: int = LOG_BYTES) -> str:
-        """Returns the end of the output of the run's processes, at most `most` bytes. The text is untrusted."""
+    def log(self, max_bytes: int = LOG_BYTES) -> str:
+        """Returns the end of the output of the run's processes, at most `max_bytes` bytes. The text is untrusted."""
         try:
             with self.run.log.open("rb") as file:
                 size = file.seek(0, 2)
-                file.seek(max(0, size - most))
+                file.seek(max(0, size - max_bytes))
                 data = file.read()
         except OSError:
             return ""
@@ -184,6 +197,7 @@ class RunHistory:
         return int(count) if count else None
 
     def _refresh(self) -> _Events:
+        """Reads the events that were written since the last call, and returns the state."""
         file: tuple[int, int] | None = None
         with contextlib.suppress(OSError):
             status = self.run.events.stat()
@@ -256,8 +270,8 @@ class RunHistory:
             return None
         if pid is not None and (read.started or {}).get("pid", pid) != pid:
             return None
-        left = seconds_left - max(0.0, read.last - time)
-        return left if left > 0 else None
+        remaining = seconds_left - max(0.0, read.last - time)
+        return remaining if remaining > 0 else None
 
     def _created(self) -> str:
         try:
@@ -307,6 +321,7 @@ def as_typed(value: Any) -> str:
 
 
 def _add_event(read: _Events, event: Event) -> None:
+    """Adds one event to the state; raises KeyError, TypeError or ValueError if a field is missing or wrong."""
     kind = event["event"]
     time = float(event.get("time", read.last))
     if kind == "started":

@@ -10,7 +10,13 @@ from typing import Any
 
 from engine.base.errors import ModelError, NotFound
 from engine.base.folders import log_dir
-from engine.completeness.training_data import MOST_FOR_SELECTION, Usable, items, split, usable
+from engine.completeness.training_data import (
+    MAX_SELECTION_CONVERSATIONS,
+    Usable,
+    items,
+    split,
+    usable,
+)
 from engine.conversations.selection import Selection
 from engine.model.catalog import Catalog
 from engine.model.interface import LoadOptions
@@ -188,9 +194,9 @@ class TrainingPlanner:
             matched=survey.matched,
             train=count,
             held_out=_scaled(len(data.split.held_out), survey, None),
-            selection=_scaled(len(selection), survey, MOST_FOR_SELECTION),
+            selection=_scaled(len(selection), survey, MAX_SELECTION_CONVERSATIONS),
             test=_scaled(len(data.split.held_out), survey, None)
-            - _scaled(len(selection), survey, MOST_FOR_SELECTION),
+            - _scaled(len(selection), survey, MAX_SELECTION_CONVERSATIONS),
             tokens=tokens,
             steps=steps,
             memory=memory,

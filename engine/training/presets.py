@@ -81,6 +81,7 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 GIB = 1 << 30
+"""Bytes of a gibibyte."""
 
 ROOM = 0.9
 """Share of the machine's memory that a run may use."""
@@ -240,6 +241,7 @@ PRESETS: Mapping[str, Preset] = {
         Preset("80g", 80 * GIB, True, 8192, "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens."),
     )
 }  # fmt: skip
+"""The presets by name, that for the least memory first."""
 
 ROWS = (8, 4, 2, 1)
 """Values of `TrainConfig.rows` to try, the fastest first."""
@@ -343,6 +345,7 @@ def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConf
 
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+"""How a switch may be typed."""
 
 
 def _value(name: str, text: str, kind: type) -> Any:

@@ -33,6 +33,7 @@ EIGHT_BIT = "bitsandbytes"
 """The package for 8-bit AdamW and bases in 4 bits; the extra `gpu` installs it."""
 
 INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
+"""Hint about missing packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +270,7 @@ class Trainers:
             write_atomically(_exit_file(run), ended + "\n")
 
     def _enforce_stop(self, run: RunDirectory) -> None:
+        """Waits for a run to end after the STOP file, as long as it writes events; then ends it with signals."""
         grace, began = self._grace, time.time()
         while has_process(run):
             if time.time() - max(began, _last_event(run)) > grace.stop:

@@ -123,6 +123,7 @@ OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
 """Field name -> its declared help, choices and check."""
 
 DEFAULTS: Mapping[str, Any] = defaults_of(TrainingRequest)
+"""Field name -> its default."""
 
 TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
 """Fields that are read from one text; the filter and the settings have a syntax of their own."""

@@ -15,14 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.base.disk_full import disk_full_error, is_disk_full
 from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
-from engine.base.files import (
-    create_private_folder,
-    disk_full_error,
-    is_disk_full,
-    sync_tree,
-    temporary_private_folder,
-)
+from engine.base.files import create_private_folder, sync_tree, temporary_private_folder
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.scoring import LogItem
@@ -38,7 +33,10 @@ FOLDER_SETTING = "training_folder"
 """Setting: the folder of the newest run, so that a project that was moved alone still finds its runs."""
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""A name that a run can have; it is that of a folder."""
+
 _RUNS_FOLDER_SUFFIX = ".training"
+"""Ending of the folder with the runs of a project, in place of that of its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +182,11 @@ def _log_of(path: str) -> tuple[int, int]:
 
 
 _File = tuple[int, int, int]
+"""Device, number and time of change of a file."""
+
 _Log = tuple[int, int]
+"""Size and time of change of a log."""
+
 _identities: dict[str, tuple[tuple[_File, _Log | None], tuple[str | None, Path | None]]] = {}
 """Path of a project -> its file when it was read, with its log if it has no id, and what was read."""
 
@@ -429,11 +431,11 @@ def _write_lines(path: Path, lines: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _keys(many: Iterable[Usable]) -> list[int]:
+def _keys(conversations: Iterable[Usable]) -> list[int]:
     """Returns the keys of conversations."""
-    return [conversation.key for conversation in many]
+    return [conversation.key for conversation in conversations]
 
 
-def _chars(many: Iterable[Usable]) -> int:
+def _chars(conversations: Iterable[Usable]) -> int:
     """Returns the number of characters of conversations together."""
-    return sum(conversation.chars for conversation in many)
+    return sum(conversation.chars for conversation in conversations)

@@ -20,7 +20,7 @@ from engine.model.endpoints.dialects import Step, text_of, without_controls
 from engine.model.endpoints.log_probs import RawPrompt, Reader
 from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.log_windows import MIN_LOG_TOKENS, log_tokens
-from engine.trees.growth import ANSWER_TOKENS, Budget, Work
+from engine.trees.growth import MAX_ANSWER_TOKENS, Budget, Work
 from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
 from engine.trees.options import Transform, TreeOptions
 from engine.trees.tree import Tree, lower_below, record, restore
@@ -96,14 +96,14 @@ async def begin(
     reader: Reader,
     place: Place,
     tree: Callable[[Spellings], Tree],
-    known: dict[int, bytes],
+    spellings_known: dict[int, bytes],
     context: int,
 ) -> EndpointTree:
     """Returns a tree that can grow, after tokenizing the log before its place.
 
     Args:
         tree: Makes the tree, or restores it.
-        known: Spellings that are known from before.
+        spellings_known: Spellings that are known from before.
         context: Longest sequence in tokens.
 
     Raises:
@@ -114,7 +114,7 @@ async def begin(
         cleaned = [without_controls(text) for text in texts]
         texts, broken_count = [text for text, _ in cleaned], sum(count for _, count in cleaned)
         notes = [f"{broken_count} control tokens broken up"] if broken_count else []
-    spellings = Spellings(known)
+    spellings = Spellings(spellings_known)
     grown = EndpointTree(tree(spellings), RawPrompt("".join(texts), ()), spellings)
     if can.tokens:
         await _tokenize_prompt(reader, grown, place, texts, context, notes)
@@ -152,7 +152,7 @@ async def _tokenize_prompt(
         return  # tokens have numbers of our own here, so those of the recorded answer say nothing
     grown.answer = tuple(recorded)
     if reader.can.echo and recorded:
-        answer_start = tuple(recorded[:ANSWER_TOKENS])
+        answer_start = tuple(recorded[:MAX_ANSWER_TOKENS])
         steps = await reader.read_prompt(RawPrompt("", (*ids, *answer_start)))
         grown.answer_log_probs = tuple(
             step.chosen.log_p for step in steps[len(ids) :] if step.chosen is not None

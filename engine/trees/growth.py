@@ -17,11 +17,11 @@ from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 from engine.trees.tree import Tree
 
-WIDTH = 32
-"""Nodes read in one decode; more rows cost more than they gain on a processor."""
+NODES_PER_DECODE = 32
+"""Number of nodes that are read in one decode; more rows cost more than they gain on a processor."""
 
-ANSWER_TOKENS = 256
-"""Tokens of the recorded answer that are scored."""
+MAX_ANSWER_TOKENS = 256
+"""Number of tokens of the recorded answer that are scored, from its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _Reading:
 class Grower:
     """Grows trees on one model. Nothing else may use the model during `grow`."""
 
-    def __init__(self, model: TokenModel, *, width: int = WIDTH) -> None:
+    def __init__(self, model: TokenModel, *, width: int = NODES_PER_DECODE) -> None:
         """Prepares.
 
         Raises:
@@ -143,7 +143,7 @@ class Grower:
 
     def _answer(self, job: Job) -> Sequence[int]:
         return job.answer[
-            : min(ANSWER_TOKENS, self._model.capacity.rows, self._model.capacity.batch)
+            : min(MAX_ANSWER_TOKENS, self._model.capacity.rows, self._model.capacity.batch)
         ]
 
     # One decode
@@ -268,12 +268,12 @@ class Grower:
         self._roster.release(reading.sequence)
 
 
-PROMPT_CELLS = 1536
+MAX_PROMPT_CELLS = 1536
 """Most tokens of the prompts of trees that grow at once, unless one prompt alone is longer. Every decode attends over
 all occupied cells, so more would slow it."""
 
 
-LEAST_SHARED = 16
+MIN_SHARED_TOKENS = 16
 """Least length in tokens of a common prefix for a prompt to reuse another's cells."""
 
 
@@ -439,7 +439,7 @@ class Roster:
             heirs = [growing.shared for growing in self.growing_trees if growing.origin is leaving]
             prompts += max(heirs, default=0)
         paths = (self._branches + 1) * self._longest + self._model.capacity.batch
-        return prompts <= PROMPT_CELLS and prompts + paths <= self._model.capacity.cells
+        return prompts <= MAX_PROMPT_CELLS and prompts + paths <= self._model.capacity.cells
 
     def _most_alike(self, job: Job) -> tuple[GrowingTree | None, int]:
         """Returns the growing tree with the longest common prefix with a job's prompt, and its length in tokens."""
@@ -462,7 +462,7 @@ class Roster:
 
 
 def _common(growing: GrowingTree, job: Job) -> int:
-    """Returns the length of the common prefix without either last token; 0 if below `LEAST_SHARED`."""
+    """Returns the length of the common prefix without either last token; 0 if below `MIN_SHARED_TOKENS`."""
     low, high = 0, min(growing.base, len(job.prompt) - 1)
     while low < high:
         middle = (low + high + 1) // 2
@@ -470,4 +470,4 @@ def _common(growing: GrowingTree, job: Job) -> int:
             low = middle
         else:
             high = middle - 1
-    return low if low >= LEAST_SHARED else 0
+    return low if low >= MIN_SHARED_TOKENS else 0

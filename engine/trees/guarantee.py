@@ -77,9 +77,9 @@ def contains(part: str) -> Predicate:
     return settle
 
 
-def equals(whole: str) -> Predicate:
-    """Returns the predicate: the response equals `whole`, ignoring white space at both ends."""
-    stripped = whole.strip()
+def equals(text_wanted: str) -> Predicate:
+    """Returns the predicate: the response equals `text_wanted`, ignoring white space at both ends."""
+    stripped = text_wanted.strip()
 
     def settle(text: str, ended: bool) -> bool | None:
         if ended:

@@ -24,13 +24,13 @@ from engine.trees.tree import Tree
 
 Vectors = NDArray[np.float32]
 
-ROUNDING = 1e-5
+SIMILARITY_ROUNDING = 1e-5
 """How far the similarity of a text with itself may fall short of 1 in single precision."""
 
-LETTERS = 3
+LETTERS_PER_RUN = 3
 """Length of the runs of characters that `letter_vectors` counts."""
 
-BUCKETS = 4096
+LETTER_DIMENSIONS = 4096
 """Dimensions of its vectors; runs with the same hash share one."""
 
 
@@ -108,7 +108,7 @@ def _groups(vectors: Vectors, threshold: float) -> list[list[int]]:
     for index, vector in enumerate(vectors):
         similarities = firsts[: len(groups)] @ vector
         best = int(similarities.argmax()) if len(groups) else -1
-        if best >= 0 and similarities[best] >= threshold - ROUNDING:
+        if best >= 0 and similarities[best] >= threshold - SIMILARITY_ROUNDING:
             groups[best].append(index)
         else:
             firsts[len(groups)] = vector
@@ -124,7 +124,7 @@ def letter_vectors(texts: Sequence[str]) -> Vectors:
     """
     counts = [Counter(_runs(text)) for text in texts]
     texts_with = Counter(bucket for text_counts in counts for bucket in text_counts)
-    vectors = np.zeros((len(texts), BUCKETS), dtype=np.float32)
+    vectors = np.zeros((len(texts), LETTER_DIMENSIONS), dtype=np.float32)
     for row, text_counts in zip(vectors, counts, strict=True):
         for bucket, count in text_counts.items():
             rarity = 1 + math.log((1 + len(texts)) / (1 + texts_with[bucket]))
@@ -137,8 +137,11 @@ def _runs(text: str) -> list[int]:
     """Returns the buckets of the runs of characters of a text, one for each run."""
     words = " ".join(text.casefold().split())
     padded = f" {words} " if words else ""
-    runs = (padded[start : start + LETTERS] for start in range(len(padded) - LETTERS + 1))
-    return [zlib.crc32(run.encode("utf-8", "surrogatepass")) % BUCKETS for run in runs]
+    runs = (
+        padded[start : start + LETTERS_PER_RUN]
+        for start in range(len(padded) - LETTERS_PER_RUN + 1)
+    )
+    return [zlib.crc32(run.encode("utf-8", "surrogatepass")) % LETTER_DIMENSIONS for run in runs]
 
 
 CACHED_ANSWERS = 4

@@ -17,9 +17,11 @@ from engine.trees.measures import answers
 from engine.trees.records import TreeItem, TreeRow
 from engine.trees.tree import Tree, TreeRecord, restore
 
-DECILE = 0.9
-FEWEST = 10
-"""Fewest trees of which the top tenth is told."""
+TOP_DECILE = 0.9
+"""Share of the trees that do not stand out by one figure."""
+
+MIN_TREES_FOR_DECILES = 10
+"""Smallest number of trees of which some stand out."""
 
 _COLUMNS = (
     ReportColumn("conversation", "text"),
@@ -45,7 +47,7 @@ class Deciles:
     def of(cls, items: Sequence[TreeItem]) -> Deciles:
         """Returns the limits for the trees of a list; with few trees none stands out."""
         grown = [item.row for item in items if item.row.reason is None]
-        if len(grown) < FEWEST:
+        if len(grown) < MIN_TREES_FOR_DECILES:
             return cls()
         return cls(
             _quantile([row.leaves for row in grown]),
@@ -116,8 +118,8 @@ def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
         for tree in unusual_trees
     ]
     note = f"Of {counted(trees, 'tree')} those in the top tenth of branches and of −max logprob."
-    if trees < FEWEST:
-        note = f"A top tenth takes {FEWEST} trees; there are {trees}."
+    if trees < MIN_TREES_FOR_DECILES:
+        note = f"A top tenth takes {MIN_TREES_FOR_DECILES} trees; there are {trees}."
     return ReportTable("unusual trees", _COLUMNS, tuple(rows), (note,))
 
 
@@ -138,7 +140,7 @@ def lines(unusual_trees: Sequence[UnusualTree]) -> list[dict[str, Any]]:
 
 def _quantile(values: Sequence[float]) -> float:
     """Returns the value that the top tenth of the values reach."""
-    return sorted(values)[int(DECILE * len(values))] if values else math.inf
+    return sorted(values)[int(TOP_DECILE * len(values))] if values else math.inf
 
 
 def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:

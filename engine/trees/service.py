@@ -20,10 +20,8 @@ from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
-from engine.model.process.process import ModelProcess
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs
-from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 from engine.trees import tables as trees
 from engine.trees.compare import TreeComparison, compare
@@ -45,76 +43,8 @@ from engine.trees.reports import stored_tree_line
 from engine.trees.stages import Below, GrowOnStage, TreeStage
 from engine.trees.tree import ROOT, Tree, TreeRecord, restore
 
-
-class TreeRuns:
-    """Makes the runs of one project that grow trees."""
-
-    def __init__(self, setup: RunSetup) -> None:
-        self._setup = setup
-
-    def stages(self, request: TreeRequest) -> list[Stage]:
-        """Returns the stages of a run: tuning if the model was never tuned on this machine, then the trees.
-
-        Raises:
-            ModelFileError: The model or its adapter cannot be read.
-            UsageError: There is no such model or adapter, or it cannot grow trees this way.
-        """
-        setup = self._setup
-        model = setup.models.resolve(request.model_request)
-        setup.endpoints.check(model, lambda served: refuse_trees(served, request.tree))
-        trees = TreeStage(
-            setup.project,
-            setup.process,
-            model,
-            request.tree,
-            request.at,
-            selection=Selection(request.filter, limit=request.limit),
-            nodes=request.nodes,
-            only=request.only,
-        )
-        return [*setup.tuning_before(model), trees]
-
-    def model_names(self) -> list[str]:
-        """Returns the names of the models that can grow a tree, the one that the project uses for trees first."""
-        names = [entry.name for entry in self._setup.catalog.entries()]
-        names += [entry.name for entry in self._setup.endpoints.book.entries()]
-        first = self._setup.models.for_work(None, "trees")
-        return sorted(names, key=lambda name: name != first)
-
-    def model_of(self, run: RunRow) -> LoadableModel:
-        """Returns the model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter
-        of the run; or the endpoints of the run.
-
-        Raises:
-            UsageError: The catalog holds it no more.
-        """
-        context = LoadOptions(context=run.params.get("context"))
-        if remote := self._setup.endpoints.book.that_gave(run.fingerprints, context):
-            return remote
-        adapter_hash = run.fingerprints.get("adapter_sha256")
-        adapter = None if adapter_hash is None else self._setup.catalog.adapter_with(adapter_hash)
-        entries = (
-            [] if adapter_hash is not None and adapter is None else self._setup.catalog.entries()
-        )
-        for entry in entries:
-            for entry_variant in (entry, replace(entry, tuning=None)):
-                model = self._setup.catalog.loadable(entry_variant, adapter)
-                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
-                    options = replace(model.options, context=run.params.get("context"))
-                    return replace(model, options=options)
-        model_and_adapter = [run.fingerprints.get(key) for key in ("model", "adapter")]
-        model_and_adapter += run.fingerprints.get("endpoints", [])
-        words = " with the adapter ".join(str(name) for name in model_and_adapter if name)
-        raise NotFound(
-            f"The tree was grown with {words}, which the catalog does not hold.",
-            "Add what is missing with `workbench models add`, or grow new trees.",
-        )
-
-
 MAX_CACHED_TREES = 3
 """Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
-
-NAME_BATCH = 500
 
 
 class TreeService:
@@ -122,9 +52,7 @@ class TreeService:
 
     def __init__(
         self,
-        project: Project,
-        process: ModelProcess,
-        runs: TreeRuns,
+        setup: RunSetup,
         runner: JobRunner,
         changed: Callable[[], None],
         first_goals: Callable[[sqlite3.Connection, Sequence[int]], Mapping[int, str]],
@@ -135,7 +63,7 @@ class TreeService:
             changed: Called when another configuration of trees is selected.
             first_goals: Returns the labels of the goals of conversations, by id; without those that have none.
         """
-        self._project, self._process, self._runs = project, process, runs
+        self._setup, self._project = setup, setup.project
         self._runner, self._changed, self._first_goals = runner, changed, first_goals
         self._tree_cache: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
         self._meanings = AnswerMeanings()
@@ -274,6 +202,28 @@ class TreeService:
 
     # Work
 
+    def stages(self, request: TreeRequest) -> list[Stage]:
+        """Returns the stages of a run: tuning if the model was never tuned on this machine, then the trees.
+
+        Raises:
+            ModelFileError: The model or its adapter cannot be read.
+            UsageError: There is no such model or adapter, or it cannot grow trees this way.
+        """
+        setup = self._setup
+        model = setup.models.resolve(request.model_request)
+        setup.endpoints.check(model, lambda served: refuse_trees(served, request.tree))
+        stage = TreeStage(
+            setup.project,
+            setup.process,
+            model,
+            request.tree,
+            request.at,
+            selection=Selection(request.filter, limit=request.limit),
+            nodes=request.nodes,
+            only=request.only,
+        )
+        return [*setup.tuning_before(model), stage]
+
     def estimate(self, request: TreeRequest) -> Estimate:
         """Returns how many conversations a run would still grow trees for, and how long that takes: at the speed of
         earlier trees of the same configuration, None without any.
@@ -281,7 +231,7 @@ class TreeService:
         Raises:
             UsageError: There is no such model or adapter, or it cannot grow trees this way.
         """
-        stage = self._runs.stages(request)[-1]
+        stage = self.stages(request)[-1]
         assert isinstance(stage, TreeStage)
         params = stage.params
         with self._project.reading() as conn:
@@ -302,12 +252,14 @@ class TreeService:
 
     def start(self, request: TreeRequest) -> int:
         """Grows trees in the background; returns the job id. Raises as `estimate` does."""
-        return self._runner.start(self._runs.stages(request))
+        return self._runner.start(self.stages(request))
 
     def models(self) -> list[str]:
-        """Quick. Returns the names of the models that can grow a tree, the one that the project uses for trees
-        first."""
-        return self._runs.model_names()
+        """Quick. Returns the names of the models that can grow a tree, the one in use for trees first."""
+        model_names = [entry.name for entry in self._setup.catalog.entries()]
+        model_names += [entry.name for entry in self._setup.endpoints.book.entries()]
+        first = self._setup.models.for_work(None, "trees")
+        return sorted(model_names, key=lambda name: name != first)
 
     def request_like(
         self, item: TreeItem, alpha: float, model: str | None, adapter: str | None
@@ -342,9 +294,38 @@ class TreeService:
         Raises:
             UsageError: The model that it was grown with is not in the catalog.
         """
-        model = self._runs.model_of(self._run(row))
+        model = self._model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)
-        return GrowOnStage(self._project, self._process, model, row, below)
+        return GrowOnStage(self._project, self._setup.process, model, row, below)
+
+    def _model_of(self, run: RunRow) -> LoadableModel:
+        """Returns the model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter
+        of the run; or the endpoints of the run.
+
+        Raises:
+            UsageError: The catalog holds it no more.
+        """
+        context = LoadOptions(context=run.params.get("context"))
+        if remote := self._setup.endpoints.book.that_gave(run.fingerprints, context):
+            return remote
+        adapter_hash = run.fingerprints.get("adapter_sha256")
+        adapter = None if adapter_hash is None else self._setup.catalog.adapter_with(adapter_hash)
+        entries = (
+            [] if adapter_hash is not None and adapter is None else self._setup.catalog.entries()
+        )
+        for entry in entries:
+            for entry_variant in (entry, replace(entry, tuning=None)):
+                model = self._setup.catalog.loadable(entry_variant, adapter)
+                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
+                    options = replace(model.options, context=run.params.get("context"))
+                    return replace(model, options=options)
+        model_and_adapter = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        model_and_adapter += run.fingerprints.get("endpoints", [])
+        words = " with the adapter ".join(str(name) for name in model_and_adapter if name)
+        raise NotFound(
+            f"The tree was grown with {words}, which the catalog does not hold.",
+            "Add what is missing with `workbench models add`, or grow new trees.",
+        )
 
     def _run(self, row: TreeRow) -> RunRow:
         """Returns the run that grew a tree; raises UsageError when it is not recorded."""

@@ -13,10 +13,12 @@ from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.row_table import Column, Piece
 
 NAME_WIDTH = 22
+"""Width of the column of names in cells."""
 CHOSEN_KEEP = 8
 """`keep` of a column that the person added: a narrow table drops most of the default columns before it."""
 
 DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "verdict", "tag")
+"""Keys of the columns that are shown until a person chooses others."""
 COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
     "p": "score",
@@ -60,8 +62,8 @@ class ListColumns:
         columns = [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
         if self.found is not None:
             hits = Column("hits", "hits", 4, self._hits_cell, right=True)
-            at = next(nth for nth, column in enumerate(columns) if column.key == FIXED)
-            columns.insert(at, hits)
+            position = next(nth for nth, column in enumerate(columns) if column.key == FIXED)
+            columns.insert(position, hits)
         return columns
 
     def _every(self) -> list[Column[ConversationRow]]:

@@ -29,6 +29,7 @@ STATE_CYCLE: tuple[State | None, ...] = (
     State.UNSCORED,
     State.COMPLETE,
 )
+"""The states that a key goes through, after them all conversations."""
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
     "name": "name",
@@ -42,6 +43,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "verdict": "your verdict",
     "tag": "your tag",
 }
+"""What each order is called on the screen."""
 _OUTCOME = ("state", "verdict", "p", "success", "remaining", "disagreement")
 """Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
 
@@ -89,8 +91,8 @@ def read_counts(services: OpenProject, query: ListQuery) -> ListCounts:
 def next_state(query: ListQuery) -> ListQuery:
     """Returns the query with the next state filter of the cycle."""
     now = query.filter.of("state")
-    at = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
-    after = STATE_CYCLE[(at + 1) % len(STATE_CYCLE)]
+    position = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
+    after = STATE_CYCLE[(position + 1) % len(STATE_CYCLE)]
     return replace(query, filter=query.filter.with_choice("state", after))
 
 

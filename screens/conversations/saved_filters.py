@@ -51,6 +51,7 @@ class SavedFiltersDialog(Dialog[str | None]):
         self._fill(0)
 
     def _fill(self, at: int) -> None:
+        """Shows the saved filters, with the cursor on the chosen one."""
         listed = self.query_one(Choices)
         listed.clear_options()
         listed.add_options(Option(_line(name, text)) for name, text in self._filters.items())
@@ -67,14 +68,14 @@ class SavedFiltersDialog(Dialog[str | None]):
 
     def action_delete(self) -> None:
         """Deletes the filter under the cursor."""
-        at = self.query_one(Choices).highlighted
-        if at is None or not self._may_write():
+        position = self.query_one(Choices).highlighted
+        if position is None or not self._may_write():
             return
-        name = list(self._filters)[at]
+        name = list(self._filters)[position]
 
         def gone(_: None) -> None:
             self._filters.pop(name, None)
-            self._fill(at)
+            self._fill(position)
 
         write_in_order(self, lambda: self._saved.delete_filter(name), gone, self.show_error)
 

@@ -52,6 +52,7 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("scores", "scores, with their curves"),
     ("verdicts", "verdicts, notes and tags"),
 )
+"""What can be exported from the list, with the title of each."""
 REFRESH_SHARE = 4
 """After a slow refresh the next one waits this many times as long as the refresh took."""
 CURSOR_REST = 0.5

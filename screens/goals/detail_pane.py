@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import display_safe
-from engine.goals.records import GoalGroup, MemberRow
+from engine.goals.records import GoalGroup, GroupExamples
 from engine.goals.service.groups import GoalService
 from screens.widgets.groups import (
     UNSTABLE,
@@ -26,7 +26,8 @@ SHOWN_MEMBERS = 5
 """Members shown of each kind, central and doubtful."""
 READ_MEMBERS = 15
 """Members read of each kind; members with the same text are shown once, so more are read than shown."""
-DESCRIPTION_CHARACTERS = 1_000
+MAX_DESCRIPTION_CHARACTERS = 1_000
+"""Most characters that are shown of a description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +35,14 @@ class GroupDetail:
     """What the pane shows of a group; `parts` are the groups that a merge or split made it from."""
 
     group: GoalGroup
-    central: tuple[MemberRow, ...]
-    doubtful: tuple[MemberRow, ...]
+    examples: GroupExamples
     parts: tuple[GoalGroup, ...]
 
 
 def read_detail(goals: GoalService, group: GoalGroup) -> GroupDetail:
-    """Reads the members and the parts of a group."""
-    parts = [found for part in group.made_of if (found := goals.group(part)) is not None]
-    return GroupDetail(
-        group,
-        tuple(goals.members(group.id, "central", READ_MEMBERS)),
-        tuple(goals.members(group.id, "doubtful", READ_MEMBERS)),
-        tuple(parts),
-    )
+    """Returns a group with its examples and its parts; not quick."""
+    parts = tuple(part for key in group.made_of if (part := goals.group(key)) is not None)
+    return GroupDetail(group, goals.examples(group.id, READ_MEMBERS), parts)
 
 
 class DetailPane(VerticalScroll):
@@ -75,6 +70,7 @@ class DetailPane(VerticalScroll):
         self.call_after_refresh(self._break_lines)
 
     def _break_lines(self) -> None:
+        """Draws the group that is shown in the present width."""
         if self._detail is not None:
             width = max(20, self.scrollable_content_region.width)
             self.query_one("#about", Static).update(detail_content(self._detail, width))
@@ -87,7 +83,7 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
     group = detail.group
     lines = [group_line(group)]
     if group.description.strip():
-        text = display_safe(" ".join(group.description[:DESCRIPTION_CHARACTERS].split()))
+        text = display_safe(" ".join(group.description[:MAX_DESCRIPTION_CHARACTERS].split()))
         lines.append(Content.styled(text, "$tone-model"))
     spread = f"spread {number_format.probability(group.spread)}"
     if group.leaves is not None:
@@ -106,10 +102,12 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
             Content.assemble((f"{part.size:>7,}  ", "$tone-muted"), (label_of(part), ""))
             for part in detail.parts
         ]
-    central = distinct(detail.central)[:SHOWN_MEMBERS]
+    central = distinct(detail.examples.central)[:SHOWN_MEMBERS]
     shown = {member.conversation_id for member, _ in central}
     doubtful = [
-        member for member in distinct(detail.doubtful) if member.member.conversation_id not in shown
+        member
+        for member in distinct(detail.examples.doubtful)
+        if member.member.conversation_id not in shown
     ]
     for name, members in (("central", central), ("doubtful", doubtful[:SHOWN_MEMBERS])):
         if members:

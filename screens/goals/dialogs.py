@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from engine.base.text import one_line
 from engine.goals.records import MemberRow, Proposal
 from engine.goals.service.groups import GoalService
-from screens.goals.columns import member_columns
+from screens.goals.formatting import member_columns
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
@@ -64,8 +64,8 @@ class MergeDialog(Dialog[str | None]):
             self.dismiss(label)
 
 
-NEAREST = 50
-"""Conversations that are listed."""
+MAX_SIMILAR = 50
+"""Most conversations that are listed."""
 
 
 class SimilarDialog(Dialog[ReadingOrder | None]):
@@ -78,7 +78,7 @@ class SimilarDialog(Dialog[ReadingOrder | None]):
         super().__init__()
         self._goals = goals
         self._conversation_id, self._external_id = conversation_id, external_id
-        self._found: dict[int, MemberRow] = {}
+        self._rows: dict[int, MemberRow] = {}
         self.table = RowTable[MemberRow](
             member_columns(alike=True), self._fetch, lambda row: row.conversation_id
         )
@@ -96,21 +96,22 @@ class SimilarDialog(Dialog[ReadingOrder | None]):
         self.table.focus()
         background(
             self,
-            lambda: self._goals.more_like(self._conversation_id, NEAREST),
+            lambda: self._goals.more_like(self._conversation_id, MAX_SIMILAR),
             self._show,
             self.show_error,
             group="alike",
         )
 
-    def _show(self, found: list[MemberRow]) -> None:
-        self._found = {row.conversation_id: row for row in found}
-        self.table.show(array("q", self._found))
+    def _show(self, rows: list[MemberRow]) -> None:
+        """Lists the conversations, or says why there are none."""
+        self._rows = {row.conversation_id: row for row in rows}
+        self.table.show(array("q", self._rows))
         nothing = self.query_one("#none", Static)
-        nothing.display = not found
+        nothing.display = not rows
         nothing.update("None: this conversation has no vector yet. Press 5, then r to cluster.")
 
     def _fetch(self, ids: Sequence[int]) -> list[MemberRow]:
-        return [self._found[row_id] for row_id in ids if row_id in self._found]
+        return [self._rows[row_id] for row_id in ids if row_id in self._rows]
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter answers."""

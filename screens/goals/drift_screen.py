@@ -24,13 +24,14 @@ from screens.widgets.groups import goal_value, label_of
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
-LEVELS = "▁▂▃▄▅▆▇█"
+LEVEL_BLOCKS = "▁▂▃▄▅▆▇█"
 """Blocks of growing height, for the line of a group."""
-MOST_PERIODS = 24
-"""The latest periods, which the line of a group shows."""
-SURE = 0.05
+MAX_PERIODS = 24
+"""Most periods that the line of a group shows, the latest ones."""
+MAX_SURE_P = 0.05
 """p below which a change is bright."""
-BY = {"month": "by month", "import": "by import"}
+PERIOD_NAMES = {"month": "by month", "import": "by import"}
+"""The kinds of periods, as they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,14 @@ class Drift:
     """The share of a group over the periods.
 
     Attributes:
-        at: Its row in the list, from 0.
+        row: Its row in the list, from 0.
         goal: The value of the filter field `goal` that selects it.
         shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
         p: Of no change from the first period to the last, by Holm's method over all groups.
     """
 
-    at: int
+    row: int
     goal: str
     label: str
     shares: tuple[float, ...]
@@ -65,14 +66,14 @@ def drifts(
     """Returns the names of the periods, oldest first, and the drift of each group: the surest change first, of equally
     sure ones the largest.
     """
-    names = list(dict.fromkeys(period.period for period in periods))[-MOST_PERIODS:]
+    names = list(dict.fromkeys(period.period for period in periods))[-MAX_PERIODS:]
     period_by_key = {(period.period, period.group): period for period in periods}
     if not names:
         return [], []
-    sizes = [
-        sum(period_row.size for period_row in periods if period_row.period == names[end])
-        for end in (0, -1)
-    ]
+    first_size, last_size = (
+        sum(period.size for period in periods if period.period == name)
+        for name in (names[0], names[-1])
+    )
     lines: list[Drift] = []
     tested: list[tuple[int, int, int, int]] = []
     for group in groups:
@@ -81,20 +82,22 @@ def drifts(
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
         label = label_of(group, 200)
         first, last = (0 if row is None else row.size for row in (rows[0], rows[-1]))
-        tested.append((first, sizes[0], last, sizes[1]))
+        tested.append((first, first_size, last, last_size))
         lines.append(Drift(0, goal_value(group, groups), label, shares, states[0], states[-1]))
     lines = [replace(line, p=p) for line, p in zip(lines, all_differ(tested), strict=True)]
     lines.sort(key=lambda line: (line.p, -abs(line.change)))
-    return names, [replace(line, at=end) for end, line in enumerate(lines)]
+    return names, [replace(line, row=row) for row, line in enumerate(lines)]
 
 
 def sparkline(values: Sequence[float]) -> str:
     """Returns a character for each value, its height relative to the largest value; a blank for 0."""
-    most = max(values, default=0.0)
-    if not most:
+    largest = max(values, default=0.0)
+    if not largest:
         return " " * len(values)
     return "".join(
-        LEVELS[min(int(value / most * len(LEVELS)), len(LEVELS) - 1)] if value else " "
+        LEVEL_BLOCKS[min(int(value / largest * len(LEVEL_BLOCKS)), len(LEVEL_BLOCKS) - 1)]
+        if value
+        else " "
         for value in values
     )
 
@@ -120,15 +123,15 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         self.table = RowTable[Drift](
             [
                 Column("label", "goal", 20, lambda r: [(r.label, "")], flexible=True),
-                Column("line", "share over time", MOST_PERIODS, _line_cell, keep=6),
+                Column("line", "share over time", MAX_PERIODS, _line_cell, keep=6),
                 Column("first", "first", 6, lambda r: [(f"{100 * r.shares[0]:.1f}%", "")], right=True),
                 Column("last", "last", 6, lambda r: [(f"{100 * r.shares[-1]:.1f}%", "")], right=True),
                 Column("change", "points", 7, _change_cell, right=True),
                 Column("p", "p", 5, _p_cell, right=True),
                 Column("rate", "complete", 13, _rate_cell, right=True, keep=4),
             ],
-            lambda ids: [self._drifts[at] for at in ids if at < len(self._drifts)],
-            lambda row: row.at,
+            lambda ids: [self._drifts[row] for row in ids if row < len(self._drifts)],
+            lambda drift: drift.row,
             id="drifts",
         )  # fmt: skip
 
@@ -145,23 +148,24 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         def read() -> tuple[list[str], list[Drift]]:
             return drifts(goals.periods(by), goals.groups())
 
-        self.in_background(read, lambda found: self._show(*found), group="drift")
+        self.in_background(read, lambda parts: self._show(*parts), group="drift")
 
-    def _show(self, names: list[str], found: list[Drift]) -> None:
-        self._names, self._drifts = names, found
+    def _show(self, names: list[str], drifts: list[Drift]) -> None:
+        """Shows the drift of each group over these periods, or why there is none."""
+        self._names, self._drifts = names, drifts
         self.set_class(not names, "-empty")
         if not names:
-            what = f"Nothing to compare {BY[self._by]}: it takes two that have conversations."
+            message = f"Nothing to compare {PERIOD_NAMES[self._by]}: it takes two that have conversations."
             months = (("drift.by-month", "compares months"),)
             self.show_empty(
-                EmptyState(what, "imports more conversations", "import_files", others=months)
+                EmptyState(message, "imports more conversations", "import_files", others=months)
             )
         if names:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
             count = number_format.counted(len(names), self._by)
-            summary = f"{BY[self._by]} · {count} · {span} · surest change first, p by Holm's method"
+            summary = f"{PERIOD_NAMES[self._by]} · {count} · {span} · surest change first, p by Holm's method"
             self.query_one("#summary", Static).update(summary)
-        self.table.show(array("q", range(len(found))))
+        self.table.show(array("q", range(len(drifts))))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter lists the periods of a group, and leads to the conversations of one."""
@@ -198,7 +202,10 @@ def _change_cell(row: Drift) -> Sequence[Piece]:
 
 def _p_cell(row: Drift) -> Sequence[Piece]:
     return [
-        (number_format.small_probability(row.p), "tone--bright" if row.p < SURE else "tone--muted")
+        (
+            number_format.small_probability(row.p),
+            "tone--bright" if row.p < MAX_SURE_P else "tone--muted",
+        )
     ]
 
 

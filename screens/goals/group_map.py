@@ -1,4 +1,4 @@
-"""A map: conversations as dots on a plane, coloured by group, with a letter on each of the largest groups."""
+"""A map: conversations as dots on a plane, colored by group, with a letter on each of the largest groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from screens.widgets.keyed import Keyed
 LETTERS = "ABCDEFGH"
 """A letter for each group that has a colour of its own."""
 _HUES = tuple(f"map--{number}" for number in range(len(LETTERS)))
-_OTHER, _HERE, _MARK, _LABEL = "map--other", "map--here", "map--mark", "map--label"
+"""Component classes of the colors of the groups with a letter."""
+_OTHER, _HIGHLIGHTED, _MARK, _LABEL = "map--other", "map--here", "map--mark", "map--label"
+"""Component classes of other groups, of the highlighted one and of its letter, and of a label in the legend."""
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille character by row and column of its dots."""
 LEGEND_WIDTH = 30
@@ -33,14 +35,18 @@ Cell = tuple[str, str]
 
 
 def plot(
-    dots: Sequence[MapPoint], lettered: Sequence[str], here: str | None, width: int, height: int
+    dots: Sequence[MapPoint],
+    lettered: Sequence[str],
+    highlighted: str | None,
+    width: int,
+    height: int,
 ) -> list[list[Cell]]:
     """Returns the map as `height` lines of `width` cells, the top line first. A cell has the colour of the group with
     most dots in it; each cell has two by four dots.
 
     Args:
         lettered: Ids of the groups that have a colour and a letter, in order.
-        here: Id of the group that is highlighted in every cell with one of its dots.
+        highlighted: Id of the group that is highlighted in every cell with one of its dots.
     """
     grid: list[list[Cell]] = [[(" ", "")] * width for _ in range(height)]
     if width < 2 or height < 2:
@@ -60,22 +66,28 @@ def plot(
     hue = dict(zip(lettered, _HUES, strict=False))
     for (row, column), mask in masks.items():
         counts = groups[row, column]
-        tone = _HERE if here in counts else hue.get(counts.most_common(1)[0][0] or "", _OTHER)
+        tone = (
+            _HIGHLIGHTED
+            if highlighted in counts
+            else hue.get(counts.most_common(1)[0][0] or "", _OTHER)
+        )
         grid[row][column] = (chr(0x2800 + mask), tone)
     for letter, group in zip(LETTERS, lettered, strict=False):
-        if found := cells.get(group):
-            row = median_low([cell[0] for cell in found])
-            column = median_low([cell[1] for cell in found])
-            grid[row][column] = (letter, _MARK if group == here else hue[group])
+        if own_cells := cells.get(group):
+            row = median_low([cell[0] for cell in own_cells])
+            column = median_low([cell[1] for cell in own_cells])
+            grid[row][column] = (letter, _MARK if group == highlighted else hue[group])
     return grid
 
 
 def _bounds(dots: Sequence[MapPoint]) -> tuple[float, float, float, float]:
+    """Returns the least and the largest x, and the least and the largest y."""
     xs, ys = [dot.x for dot in dots] or [0.0], [dot.y for dot in dots] or [0.0]
     return min(xs), max(xs), min(ys), max(ys)
 
 
 def _scaled(value: float, low: float, high: float, cells: int) -> int:
+    """Returns the index of the cell that a value falls into, of as many between `low` and `high`."""
     share = (value - low) / (high - low) if high > low else 0.5
     return min(int(share * cells), cells - 1)
 
@@ -84,7 +96,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
     """Draws the dots and a legend of the letters."""
 
     PLACE = "map"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {*_HUES, _OTHER, _HERE, _MARK, _LABEL}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*_HUES, _OTHER, _HIGHLIGHTED, _MARK, _LABEL}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "step(1)", "Next group", show=False),
         Binding("up,k", "step(-1)", "Previous group", show=False),
@@ -130,7 +142,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
         super().__init__(id=id)
         self._dots: Sequence[MapPoint] = ()
         self._groups: Sequence[tuple[str, str]] = ()
-        self._here: str | None = None
+        self._highlighted: str | None = None
         self._drawn: tuple[Size, list[list[Cell]]] | None = None
 
     def show(self, dots: Sequence[MapPoint], groups: Sequence[tuple[str, str]]) -> None:
@@ -141,8 +153,8 @@ class GroupMap(Keyed, Widget, can_focus=True):
 
     def point_to(self, group: str | None) -> None:
         """Makes a group stand out."""
-        if group != self._here:
-            self._here = group
+        if group != self._highlighted:
+            self._highlighted = group
             self._drawn = None
             self.refresh()
 
@@ -162,7 +174,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
             return self._legend(y - height, across, base).crop_extend(0, size.width, base)
         if self._drawn is None or self._drawn[0] != size:
             lettered = [group for group, _ in self._groups]
-            self._drawn = size, plot(self._dots, lettered, self._here, size.width, height)
+            self._drawn = size, plot(self._dots, lettered, self._highlighted, size.width, height)
         segments = [
             Segment(sign, base + self._look(tone) if tone else base)
             for sign, tone in self._drawn[1][y]
@@ -177,7 +189,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
         segments: list[Segment] = []
         for index in range(line * across, min((line + 1) * across, len(self._groups))):
             group, label = self._groups[index]
-            look = base + self._look(_MARK if group == self._here else _HUES[index])
+            look = base + self._look(_MARK if group == self._highlighted else _HUES[index])
             name = Segment(f" {one_line(label, width - 4)}", base + self._look(_LABEL))
             entry = Strip([Segment(f" {LETTERS[index]}", look), name])
             segments += entry.crop_extend(0, width, base)

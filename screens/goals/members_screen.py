@@ -15,8 +15,8 @@ from engine.base import number_format
 from engine.base.text import display_safe
 from engine.goals.records import GoalDecision, GoalGroup, MemberOrder, MemberRow
 from engine.opener.open_project import OpenProject
-from screens.goals.columns import member_columns
 from screens.goals.dialogs import SimilarDialog
+from screens.goals.formatting import member_columns
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import copy_names
@@ -34,8 +34,8 @@ MEMBER_ORDERS: dict[MemberOrder, str] = {
     "name": "by name",
 }
 """The orders of the members, as they are shown."""
-WHOLE_CHARACTERS = 4_000
-"""Characters of a text that are shown below the list."""
+MAX_WHOLE_CHARACTERS = 4_000
+"""Most characters of a text that are shown below the list."""
 
 
 class GoalMembersScreen(Marking, DecisionScreen):
@@ -109,7 +109,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
             group = None if group_id is None else goals.group(group_id)
             return group, goals.members(group_id, order)
 
-        self.in_background(read, lambda found: self._show(*found), group="members")
+        self.in_background(read, lambda parts: self._show(*parts), group="members")
 
     def _show(self, group: GoalGroup | None, members: list[MemberRow]) -> None:
         self._group = group
@@ -117,7 +117,8 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self._list()
 
     def _list(self) -> None:
-        found = array(
+        """Lists the members with the words that are searched for."""
+        listed = array(
             "q",
             (
                 row.conversation_id
@@ -125,15 +126,18 @@ class GoalMembersScreen(Marking, DecisionScreen):
                 if all(word in f"{row.text} {row.external_id}".lower() for word in self._words)
             ),
         )
-        self.table.show(found)
-        self.set_class(not found, "-empty")
-        why = "No member has these words." if self._words else "This group has no members any more."
-        self.query_one(".empty", Static).update(why)
+        self.table.show(listed)
+        self.set_class(not listed, "-empty")
+        reason = (
+            "No member has these words." if self._words else "This group has no members any more."
+        )
+        self.query_one(".empty", Static).update(reason)
         if self._words:
-            self.query_one(FindLine).say(f"{len(found):,} of {len(self._members):,}")
+            self.query_one(FindLine).say(f"{len(listed):,} of {len(self._members):,}")
         self._show_summary()
 
     def _show_summary(self) -> None:
+        """Shows how many are marked, the figures of the group and the order."""
         parts: list[Content | tuple[str, str] | str] = []
         if self.marks:
             parts.append((f"{len(self.marks):,} marked · ", "bold $tone-accent"))
@@ -152,19 +156,23 @@ class GoalMembersScreen(Marking, DecisionScreen):
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the text of the member under the cursor at length."""
         row = self._members.get(message.row_id)
-        text = "" if row is None else display_safe(" ".join(row.text[:WHOLE_CHARACTERS].split()))
+        text = (
+            "" if row is None else display_safe(" ".join(row.text[:MAX_WHOLE_CHARACTERS].split()))
+        )
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-model"))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
         self._read(self.table.ids, self.table.cursor_index)
 
-    def _read(self, order: array[int], at: int) -> None:
+    def _read(self, order: array[int], index: int) -> None:
+        """Opens the reader at an index of the order."""
+
         def back(row_id: int | None) -> None:
             if row_id is not None:
                 self.table.move_to_id(row_id)
 
-        self.open_reader(order, at, back)
+        self.open_reader(order, index, back)
 
     # Marks
 
@@ -179,8 +187,8 @@ class GoalMembersScreen(Marking, DecisionScreen):
     ) -> None:
         """Writes a split and goes back: the group that was split no longer exists."""
 
-        def done(given: GoalDecision) -> None:
-            then(given)
+        def done(decision: GoalDecision) -> None:
+            then(decision)
             self.action_close()
 
         write_in_order(self, work, done, self.show_error)
@@ -259,16 +267,16 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def action_alike(self) -> None:
         """Lists the conversations most similar to the one under the cursor."""
-        at = self.table.cursor_id
-        if at is None:
+        conversation_id = self.table.cursor_id
+        if conversation_id is None:
             return
 
         def chosen(answer: ReadingOrder | None) -> None:
             if answer is not None:
                 self._read(*answer)
 
-        name = self._members[at].external_id
-        self.app.push_screen(SimilarDialog(self.services.goals, at, name), chosen)
+        name = self._members[conversation_id].external_id
+        self.app.push_screen(SimilarDialog(self.services.goals, conversation_id, name), chosen)
 
     def action_copy_names(self) -> None:
         """Copies the names of the marked members, or of this one."""

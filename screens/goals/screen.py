@@ -15,7 +15,6 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
-from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.goals.records import (
     ClusteringSummary,
@@ -28,13 +27,21 @@ from engine.goals.records import (
 from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
-from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_of
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.dialogs import MergeDialog
 from screens.goals.drift_screen import GoalDriftScreen
+from screens.goals.formatting import (
+    ORDERS,
+    Listed,
+    clustering_line,
+    group_columns,
+    ordered,
+    rate_of,
+    summary_content,
+)
 from screens.goals.group_map import LETTERS, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
-from screens.goals.run_form import GOAL_TEXTS, GoalRunForm
+from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.exporting import ask_export, copy
 from screens.shell.goal_dialogs import (
@@ -48,15 +55,7 @@ from screens.shell.workbench_screen import edit_filter
 from screens.widgets.empty_state import CLUSTER
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import FindLine
-from screens.widgets.formatting import date_and_minute
-from screens.widgets.groups import (
-    UNSTABLE,
-    UNSTABLE_SIGN,
-    decision_text,
-    goal_value,
-    has_words,
-    label_of,
-)
+from screens.widgets.groups import decision_text, goal_value, has_words, label_of
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
 
@@ -65,6 +64,7 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("assignments", "conversations, with their groups"),
     ("decisions", "every decision on the merge desk"),
 )
+"""What can be exported from this screen, with what it is in words."""
 
 
 class GoalsScreen(DecisionScreen):
@@ -155,24 +155,23 @@ class GoalsScreen(DecisionScreen):
 
     def refresh_data(self) -> None:
         """Reads the groups again, then the map."""
-        goals, wanted = self.goals, self.filter
-
-        score_sets = self.services.score_sets
+        goals, filter, score_sets = self.goals, self.filter, self.services.score_sets
 
         def read() -> tuple[ClusteringSummary | None, list[GoalGroup], str]:
             shown = goals.shown()
-            groups = [] if shown is None else goals.groups(wanted)
+            groups = [] if shown is None else goals.groups(filter)
             return shown, groups, score_sets.name_in_force()
 
         def failed(error: WorkbenchError) -> None:
-            if wanted:
+            if filter:
                 self.query_one(FilterLine).complain(error)
             else:
                 self.show_error(error)
 
-        self.in_background(read, lambda found: self._show(*found), group="goals", failed=failed)
+        self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=failed)
 
     def _show(self, shown: ClusteringSummary | None, groups: list[GoalGroup], scores: str) -> None:
+        """Shows the groups, or what makes a first clustering."""
         self._scores = scores
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
@@ -191,12 +190,12 @@ class GoalsScreen(DecisionScreen):
 
     def show_order(self) -> None:
         """Lists the groups with the words that are searched for, in the chosen order."""
-        found = [
+        listed = [
             group for group in ordered(self.groups, *self.sort) if has_words(group, self._words)
         ]
-        self.table.show(array("q", (self._keys[group.id] for group in found)), self.sort)
+        self.table.show(array("q", (self._keys[group.id] for group in listed)), self.sort)
         if self._words:
-            self.query_one(FindLine).say(f"{len(found):,} of {len(self.groups):,}")
+            self.query_one(FindLine).say(f"{len(listed):,} of {len(self.groups):,}")
         if self.clustering is not None:
             summary = summary_content(self.clustering, self.groups, filtered=bool(self.filter))
             if self._scores:
@@ -236,6 +235,7 @@ class GoalsScreen(DecisionScreen):
         self._read_detail()
 
     def _read_detail(self) -> None:
+        """Shows the group under the cursor in the pane and on the map."""
         group, goals = self.group, self.goals
         self.query_one(GroupMap).point_to(None if group is None else group.id)
         if group is None:
@@ -288,12 +288,12 @@ class GoalsScreen(DecisionScreen):
         if group is None:
             return
         name = f"goal “{label_of(group, 40)}” {self.filter}".rstrip()
-        wanted = ListQuery(self._of(group))
+        query = ListQuery(self._of(group))
 
         def go(ids: array[int]) -> None:
             self.triage_only(name, ids)
 
-        self.in_background(lambda: conversations.ids(wanted), go, group="judge")
+        self.in_background(lambda: conversations.ids(query), go, group="judge")
 
     def action_outliers(self) -> None:
         """Opens the conversations that are in no group."""
@@ -306,6 +306,7 @@ class GoalsScreen(DecisionScreen):
         ask_order(self, choices, self.sort[0], self._sort_by)
 
     def _sort_by(self, key: str) -> None:
+        """Sorts by a column; by the same one again, in reverse."""
         if key not in ORDERS:
             return
         same = self.sort[0] == key
@@ -345,10 +346,10 @@ class GoalsScreen(DecisionScreen):
             if number is not None and self.may_write():
                 self.write(lambda: self.goals.show(number))
 
-        def ask(found: list[ClusteringSummary]) -> None:
-            now = self.clustering.clustering.id if self.clustering is not None else None
-            choices = [(row.clustering.id, clustering_line(row)) for row in found]
-            self.app.push_screen(ChoiceDialog("Clustering", choices, now), chosen)
+        def ask(rows: list[ClusteringSummary]) -> None:
+            shown_id = self.clustering.clustering.id if self.clustering is not None else None
+            choices = [(row.clustering.id, clustering_line(row)) for row in rows]
+            self.app.push_screen(ChoiceDialog("Clustering", choices, shown_id), chosen)
 
         if self._is_clustered():
             self.in_background(self.goals.clusterings, ask, group="clusterings")
@@ -370,14 +371,14 @@ class GoalsScreen(DecisionScreen):
         """Goes into the filter line."""
         edit_filter(self)
 
-    def filter_by(self, wanted: Filter) -> None:
+    def filter_by(self, filter: Filter) -> None:
         """Counts only conversations that match a filter."""
-        self.query_one(FilterLine).put(wanted)
-        self._ask(wanted)
+        self.query_one(FilterLine).put(filter)
+        self._ask(filter)
 
-    def _ask(self, wanted: Filter) -> None:
-        if wanted != self.filter:
-            self.filter = wanted
+    def _ask(self, filter: Filter) -> None:
+        if filter != self.filter:
+            self.filter = filter
             self.refresh_data()
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
@@ -422,8 +423,8 @@ class GoalsScreen(DecisionScreen):
         def read() -> tuple[list[SplitProposal], list[GoalGroup]]:
             return self.review.split_proposals(), self.goals.groups()
 
-        def ask(found: tuple[list[SplitProposal], list[GoalGroup]]) -> None:
-            proposals, groups = found
+        def ask(read_parts: tuple[list[SplitProposal], list[GoalGroup]]) -> None:
+            proposals, groups = read_parts
             by_id = {group.id: group for group in groups}
 
             def chosen(group: str | None) -> None:
@@ -433,7 +434,7 @@ class GoalsScreen(DecisionScreen):
             if not proposals:
                 self.notify("No group seems to hold several goals.", markup=False)
                 return
-            choices = [(one.group_id, proposal_content(one)) for one in proposals]
+            choices = [(proposal.group_id, proposal_content(proposal)) for proposal in proposals]
             title = "May hold several goals; a pinned group is not listed"
             self.app.push_screen(ChoiceDialog(title, choices), chosen)
 
@@ -493,11 +494,11 @@ class GoalsScreen(DecisionScreen):
         """Copies the list as shown: a line for each group, with tabs between the columns."""
         rows = ["goal\tsize\tshare\tcomplete\tscored\tstable"]
         for _, group in self._fetch(self.table.ids):
-            number, found = group.states.scored, rate_of(group)
-            rate = "" if found is None else f"{found:.4f}"
+            scored, rate_value = group.states.scored, rate_of(group)
+            rate = "" if rate_value is None else f"{rate_value:.4f}"
             stable = "" if group.stability is None else f"{group.stability:.4f}"
             label = " ".join(group.label.split())
-            rows.append(f"{label}\t{group.size}\t{group.share:.4f}\t{rate}\t{number}\t{stable}")
+            rows.append(f"{label}\t{group.size}\t{group.share:.4f}\t{rate}\t{scored}\t{stable}")
         if len(rows) > 1:
             copy(self, "\n".join(rows), f"the list, {number_format.counted(len(rows) - 1, 'goal')}")
 
@@ -505,50 +506,3 @@ class GoalsScreen(DecisionScreen):
         """Asks what to export and where to, and writes it."""
         if self._is_clustered():
             ask_export(self, "Export", EXPORT_KINDS, None)
-
-
-def clustering_line(row: ClusteringSummary) -> str:
-    """Returns when a clustering was made, with which settings, and its number of groups."""
-    made = row.clustering
-    return one_line(
-        f"{date_and_minute(made.created_at)} · {made.text} · {made.embedder} · k {made.k}"
-        f" · seed {made.seed} · {number_format.counted(row.groups, 'group')}"
-    )
-
-
-def summary_content(
-    shown: ClusteringSummary, groups: Sequence[GoalGroup], *, filtered: bool = False
-) -> Content:
-    """Returns the number of groups, the conversations in none, how many groups are unstable, the settings; where a
-    filter leaves conversations out, how many are in the groups.
-    """
-    made = shown.clustering
-    count = sum(group.size for group in groups) if filtered else made.conversations
-    parts: list[Content | tuple[str, str] | str] = [
-        (number_format.counted(len(groups), "goal"), "bold"),
-        f" of {number_format.counted(count, 'conversation')}",
-    ]
-    if filtered:
-        return Content.assemble(*parts, (" that match and are in a goal", "$tone-muted"))
-    outside = [
-        text
-        for number, text in (
-            (made.outliers, number_format.counted(made.outliers, "outlier")),
-            (shown.novel, f"{shown.novel:,} assigned to no group"),
-            (made.without, f"{made.without:,} without a text"),
-        )
-        if number
-    ]
-    if outside:
-        parts.append((" · " + " · ".join(outside), "$tone-muted"))
-    known = [group.stability for group in groups if group.stability is not None]
-    if known:
-        unstable = sum(value < UNSTABLE for value in known)
-        parts.append(
-            (f" · {UNSTABLE_SIGN} {unstable:,} unstable", "$tone-borderline")
-            if unstable
-            else (" · all stable", "$tone-muted")
-        )
-    text, embedder = GOAL_TEXTS[made.text].name, one_line(made.embedder, 30)
-    parts.append((f" · {text} · {embedder} · k {made.k} · seed {made.seed}", "$tone-muted"))
-    return Content.assemble(*parts)

@@ -9,7 +9,7 @@ from engine.base.errors import UsageError
 from engine.goals.records import (
     ClusteringSummary,
     GoalDecision,
-    MemberRow,
+    GroupExamples,
     Pair,
     Proposal,
     ReviewProgress,
@@ -19,18 +19,10 @@ from screens.widgets.groups import folded
 
 AHEAD = 3
 """Proposals that are read in advance, so that the next one is shown at once after a key."""
-MEMBERS = 24
-"""Members of a group that are read, of each kind; space shows the next ones."""
-RECENT = 12
-"""Decisions that are shown beside the proposal on a wide terminal."""
-
-
-@dataclass(frozen=True, slots=True)
-class SideMembers:
-    """Members of one group of a proposal: the most central and the most doubtful."""
-
-    central: tuple[MemberRow, ...]
-    doubtful: tuple[MemberRow, ...]
+MAX_MEMBERS = 24
+"""Most members of a group that are read, of each kind; space shows the next ones."""
+MAX_RECENT = 12
+"""Most decisions that are shown beside the proposal on a wide terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +30,8 @@ class ShownProposal:
     """A proposal with the members of both groups that are shown beside it."""
 
     proposal: Proposal
-    a: SideMembers
-    b: SideMembers
+    a: GroupExamples
+    b: GroupExamples
 
     def shares_group(self, pair: Pair) -> bool:
         """Returns whether one of its groups is in `pair`. Such a proposal is void once the pair is merged."""
@@ -53,7 +45,7 @@ class ReviewSnapshot:
     Attributes:
         front: The proposal to show; None when none is left.
         ahead: What follows when the front is refused or skipped, in order.
-        again: The skipped pairs start over, because only they are left.
+        starts_over: The skipped pairs start over, because only they are left.
         recent: The latest decisions, newest first.
     """
 
@@ -61,7 +53,7 @@ class ReviewSnapshot:
     progress: ReviewProgress | None = None
     front: ShownProposal | None = None
     ahead: tuple[ShownProposal, ...] = ()
-    again: bool = False
+    starts_over: bool = False
     recent: tuple[GoalDecision, ...] = ()
 
 
@@ -113,46 +105,43 @@ class ReviewCursor:
 
 
 def read_review(
-    review: MergeReviewService, skipped: Sequence[Pair], wanted: Pair | None
+    review: MergeReviewService, skipped: Sequence[Pair], preferred: Pair | None
 ) -> ReviewSnapshot:
-    """Reads the merge desk.
+    """Returns the state of the merge desk; not quick.
 
     Args:
         skipped: Pairs that come only when no other is left.
-        wanted: The pair to put in front, as long as both of its groups exist; the largest part takes the place of a
+        preferred: The pair to put in front, as long as both of its groups exist; the largest part takes the place of a
             group that was split.
     """
     goals = review.goals
     clustering = goals.shown()
     if clustering is None:
         return ReviewSnapshot()
-    again = False
-    proposal = _proposal_of(review, wanted)
+    starts_over = False
+    proposal = _proposal_of(review, preferred)
     if proposal is None:
         proposal = review.proposal(skipped)
         if proposal is None and skipped:
-            again, skipped = True, ()
+            starts_over, skipped = True, ()
             proposal = review.proposal(())
-    members: dict[str, SideMembers] = {}
-    found: list[ShownProposal] = []
+    examples: dict[str, GroupExamples] = {}
+    shown: list[ShownProposal] = []
     left_out = list(skipped)
-    while proposal is not None and len(found) <= AHEAD:
-        for group in (proposal.a, proposal.b):
-            if group.id not in members:
-                members[group.id] = SideMembers(
-                    tuple(goals.members(group.id, "central", MEMBERS)),
-                    tuple(goals.members(group.id, "doubtful", MEMBERS)),
-                )
-        found.append(ShownProposal(proposal, members[proposal.a.id], members[proposal.b.id]))
+    while proposal is not None and len(shown) <= AHEAD:
+        for key in proposal.pair:
+            if key not in examples:
+                examples[key] = goals.examples(key, MAX_MEMBERS)
+        shown.append(ShownProposal(proposal, *(examples[key] for key in proposal.pair)))
         left_out.append(proposal.pair)
         proposal = review.proposal(left_out)
     return ReviewSnapshot(
         clustering,
         review.progress(),
-        found[0] if found else None,
-        tuple(found[1:]),
-        again and bool(found),
-        tuple(folded(review.history())[:RECENT]),
+        shown[0] if shown else None,
+        tuple(shown[1:]),
+        starts_over and bool(shown),
+        tuple(folded(review.history())[:MAX_RECENT]),
     )
 
 

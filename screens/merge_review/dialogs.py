@@ -25,7 +25,7 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import background
 from screens.widgets.controls import Choices, LineInput
 
-MOST_LISTED = 500
+MAX_LISTED = 500
 """Most pairs that are listed; the count above the list is of all pairs."""
 
 
@@ -104,7 +104,7 @@ class BulkDialog(Dialog[ListedPairs | None]):
                         f"{one_line(p.a.label, 40)} ({p.a.size:,}) + {one_line(p.b.label, 40)} ({p.b.size:,})",
                     )
                 )
-                for p in targets[:MOST_LISTED]
+                for p in targets[:MAX_LISTED]
             ]
         )
 
@@ -258,6 +258,7 @@ def _line(target: SettleCandidate) -> Content:
 
 
 Letter = Literal["a", "b"]
+"""A side of the pair: the group on the left, or on the right."""
 
 
 class SideDialog(Dialog[Letter | None]):
@@ -313,9 +314,9 @@ def ask_move(
 
 
 def ask_least_similarity(
-    screen: WorkbenchScreen[Any], now: float, then: Callable[[float], None]
+    screen: WorkbenchScreen[Any], current: float, then: Callable[[float], None]
 ) -> None:
-    """Asks for the similarity of labels below which no pair is proposed; `now` is the present one."""
+    """Asks for the similarity of labels below which no pair is proposed; `current` is the present one."""
 
     def answered(text: str | None) -> None:
         if text is None:
@@ -327,4 +328,4 @@ def ask_least_similarity(
             then(value)
 
     title = "Propose no pair whose labels are less similar than (0: propose all)"
-    screen.app.push_screen(TextDialog(title, value=number_format.probability(now)), answered)
+    screen.app.push_screen(TextDialog(title, value=number_format.probability(current)), answered)

@@ -69,6 +69,7 @@ def status_content(progress: ReviewProgress) -> Content:
 
 
 def _least_similarity(progress: ReviewProgress) -> str:
+    """Returns the similarity below which no pair is proposed, in words; empty where all are."""
     return (
         f"least similarity {number_format.probability(progress.least_similarity)}"
         if progress.least_similarity > 0
@@ -82,12 +83,12 @@ def near_line(near: Sequence[tuple[str, float]], other: str) -> Content:
     Args:
         other: Label of the other side.
     """
-    found = [
+    groups = [
         f"{one_line(label, 40)} {number_format.signed(cosine)}"
         for label, cosine in near
         if label != other
     ] or ["nothing else"]
-    return Content.styled("near: " + " · ".join(found), "$tone-muted")
+    return Content.styled("near: " + " · ".join(groups), "$tone-muted")
 
 
 def recent_content(decisions: Sequence[GoalDecision]) -> Content:

@@ -28,13 +28,13 @@ from screens.widgets.row_table import Column, Piece, RowTable
 MOST_GROUPS = 400
 """Most groups that are listed beside a decision; the count above the list is of all groups."""
 AUTHORS = {"human": "you", "auto": "rule", "llm": "model"}
-
-
-NOTHING = EmptyState(
+"""Who decided, as it is shown."""
+NOTHING_DECIDED = EmptyState(
     "Nothing was decided yet. Every decision is kept here; ← and → go through them.",
     "goes back to the pairs that wait for a decision",
     "close",
 )
+"""What is shown before the first decision."""
 
 
 class MergeHistoryScreen(DecisionScreen):
@@ -97,37 +97,40 @@ class MergeHistoryScreen(DecisionScreen):
         def read() -> tuple[list[GoalDecision], list[GoalGroup], dict[str, int]]:
             decisions, groups = folded(review.history()), goals.groups()
             sizes = {group.id: group.size for group in groups}
-            involved = {name for given in decisions for name in (*given.sides, *given.made)}
-            for name in involved - sizes.keys():
-                gone = goals.group(name)
-                if gone is not None:
-                    sizes[name] = gone.size
+            involved = {key for decision in decisions for key in (*decision.sides, *decision.made)}
+            for key in involved - sizes.keys():
+                former = goals.group(key)
+                if former is not None:
+                    sizes[key] = former.size
             return decisions, groups, sizes
 
-        self.in_background(read, lambda found: self._show(*found), group="history")
+        self.in_background(read, lambda parts: self._show(*parts), group="history")
 
     def _show(
         self, decisions: list[GoalDecision], groups: list[GoalGroup], sizes: dict[str, int]
     ) -> None:
+        """Shows the decisions, newest first, beside the groups after the one under the cursor."""
         self._decisions, self._sizes = decisions, sizes
         self._states = replay(groups, decisions)
         self.set_class(not decisions, "-empty")
         if not decisions:
-            self.show_empty(NOTHING)
-        undone = sum(not given.active for given in decisions)
-        carried = sum(given.transferred for given in decisions)
+            self.show_empty(NOTHING_DECIDED)
+        undone = sum(not decision.active for decision in decisions)
+        transferred = sum(decision.transferred for decision in decisions)
         parts: list[tuple[str, str]] = [(number_format.counted(len(decisions), "act"), "bold")]
         if undone:
             parts.append((f" · {undone:,} undone", "$tone-muted"))
-        if carried:
-            parts.append((f" · {carried:,} carried over from an earlier clustering", "$tone-muted"))
+        if transferred:
+            parts.append(
+                (f" · {transferred:,} carried over from an earlier clustering", "$tone-muted")
+            )
         parts.append((f" · {number_format.counted(len(groups), 'group')} now", "$tone-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts))
-        self.table.show(array("q", (given.id for given in decisions)))
+        self.table.show(array("q", (decision.id for decision in decisions)))
         self._show_groups()
 
     def _fetch(self, ids: Sequence[int]) -> list[tuple[int, GoalDecision]]:
-        by_id = {given.id: given for given in self._decisions}
+        by_id = {decision.id: decision for decision in self._decisions}
         return [(number, by_id[number]) for number in ids if number in by_id]
 
     def on_row_table_highlighted(self) -> None:
@@ -135,10 +138,11 @@ class MergeHistoryScreen(DecisionScreen):
         self._show_groups()
 
     def _show_groups(self) -> None:
-        at = self.table.cursor_index
-        if at >= len(self._states):
+        """Lists the groups after the decision under the cursor, those that it made or changed first."""
+        index = self.table.cursor_index
+        if index >= len(self._states):
             return
-        decision, state = self._decisions[at], self._states[at]
+        decision, state = self._decisions[index], self._states[index]
         ids = sorted(
             state.labels, key=lambda key: (key not in state.touched, -self._sizes.get(key, 0), key)
         )
@@ -185,14 +189,14 @@ class MergeHistoryScreen(DecisionScreen):
         lines = [
             "\t".join(
                 (
-                    given.given_at,
-                    AUTHORS[given.author],
-                    decision_text(given),
-                    number_format.estimate(given.probability),
-                    "" if given.active else "undone",
+                    decision.given_at,
+                    AUTHORS[decision.author],
+                    decision_text(decision),
+                    number_format.estimate(decision.probability),
+                    "" if decision.active else "undone",
                 )
             ).rstrip()
-            for given in reversed(self._decisions)
+            for decision in reversed(self._decisions)
         ]
         if lines:
             copy(self, "\n".join(lines), f"the history, {number_format.counted(len(lines), 'act')}")
@@ -235,17 +239,13 @@ def replay(groups: Sequence[GoalGroup], history: Sequence[GoalDecision]) -> list
     """
     labels = {group.id: group.label for group in groups}
     groups_after = []
-    for given in history:
-        touched = frozenset(given.made or given.sides) & labels.keys()
+    for decision in history:
+        touched = frozenset(decision.made or decision.sides) & labels.keys()
         groups_after.append(
-            ReplayedState(dict(labels), frozenset(touched) if given.active else frozenset())
+            ReplayedState(dict(labels), frozenset(touched) if decision.active else frozenset())
         )
-        if not given.active:
-            continue
-        if given.made:
-            for made in given.made:
-                labels.pop(made, None)
-            labels |= dict(zip(given.sides, given.labels, strict=False))
-        elif given.kind == "rename":
-            labels |= dict(zip(given.sides, given.labels, strict=False))
+        if decision.active and (decision.made or decision.kind == "rename"):
+            for key in decision.made:
+                labels.pop(key, None)
+            labels |= dict(zip(decision.sides, decision.labels, strict=False))
     return groups_after

@@ -13,8 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from engine.base.text import one_line
-from engine.goals.records import GoalGroup, MemberRow, Pair, Proposal, ReviewProgress
-from screens.merge_review.cursor import SideMembers
+from engine.goals.records import GoalGroup, GroupExamples, MemberRow, Pair, Proposal, ReviewProgress
 from screens.merge_review.formatting import near_line
 from screens.widgets.controls import LineInput
 from screens.widgets.groups import (
@@ -29,7 +28,7 @@ from screens.widgets.groups import (
 )
 from screens.widgets.keyed import Keyed
 
-FEWEST = 4
+MIN_PER_PAGE = 4
 """Least number of members of either kind on one page; more where they fit."""
 
 
@@ -48,11 +47,11 @@ class SidePane(Vertical):
         super().__init__(id=id)
         self._letter = letter
         self._group: GoalGroup | None = None
-        self._members = SideMembers((), ())
+        self._members = GroupExamples((), ())
         self._central: list[DistinctMember] = []
         self._doubtful: list[DistinctMember] = []
         self._page = 0
-        self._page_size = FEWEST
+        self._page_size = MIN_PER_PAGE
 
     def compose(self) -> ComposeResult:
         """Yields the figures, members, nearest groups."""
@@ -64,11 +63,15 @@ class SidePane(Vertical):
     @property
     def shown(self) -> list[MemberRow]:
         """The members on the page that is shown."""
-        pages = (*self._on_page(self._central), *self._doubtful_on_page())
-        return [spread_member.member for spread_member in pages]
+        members = (*self._on_page(self._central), *self._doubtful_on_page())
+        return [shown.member for shown in members]
 
     def show(
-        self, group: GoalGroup, members: SideMembers, near: Sequence[tuple[str, float]], other: str
+        self,
+        group: GoalGroup,
+        members: GroupExamples,
+        near: Sequence[tuple[str, float]],
+        other: str,
     ) -> None:
         """Shows a group with its members and the groups nearest to it; `other` is the label of the other side."""
         same = self._group is not None and self._group.id == group.id
@@ -96,21 +99,19 @@ class SidePane(Vertical):
 
     @property
     def _pages(self) -> int:
-        most = max(len(self._central), len(self._doubtful))
-        return max(1, -(-most // self._page_size))
+        longest = max(len(self._central), len(self._doubtful))
+        return max(1, -(-longest // self._page_size))
 
     def _on_page(self, members: Sequence[DistinctMember]) -> Sequence[DistinctMember]:
         return members[self._page * self._page_size : (self._page + 1) * self._page_size]
 
     def _doubtful_on_page(self) -> list[DistinctMember]:
         """Returns the doubtful members of the page, without those shown as central above them."""
-        central = {
-            spread_member.member.conversation_id for spread_member in self._on_page(self._central)
-        }
+        central = {shown.member.conversation_id for shown in self._on_page(self._central)}
         return [
-            spread_member
-            for spread_member in self._on_page(self._doubtful)
-            if spread_member.member.conversation_id not in central
+            doubtful
+            for doubtful in self._on_page(self._doubtful)
+            if doubtful.member.conversation_id not in central
         ]
 
     def _show_members(self) -> None:
@@ -122,22 +123,15 @@ class SidePane(Vertical):
             self.query_one(".members", Static).update(self._content(width))
 
     def _fitting(self, width: int, height: int) -> int:
-        """Returns the most members of either kind that fit on the first page, at least `FEWEST`."""
+        """Returns the most members of either kind that fit on the first page, at least `MIN_PER_PAGE`."""
         central = [len(member_lines(m, width, doubtful=False, copies=n)) for m, n in self._central]
         doubtful = {
-            doubtful_member.member.conversation_id: len(
-                member_lines(
-                    doubtful_member.member, width, doubtful=True, copies=doubtful_member.copies
-                )
-            )
-            for doubtful_member in self._doubtful
+            m.conversation_id: len(member_lines(m, width, doubtful=True, copies=n))
+            for m, n in self._doubtful
         }
-        size = FEWEST
+        size = MIN_PER_PAGE
         while size < max(len(central), len(doubtful)):
-            above = {
-                doubtful_member.member.conversation_id
-                for doubtful_member in self._central[: size + 1]
-            }
+            above = {shown.member.conversation_id for shown in self._central[: size + 1]}
             below = [n for key, n in list(doubtful.items())[: size + 1] if key not in above]
             if sum(central[: size + 1]) + sum(below) + 1 + bool(below) > height:
                 break
@@ -145,15 +139,16 @@ class SidePane(Vertical):
         return size
 
     def _content(self, width: int) -> Content:
+        """Returns the members on the page, the doubtful ones below the central ones."""
         size = self._group.size if self._group is not None else 0
         lines: list[Content] = []
-        for name, members, whole in (
+        for name, members, all_members in (
             ("central", self._on_page(self._central), self._central),
             ("doubtful", self._doubtful_on_page(), self._doubtful),
         ):
             if not members:
                 continue
-            first = whole.index(members[0]) + 1
+            first = all_members.index(members[0]) + 1
             last = first + len(members) - 1
             which = f" {first}-{last} of {size:,}" if size > len(members) else ""
             lines.append(Content.assemble((name, "bold"), (which, "$tone-muted")))
@@ -198,7 +193,7 @@ class MergedPane(VerticalScroll):
         super().__init__(id=id, classes="section")
         self._proposal: Proposal | None = None
         self._progress: ReviewProgress | None = None
-        self._own: str | None = None
+        self._written_label: str | None = None
         self._editing: Pair | None = None
 
     def compose(self) -> ComposeResult:
@@ -212,15 +207,17 @@ class MergedPane(VerticalScroll):
         self.query_one(LabelInput).display = False
         self.wait()
 
-    def show(self, proposal: Proposal, progress: ReviewProgress | None, own: str | None) -> None:
-        """Shows a proposal and keeps the scroll position; `own` is the label that the person wrote."""
-        self._proposal, self._progress, self._own = proposal, progress, own
-        label = proposed_label(proposal) if own is None else own
-        whose = "yours" if own is not None else "that of the larger group"
-        if own is None and label_is_models(proposal):
+    def show(
+        self, proposal: Proposal, progress: ReviewProgress | None, written_label: str | None
+    ) -> None:
+        """Shows a proposal and keeps the scroll position; `written_label` is that of the person."""
+        self._proposal, self._progress, self._written_label = proposal, progress, written_label
+        label = proposed_label(proposal) if written_label is None else written_label
+        whose = "yours" if written_label is not None else "that of the larger group"
+        if written_label is None and label_is_models(proposal):
             whose = "the model's"
         self.border_title = Content(f"Merged · label: {whose}")
-        tone = "bold $tone-bright" if own is not None else "bold"
+        tone = "bold $tone-bright" if written_label is not None else "bold"
         self.query_one("#label", Static).update(Content.styled(one_line(label), tone))
         self._show_evidence()
 
@@ -248,13 +245,14 @@ class MergedPane(VerticalScroll):
             return
         self._editing = proposal.pair
         line = self.query_one(LabelInput)
-        line.value = one_line(self._own or proposed_label(proposal))
+        line.value = one_line(self._written_label or proposed_label(proposal))
         line.display = True
         self.query_one("#label").display = False
         self.scroll_home(animate=False)
         line.focus()
 
     def _leave(self, label: str | None) -> None:
+        """Ends the edit; None leaves the label as it was."""
         pair, self._editing = self._editing, None
         self.query_one(LabelInput).display = False
         self.query_one("#label").display = True

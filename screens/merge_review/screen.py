@@ -49,6 +49,7 @@ from screens.widgets.groups import label_of, proposed_label
 from screens.widgets.jobs import EngineFeed
 
 T = TypeVar("T")
+"""What storing a decision returns."""
 
 
 class MergeDeskScreen(DecisionScreen):
@@ -105,7 +106,7 @@ class MergeDeskScreen(DecisionScreen):
         self._clustering: ClusteringSummary | None = None
         self._recent: tuple[GoalDecision, ...] = ()
         self._unwritten = 0
-        self._wanted: Pair | None = None
+        self._preferred: Pair | None = None
 
     def compose_body(self) -> ComposeResult:
         """Yields the counts, status, both groups, the evidence; or why there is no proposal."""
@@ -127,29 +128,29 @@ class MergeDeskScreen(DecisionScreen):
         """Reads the merge queue again; the shown pair stays."""
         self.read(None)
 
-    def read(self, wanted: Pair | None) -> None:
-        """Reads the merge queue and shows `wanted` if both groups exist; waits for decisions that are being written."""
-        self._wanted = wanted or self._wanted
+    def read(self, preferred: Pair | None) -> None:
+        """Reads the merge queue after the decisions that are being stored; shows `preferred` if both groups exist."""
+        self._preferred = preferred or self._preferred
         if self._unwritten:
             return
-        asked = self._wanted or self.cursor.pair
+        pair = self._preferred or self.cursor.pair
         turn, skipped = self.cursor.turn, tuple(self.cursor.skipped)
 
-        def arrived(found: ReviewSnapshot) -> None:
+        def arrived(snapshot: ReviewSnapshot) -> None:
             if turn == self.cursor.turn:
-                before, self._wanted = None if self._wanted else self.cursor.pair, None
-                self._show(found)
+                before, self._preferred = None if self._preferred else self.cursor.pair, None
+                self._show(snapshot)
                 if before is not None and self.cursor.pair not in (before, None):
                     self._name_the_front()
             else:  # the person decided meanwhile, so this answer is outdated
                 self.read(None)
 
         def failed(error: WorkbenchError) -> None:
-            self._wanted = None
+            self._preferred = None
             self.show_error(error)
 
         self.in_background(
-            lambda: read_review(self.review, skipped, asked), arrived, group="desk", failed=failed
+            lambda: read_review(self.review, skipped, pair), arrived, group="desk", failed=failed
         )
 
     def write(
@@ -180,14 +181,15 @@ class MergeDeskScreen(DecisionScreen):
 
     # Showing
 
-    def _show(self, found: ReviewSnapshot) -> None:
-        if found.again:
+    def _show(self, snapshot: ReviewSnapshot) -> None:
+        """Shows the merge desk as it was read."""
+        if snapshot.starts_over:
             self.cursor.skipped.clear()
             self.notify("Only skipped pairs are left; they come again.", markup=False)
-        self._clustering, self.progress = found.clustering, found.progress
-        self._recent = found.recent
-        self.cursor.put(found.front)
-        self.cursor.ahead = found.ahead
+        self._clustering, self.progress = snapshot.clustering, snapshot.progress
+        self._recent = snapshot.recent
+        self.cursor.put(snapshot.front)
+        self.cursor.ahead = snapshot.ahead
         self.show_front(complete=True)
 
     def _name_the_front(self) -> None:
@@ -213,6 +215,7 @@ class MergeDeskScreen(DecisionScreen):
             self.query_one("#side-a VerticalScroll").focus()
 
     def _show_proposal(self, shown: ShownProposal) -> None:
+        """Shows both groups and the evidence."""
         proposal = shown.proposal
         a, b = proposal.a, proposal.b
         self.query_one("#side-a", SidePane).show(a, shown.a, proposal.near_a, b.label)
@@ -220,6 +223,7 @@ class MergeDeskScreen(DecisionScreen):
         self.query_one(MergedPane).show(proposal, self.progress, self.cursor.label)
 
     def _show_progress(self) -> None:
+        """Shows how many pairs are decided and left, and the latest decisions."""
         progress = self.progress
         summary, status = self.query_one("#summary", Static), self.query_one("#status", Static)
         if progress is None:
@@ -253,10 +257,10 @@ class MergeDeskScreen(DecisionScreen):
 
     def action_merge(self) -> None:
         """Merges both groups."""
-        own = self.cursor.label
+        written_label = self.cursor.label
 
         def merge(proposal: Proposal) -> Callable[[], GoalDecision]:
-            label = own if own is not None else proposed_label(proposal)
+            label = proposed_label(proposal) if written_label is None else written_label
             return partial(self.review.merge, proposal, label)
 
         self._decide(merge, merged=True)

@@ -318,7 +318,7 @@ def _compare(now: ProjectProgress) -> Step:
 
 
 def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
-    """Of runs, newest first, the newest of each work: one stage of it resumes all."""
+    """Returns of runs, newest first, the newest of each work: one stage of it resumes all."""
     latest: dict[str, RunRow] = {}
     for run in runs:
         latest.setdefault(work_of(run.stage), run)

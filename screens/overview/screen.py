@@ -88,45 +88,23 @@ class OverviewScreen(WorkbenchScreen[None]):
     CSS_PATH = "overview.tcss"
     AUTO_FOCUS = "#next"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"
-        ),
+        Binding("r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"),
         Binding("S", "choose_scores", "Scores", tooltip="Choose which set of scores is in force"),
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
         Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
+        Binding("p", "report", "Report", show=False, tooltip="Write a report on the project to a file"),
+        Binding("C", "app.compare", "Compare", show=False, tooltip="Compare months, models or two filters"),
         Binding(
-            "p", "report", "Report", show=False, tooltip="Write a report on the project to a file"
+            "A", "accounts", "Accounts",
+            tooltip="What was read from each source, and where its text went", show=False,
         ),
+        Binding("Q", "quarantine", "Quarantine", tooltip="Records that could not be imported, and why", show=False),
         Binding(
-            "C",
-            "app.compare",
-            "Compare",
-            show=False,
-            tooltip="Compare months, models or two filters",
-        ),
-        Binding(
-            "A",
-            "accounts",
-            "Accounts",
-            tooltip="What was read from each source, and where its text went",
-            show=False,
-        ),
-        Binding(
-            "Q",
-            "quarantine",
-            "Quarantine",
-            tooltip="Records that could not be imported, and why",
-            show=False,
-        ),
-        Binding(
-            "B",
-            "shared_text",
-            "Shared text",
-            tooltip="Text that many conversations share, which lists and goals leave out",
-            show=False,
+            "B", "shared_text", "Shared text",
+            tooltip="Text that many conversations share, which lists and goals leave out", show=False,
         ),
         Binding("q", "app.quit", "Quit", tooltip="Quit; jobs go on where they were next time"),
-    ]
+    ]  # fmt: skip
 
     def __init__(
         self,
@@ -303,7 +281,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.query_one("#trees-text", Static).update(trees)
 
     def on_resize(self) -> None:
-        """More room may show more."""
+        """Draws the cards anew, since more room may show more."""
         self.call_after_refresh(self._show_cards)
         if self._found is not None and not self._parted:
             self.call_after_refresh(self._load_parts)
@@ -396,7 +374,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click does the step."""
+        """Does the step that was chosen by enter or a click."""
         event.stop()
         self._do(self._steps[event.option_index])
 

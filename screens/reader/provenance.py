@@ -138,9 +138,9 @@ def record_text(conversations: ConversationService, conversation_id: int) -> str
         score = "" if state.score is None else f", score {number_format.probability(state.score)}"
         had = number_format.counted(len(state.messages), "message")
         log = "\n\n".join(
-            f"{one.role}: "
-            + (with_calls(one.content, one.tool_calls) if one.tool_calls else one.content)
-            for one in state.messages
+            f"{line.role}: "
+            + (with_calls(line.content, line.tool_calls) if line.tool_calls else line.content)
+            for line in state.messages
         )
         texts.append(
             f"Until {state.replaced_at[:16].replace('T', ' ')} UTC, from {state.source}:"

@@ -206,7 +206,9 @@ class ReaderScreen(WorkbenchScreen[int]):
         summary = [_summary(facts)]
         if goals := goal_lines(facts):
             line = [
-                piece for at, row in enumerate(goals) for piece in (*[("  ", "")] * bool(at), *row)
+                piece
+                for message_index, row in enumerate(goals)
+                for piece in (*[("  ", "")] * bool(message_index), *row)
             ]
             summary.append(Content.assemble(*line))
         self.query_one("#summary", Static).update(Content("\n").join(summary))
@@ -249,9 +251,9 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Marks the turn on the curve and in the list of boundaries."""
         self.query_one(Curve).mark_message(message.message)
         if not self._boundaries.has_focus:
-            at = self.query_one(Curve).marked
-            if at is not None:
-                self._boundaries.move_to_id(at)
+            message_index = self.query_one(Curve).marked
+            if message_index is not None:
+                self._boundaries.move_to_id(message_index)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Choosing a boundary brings its turn into sight."""
@@ -289,14 +291,14 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_steepest(self, direction: int) -> None:
         """Goes to the turn in which the curve rises or falls most."""
         points = self._points()
-        at = steepest([point.p_end_normalised for point in points], direction)
-        if at is None:
+        message_index = steepest([point.p_end_normalised for point in points], direction)
+        if message_index is None:
             word = "rises" if direction > 0 else "falls"
             self.notify(
                 f"The curve never {word}." if points else "There is no curve.", markup=False
             )
         else:
-            self._go_to_boundary(at)
+            self._go_to_boundary(message_index)
 
     # Search
 
@@ -338,9 +340,9 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_go(self, delta: int) -> None:
         """Reads the next or the previous conversation of the order."""
-        at = self._at + delta
-        if 0 <= at < len(self._order):
-            self._at = at
+        message_index = self._at + delta
+        if 0 <= message_index < len(self._order):
+            self._at = message_index
             self.refresh_data()
         else:
             word = "last" if delta > 0 else "first"

@@ -1,4 +1,4 @@
-"""Ways to what can be done here: the palette of all commands, the help with the keys, a letter on each pane."""
+"""Ways to what can be done here: the palette of all commands, the help with the keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from inspect import unwrap
 from typing import Any, ClassVar, cast
 
-from textual import events, work
+from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
@@ -18,7 +18,6 @@ from textual.content import Content
 from textual.fuzzy import Matcher
 from textual.markup import escape
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from engine.base import number_format
@@ -288,50 +287,3 @@ def sections(
             ("Everywhere", everywhere),
         )
     ]
-
-
-LETTERS = "asdfjklghqwertyuiopzxcvbnm"
-"""The letters of panes, those under the resting fingers first."""
-
-
-def targets(screen: Screen[Any]) -> list[Widget]:
-    """Returns the visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
-    visible_region = screen.region
-    widgets = [widget for widget in screen.focus_chain if visible_region.overlaps(widget.region)]
-    widgets.sort(key=lambda widget: (widget.region.y, widget.region.x))
-    return widgets[: len(LETTERS)]
-
-
-class JumpScreen(Dialog[Widget | None]):
-    """Shown over a screen; answers with the chosen widget, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,semicolon", "dismiss(None)", "Stay here")
-    ]
-    DEFAULT_CSS = """
-    JumpScreen .letter {
-        position: absolute;
-        width: 3;
-        height: 1;
-        color: $tone-tab;
-        background: $tone-tab-back;
-        text-style: bold;
-    }
-    """
-
-    def __init__(self, screen: Screen[Any]) -> None:
-        super().__init__()
-        self._targets = dict(zip(LETTERS, targets(screen), strict=False))
-
-    def compose(self) -> ComposeResult:
-        """Yields a letter at the upper left corner of each target."""
-        for letter, widget in self._targets.items():
-            label = Static(Content(f" {letter} "), classes="letter")
-            label.styles.offset = (max(0, widget.region.x), max(0, widget.region.y))
-            yield label
-
-    def on_key(self, event: events.Key) -> None:
-        """A letter goes there; any other key leaves everything as it is."""
-        event.stop()
-        if self.is_current:
-            self.dismiss(self._targets.get(event.character or ""))

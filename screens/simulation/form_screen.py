@@ -45,7 +45,7 @@ OTHER_FORM = "another: a JSON file"
 
 
 @dataclass(frozen=True, slots=True)
-class FormChoice:
+class FormToFill:
     """The form, its variant (how it is filled), and the model; a model of None is that of the project."""
 
     form: str
@@ -53,7 +53,7 @@ class FormChoice:
     model: str | None
 
 
-class FormChoiceDialog(Dialog[FormChoice | None]):
+class FormChoiceDialog(Dialog[FormToFill | None]):
     """Asks for a form, a variant and a model."""
 
     PLACE = "form-choice"
@@ -93,7 +93,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         self.query_one("#form").focus()
 
     def on_cycle_changed(self) -> None:
-        """The line for a file is there when one is asked for."""
+        """Shows the line for a file where one is asked for."""
         self.query_one("#field-path").display = self._known is None
 
     @property
@@ -109,7 +109,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         if name:
             variant = self._offers.variants[self.query_one("#variant", Cycle).chosen_index]
             model = chosen_models(self._offers.models, self.query_one("#model", Cycle).chosen_index)
-            self.dismiss(FormChoice(name, variant, model))
+            self.dismiss(FormToFill(name, variant, model))
 
 
 class FormScreen(WorkbenchScreen[None]):
@@ -181,7 +181,7 @@ class FormScreen(WorkbenchScreen[None]):
     # Acting
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers the question that is open; before it is asked nothing is sent."""
+        """Answers the open question; before it is asked nothing is sent."""
         if self._state.question is None:
             self.notify("The next question is still being made.", markup=False)
             return

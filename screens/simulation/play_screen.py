@@ -79,7 +79,7 @@ class PlayScreen(WorkbenchScreen[None]):
         self._show_call()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter goes to its text."""
+        """Goes to the text of the call."""
         self.query_one(TextPane).focus()
 
     @property

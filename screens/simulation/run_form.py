@@ -95,7 +95,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         yield field_line("turns", _input(last, "turns"))
 
     def update_lines(self) -> None:
-        """Each kind has its own lines."""
+        """Shows the lines of the kind that is chosen."""
         kind: Kind = self.chosen("kind")
         for name in KIND_FIELDS:
             self.query_one(f"#field-{name}").display = name in FIELDS[kind]

@@ -24,7 +24,7 @@ from screens.shell.dialogs import TextDialog, ask, ask_order
 from screens.shell.exporting import ask_file, copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
-from screens.simulation.form_screen import FormChoice, FormChoiceDialog, FormScreen
+from screens.simulation.form_screen import FormChoiceDialog, FormScreen, FormToFill
 from screens.simulation.play_screen import PlayScreen
 from screens.simulation.run_form import SimulationRunForm
 from screens.simulation.shards_screen import ShardsScreen
@@ -173,7 +173,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.table.styles.height = min(len(self.table.ids) + 1, room)
 
     def on_resize(self) -> None:
-        """More or fewer rows have room."""
+        """Fits the table to the room that there is."""
         self._fit()
 
     def _row_key(self, row: ReportRow) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             self._show_plays()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter goes from a row to its plays, and from a play to its transcript."""
+        """Goes from a row to its plays, and from a play to its transcript."""
         if message.table is self.table:
             self._follow(False)
             self.plays.focus()
@@ -206,7 +206,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             self.app.push_screen(PlayScreen(self.services, self.feed, item, self.MODE))
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
-        """A click on a title sorts."""
+        """Sorts by the column whose title was clicked."""
         if message.key.isdecimal():
             self._sort_by(int(message.key))
 
@@ -350,7 +350,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations = self.services.simulations
 
-        def chosen(choice: FormChoice) -> None:
+        def chosen(choice: FormToFill) -> None:
             self.in_background(
                 lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
                 self._open_session,

@@ -114,7 +114,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         self._show_draft()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter words it anew."""
+        """Asks for another wording of the shard."""
         self.action_edit()
 
     # Changes

@@ -23,7 +23,7 @@ NAME_WIDTH = 24
 TURNS_WIDTH = 12
 """Cells of the blocks that stand for the trees of one conversation."""
 GOAL_WIDTH = 24
-STANDS_OUT = "▲"
+UNUSUAL_SIGN = "▲"
 """The sign before a tree that stands out."""
 
 
@@ -172,7 +172,7 @@ _NONE: Sequence[Piece] = [("–", "tone--muted")]
 def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
     if item.row.reason is not None:
         return _NONE
-    return [(f"{STANDS_OUT} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
+    return [(f"{UNUSUAL_SIGN} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
 
 
 def _bits_cell(row: TreeRow) -> Sequence[Piece]:

@@ -24,7 +24,7 @@ from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
 from screens.trees.columns import (
     ORDERS,
-    STANDS_OUT,
+    UNUSUAL_SIGN,
     by_conversation,
     columns,
     format_config,
@@ -347,7 +347,7 @@ def _legend(deciles: Deciles, points: int) -> Content:
     return Content.assemble(
         ("◆", "$tone-accent"),
         (" under the cursor  ", "$tone-muted"),
-        (STANDS_OUT, "$tone-borderline"),
+        (UNUSUAL_SIGN, "$tone-borderline"),
         (
             f" top decile: {deciles.leaves:,.0f} leaves or more, or best at −{deciles.surprise:.2f} or below",
             "$tone-muted",

@@ -37,10 +37,10 @@ SHARED = "≡"
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
-MOST_INDENT = 0.4
+MAX_INDENT_SHARE = 0.4
 """Share of the width up to which segments are indented; deeper ones show their depth as a number."""
-FIGURES = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
-MOST_TEXT = 400
+FIGURES_WIDTH = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
+MAX_SEGMENT_CHARACTERS = 400
 """Most characters that are shown of the text of a segment."""
 
 
@@ -311,7 +311,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             base = base + self.get_component_rich_style(name)
         number = self._folding.lines[line]
         segment = self._folding.layout.segments[number]
-        room = min(width, TEXT_WIDTH + FIGURES) - FIGURES - 1
+        room = min(width, TEXT_WIDTH + FIGURES_WIDTH) - FIGURES_WIDTH - 1
         left = self._left(number, segment, room, base, is_cursor)
         bar, share = (
             number_format.bar(segment.probability),
@@ -336,7 +336,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Returns the indent, sign, text and the notes after it, in at most `room` cells."""
         assert self._folding is not None
         muted = base + self._tone("tone--muted", is_cursor)
-        indent, max_indent = segment.depth * INDENT, int(room * MOST_INDENT)
+        indent, max_indent = segment.depth * INDENT, int(room * MAX_INDENT_SHARE)
         if indent <= max_indent:
             head = [Piece(" " * (indent + 1), base)]
         else:
@@ -380,5 +380,5 @@ def _difference(p: float, other_p: float | None) -> tuple[str, str]:
 
 def shown_text(text: str) -> str:
     """Returns the text of a segment on one line, with its spaces, and line ends as signs."""
-    cut = text[:MOST_TEXT] + ("…" if len(text) > MOST_TEXT else "")
+    cut = text[:MAX_SEGMENT_CHARACTERS] + ("…" if len(text) > MAX_SEGMENT_CHARACTERS else "")
     return display_safe(cut.replace("\r\n", "\n").replace("\n", "⏎").replace("\t", "⇥"))

@@ -13,7 +13,7 @@ from engine.base.conversation import Verdict
 from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.questions.records import (
-    LEAST_OF_EACH,
+    MIN_EXAMPLES_OF_EACH,
     MIN_OF_EACH,
     MIN_VERDICTS,
     CalibrationReport,
@@ -26,7 +26,7 @@ from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
 Piece = tuple[str, str] | str
-WELL_COVERED = 0.8
+MIN_WELL_COVERED_SHARE = 0.8
 """Share of the scores from which on the verdicts cover them well."""
 AT_CHANCE = "at chance: no list shows these probabilities until more verdicts tell the two apart"
 NAME_WIDTH = 18
@@ -70,9 +70,9 @@ def verdicts_content(report: CalibrationReport) -> Content:
         parts.append((f"{missing} more verdicts needed", "bold $tone-borderline"))
         parts.append((f": {MIN_VERDICTS} in all, {MIN_OF_EACH} of each kind\n", "$tone-muted"))
     if report.verdicts:
-        tone = "$tone-muted" if report.covered >= WELL_COVERED else "$tone-borderline"
+        tone = "$tone-muted" if report.covered >= MIN_WELL_COVERED_SHARE else "$tone-borderline"
         parts.append((f"they represent {report.covered:.0%} of the scores", tone))
-        if report.covered < WELL_COVERED:
+        if report.covered < MIN_WELL_COVERED_SHARE:
             parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
     if report.model.n:
         parts.append(("\nmodel agrees ", "$tone-muted"))
@@ -155,7 +155,7 @@ def success_content(
         have = (0, 0) if test is None else (test.positive, test.negative)
         return Content.assemble(
             ("fitted to verdicts from about ", "$tone-muted"),
-            f"{LEAST_OF_EACH} of each kind",
+            f"{MIN_EXAMPLES_OF_EACH} of each kind",
             (f", there are {have[0]} and {have[1]}", "$tone-muted"),
         )
     test = in_force.test

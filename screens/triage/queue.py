@@ -14,7 +14,7 @@ from engine.opener.open_project import OpenProject
 from engine.questions.records import QueueOrder, TriageItem, TriagePage
 from screens.triage.formatting import TriageStatus
 
-FEW_LEFT = 100
+MIN_ITEMS_LEFT = 100
 """The next page of a long queue is read when fewer items than this are left."""
 
 
@@ -61,7 +61,7 @@ class TriageQueue:
     @property
     def wants_more(self) -> bool:
         """Whether the next page should be read."""
-        return self._beyond > 0 and len(self._items) - self._at < FEW_LEFT
+        return self._beyond > 0 and len(self._items) - self._at < MIN_ITEMS_LEFT
 
     def refresh(self, page: TriagePage) -> None:
         """Replaces the items that are still to come."""

@@ -59,12 +59,10 @@ class WatchScreen(WorkbenchScreen[None]):
         Binding("w", "watch", "Watch", tooltip="Watch a file or a folder"),
         Binding("space", "pause", "Pause", tooltip="Hold the list as it is, or let it go on"),
         Binding("f", "filter", "Filter", tooltip="List only events with these words"),
-        Binding(
-            "r", "rules", "Signals", tooltip="How often each signal was right on past conversations"
-        ),
+        Binding("r", "rules", "Signals", tooltip="How often each signal was right on past conversations"),
         Binding("v", "view", "Goals", tooltip="Completion or goals, on a narrow terminal"),
         Binding("escape,q", "close", "Back", key_display="esc"),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed, mode)
@@ -325,7 +323,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             )
 
     def on_input_submitted(self) -> None:
-        """Enter answers if every field can be understood."""
+        """Answers if every field can be understood."""
         path = self.query_one("#path", Input).value.strip()
         idle, precision = (
             _number(self.query_one(f"#{name}", Input).value) for name in ("idle", "precision")

@@ -24,7 +24,7 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import figures
 from engine.completeness.training_data import (
-    LEAST_FOR_TEST,
+    MIN_BOUNDARIES_TO_CUT,
     SELECTION_SHARE,
     Usable,
     drawn,
@@ -114,7 +114,9 @@ def _write_data(asked: argparse.Namespace, run: RunDirectory) -> None:
         ids = selecting.ids(conn, ListQuery())
         every: dict[bytes, Usable] = {}
         for page in usable(conn, ids):
-            every.update({one.digest: one for one in page if one.boundaries >= LEAST_FOR_TEST})
+            every.update(
+                {one.digest: one for one in page if one.boundaries >= MIN_BOUNDARIES_TO_CUT}
+            )
         order = sorted(every.values(), key=lambda one: drawn(asked.seed, "order", one.digest))
         parts = order[: asked.train], order[asked.train : asked.train + asked.held_out]
         for path, part in zip((run.train, run.valid), parts, strict=True):
@@ -171,9 +173,9 @@ def _draw(validations: Sequence[Scores], random: np.random.Generator) -> Figures
 
 
 def _validation(scores: Scores, part: Sequence[str], seed: int) -> Validation:
-    test = truncate({name: scores[name] for name in part}, seed)
-    found = figures(test.values, test.complete)
-    return Validation(0.0, found["auroc"], found["f1"], len(test.pairs))
+    whole, cut = truncate({name: scores[name] for name in part}, seed)
+    found = figures([*whole, *cut], [True] * len(whole) + [False] * len(cut))
+    return Validation(0.0, found["auroc"], found["f1"], len(whole))
 
 
 def _table(folders: Sequence[Path], last: int) -> None:

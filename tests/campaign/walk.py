@@ -45,7 +45,7 @@ from textual.worker import WorkerFailed
 from engine.base.conversation import without_surrogates
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.model.catalog import embedded_model
-from engine.opener.open_project import TABLES, OpenProject
+from engine.opener.open_project import TABLES_BY_STAGE, OpenProject
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.base_app import ControlGuard
@@ -237,7 +237,7 @@ def prepared(folder: Path, only: Sequence[str]) -> list[Path]:
 def event(choice: random.Random) -> Event:
     """Something that a job tells, with hostile text wherever a job writes text."""
     text = choice.choice(sorted(PAYLOADS.values()))[:500]
-    stage, number = choice.choice(sorted(TABLES)), choice.randint(1, 3)
+    stage, number = choice.choice(sorted(TABLES_BY_STAGE)), choice.randint(1, 3)
     done, total = choice.randint(0, 10 ** choice.randint(0, 9)), choice.choice((None, 0, 10**6))
     figures = (choice.choice((None, 0.0, 1e9)), choice.choice((None, 0.0, 1e12)))
     return choice.choice(
@@ -247,7 +247,7 @@ def event(choice: random.Random) -> Event:
             JobEnded(
                 number, stage, text, choice.choice(("done", "cancelled", "failed")), text, text
             ),
-            DataChanged(TABLES[stage]),
+            DataChanged(TABLES_BY_STAGE[stage]),
         )
     )
 

@@ -17,7 +17,7 @@ from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from screens.conversations.query import Listing, read_counts, summary_content
-from screens.goals.columns import rate_of
+from screens.goals.formatting import rate_of
 from screens.overview.facts import (
     load_goals,
     load_overview,

@@ -146,7 +146,7 @@ class TestCommands:
         found = {entry["id"]: entry for entry in json.loads(capsys.readouterr().out)["keys"]}
         assert found["app.help"]["keys"] == ["f1"]
         assert found["app.help"]["changed"]
-        assert found["app.jump"]["keys"] == ["semicolon"]
+        assert found["app.validation"]["keys"] == ["V"]
 
     def test_keys_with_a_mistake(
         self, config_folder: Path, capsys: pytest.CaptureFixture[str]

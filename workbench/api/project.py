@@ -246,7 +246,7 @@ class Project:
             WorkbenchError: A stage failed; what was committed stays.
         """
         growing = changed(request or TreeRequest(), filter=read_filter(filter), limit=limit)
-        self._run(self._workspace.tree_runs.stages(growing), progress)
+        self._run(self._workspace.trees.stages(growing), progress)
 
     # Reading
 

@@ -128,7 +128,7 @@ def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
 def _further(workspace: OpenProject) -> Sequence[Stage]:
     """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
     remaining = workspace.scoring_runs.run(ScoringRequest()).stages[-1]
-    return [remaining, *workspace.tree_runs.stages(TREES)]
+    return [remaining, *workspace.trees.stages(TREES)]
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:

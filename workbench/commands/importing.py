@@ -24,7 +24,7 @@ from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
-from engine.formats.registry import unusable
+from engine.formats.registry import unusable_formats
 from engine.opener.open_project import OpenProject
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, CommandResult
@@ -100,7 +100,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
         [*lines, check.summary()],
         document,
         _exit_code(stage.sources, refused=bool(stage.refused)),
-        hints=[f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable()],
+        hints=[f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()],
     )
 
 

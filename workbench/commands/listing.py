@@ -39,7 +39,8 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.summaries import counts_json, headline, narrate_set, set_lines, sets_json
-from workbench.narration import narrate
+from workbench.narration import narrate, print_text
+from workbench.text_tables import cell_lines
 
 ROWS_PER_BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
@@ -184,10 +185,8 @@ def _print_counts(
         for value, count in values:
             print(as_json({field: value, "conversations": count}))
     else:
-        rows = [(one_line(value), f"{count or 0:,}") for value, count in values]
-        width = max([len(field), *(cell_len(value) for value, _ in rows)])
-        for value, number in [(field, "conversations"), *rows]:
-            print(f"{value}{' ' * (width - cell_len(value))}  {number:>13}")
+        rows = [(value, count or 0) for value, count in values]
+        print_text("\n".join(cell_lines([(field, "text"), ("conversations", "count")], rows)))
         all_of_them = f" that match {filter}" if filter else ""
         narrate(
             f"Of {counted(len(workspace.conversations.ids(ListQuery(filter))), 'conversation')}{all_of_them}."

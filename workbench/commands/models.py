@@ -294,16 +294,25 @@ def _model_summary(model: ModelFacts) -> str:
     return ", ".join(parts)
 
 
+def _file_json(
+    catalog: Catalog, entry: ModelEntry | AdapterEntry, size: int | None
+) -> dict[str, Any]:
+    """Returns the facts about the file of a model or an adapter as JSON values; a file that is gone has no size."""
+    return {
+        "name": entry.name,
+        "origin": entry.origin,
+        "path": str(entry.path),
+        "bytes": size or 0,
+        "sha256": None if size is None else catalog.sha256(entry.path),
+    }
+
+
 def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
     """Returns the facts about a model as JSON values."""
     entry, manifest, footprint = model.entry, model.manifest, model.footprint
     plan = footprint.plan if footprint else None
     return {
-        "name": entry.name,
-        "origin": entry.origin,
-        "path": str(entry.path),
-        "bytes": model.size or 0,
-        "sha256": catalog.sha256(entry.path) if model.size is not None else None,
+        **_file_json(catalog, entry, model.size),
         "tuning": entry.tuning,
         "licence": model.licence or None,
         "repository": manifest.repository if manifest else None,
@@ -335,11 +344,7 @@ def _adapter_json(catalog: Catalog, adapter: AdapterFacts) -> dict[str, Any]:
     """Returns the facts about an adapter as JSON values."""
     entry = adapter.entry
     return {
-        "name": entry.name,
-        "origin": entry.origin,
-        "path": str(entry.path),
-        "bytes": adapter.size or 0,
-        "sha256": catalog.sha256(entry.path) if adapter.size is not None else None,
+        **_file_json(catalog, entry, adapter.size),
         "model": adapter.base,
         "base_name": entry.made_of.base_name,
         "base_fingerprint": entry.made_of.base_fingerprint,

@@ -96,9 +96,14 @@ def keys(arguments: argparse.Namespace) -> CommandResult:
 
 def formats(arguments: argparse.Namespace) -> CommandResult:
     """Lists name and records of each format, the person's own first."""
-    from engine.formats.registry import all_readers, built_in, mapping_folder, unusable
+    from engine.formats.registry import (
+        all_readers,
+        built_in_readers,
+        mapping_folder,
+        unusable_formats,
+    )
 
-    ours = set(built_in())
+    ours = set(built_in_readers())
     readers = sorted(all_readers(), key=lambda reader: (reader in ours, reader.name))
     width = max(len(reader.name) for reader in readers)
     return CommandResult(
@@ -118,7 +123,7 @@ def formats(arguments: argparse.Namespace) -> CommandResult:
             ],
         },
         hints=[
-            *(f"{error.message} {error.hint}" for error in unusable()),
+            *(f"{error.message} {error.hint}" for error in unusable_formats()),
             f"Your own mapping files belong into {mapping_folder()}; `workbench import --map` makes one.",
         ],
     )

@@ -71,7 +71,7 @@ def run_trees(arguments: argparse.Namespace) -> CommandResult:
     """Grows the trees that the project does not have yet."""
     request = tree_request(arguments)
     with OpenProject(Path(arguments.project)) as workspace:
-        run_stages(workspace, workspace.tree_runs.stages(request))
+        run_stages(workspace, workspace.trees.stages(request))
         rows = [item.row for item in workspace.trees.items(ListQuery())]
     grown = [row for row in rows if row.reason is None]
     missing = len(rows) - len(grown)

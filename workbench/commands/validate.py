@@ -14,11 +14,11 @@ from engine.base.statistics.intervals import Contrast
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
-from engine.results.records import CompletenessTable
+from engine.results.records import CompletenessTable, TruncationTest
 from engine.results.validation import completeness_report, goals, picture, trees
 from engine.results.validation import service as all_metrics
 from engine.results.validation import verdicts as validation_of_verdicts
-from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
+from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
 from engine.results.validation.verdicts import VerdictValidation, verdict_validation

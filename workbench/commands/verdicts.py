@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, Term
 from engine.opener.open_project import OpenProject
 from engine.questions.records import (
-    LEAST_OF_EACH,
+    MIN_EXAMPLES_OF_EACH,
     NOT,
     SUCCESS,
     Agreement,
@@ -318,7 +318,7 @@ def run_success(arguments: argparse.Namespace) -> CommandResult:
     }
     lines = _probe_lines(probe, "complete", "incomplete", "succeeded")
     if in_force is None:
-        lines.append(f"not in force       {LEAST_OF_EACH} verdicts of each kind are needed")
+        lines.append(f"not in force       {MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed")
     elif not in_force.tells:
         lines.append(
             "at chance          no list shows these probabilities until more verdicts tell"
@@ -377,7 +377,9 @@ def _probe_lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[st
             f"examples           {probe.marks}; two of each kind are needed:",
             f"                   {yes}; and {no}",
         ]
-    doubt = "" if test.enough else f"; fewer than {LEAST_OF_EACH} of a kind, so this says little"
+    doubt = (
+        "" if test.enough else f"; fewer than {MIN_EXAMPLES_OF_EACH} of a kind, so this says little"
+    )
     area = test.auroc
     lines = [
         f"examples           {test.positive} {yes}, {test.negative} {no}",

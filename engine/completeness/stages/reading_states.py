@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.model_requests import Score
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
@@ -88,7 +88,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine a state."""
-        params = {"context": self._work.model.options.context, "boundaries": RULE}
+        params = {"context": self._work.model.options.context, "boundaries": BOUNDARY_RULE_VERSION}
         return {**params, "ends": True} if self._ends else params
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:

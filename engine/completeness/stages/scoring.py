@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.model_requests import Score
 from engine.completeness.records import CurvePoint, Mode
@@ -91,7 +91,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             "prompt": None if prompt is None else prompt.as_params(),
             "end_tag": self._question.end_tag,
             "context": self._work.model.options.context,
-            "boundaries": RULE,
+            "boundaries": BOUNDARY_RULE_VERSION,
         }
 
     def write_remaining(self, remaining: RemainingStage) -> None:

@@ -19,6 +19,7 @@ from engine.formats.records import Duplicate, Imported
 from engine.project.sql import chunks, id_pages, message_ids, placeholders, snapshot
 
 COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
+"""Columns of a message, in the order in which `message_of` reads them."""
 
 
 def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message, ...]:
@@ -56,6 +57,7 @@ def _calls(text: str) -> tuple[ToolCall, ...]:
 
 
 _EXPORTED_AT_ONCE = 200
+"""Number of conversations that are read together for an export."""
 
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")

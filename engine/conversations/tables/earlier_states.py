@@ -18,6 +18,7 @@ _KEEP = (
     " score, verdict_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
     " (SELECT coalesce(max(id), 0) FROM verdict), ?)"
 )
+"""Stores an earlier state, with the last verdict that was given before."""
 
 
 _COMPUTED = (
@@ -131,6 +132,7 @@ def _packed(conn: sqlite3.Connection, conversation_id: int) -> bytes:
 
 
 def _delete_messages(conn: sqlite3.Connection, conversation_id: int) -> None:
+    """Deletes the messages of a conversation from the table and from both indexes."""
     between = message_ids(conversation_id)
     texts: list[tuple[int, str, str | None]] = conn.execute(
         "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id", between

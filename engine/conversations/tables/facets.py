@@ -36,7 +36,9 @@ LONGEST = 200
 MOST = 200
 """Facets of one conversation that are indexed."""
 _DEEPEST = 5
+"""Deepest level at which fields within fields are indexed."""
 _MODEL_KEYS = ("model", "model_name", "model_id", "modelId", "model_slug")
+"""Keys under which facts and metadata name the model."""
 
 Facet = tuple[str, str]
 """Key and value."""
@@ -46,26 +48,30 @@ def facets_of(
     meta: Mapping[str, Any], truth: Mapping[str, Any] | None, messages: Iterable[Message]
 ) -> set[Facet]:
     """Returns the facets of a conversation, at most `MOST`."""
-    found: dict[Facet, None] = {}
+    facets: dict[Facet, None] = {}
     models: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
-            found[TOOL, _short(call.name)] = None
+            facets[TOOL, _short(call.name)] = None
         if message.role == "tool" and message.name:
-            found[TOOL, _short(message.name)] = None
+            facets[TOOL, _short(message.name)] = None
         if message.role == "assistant" and message.facts and '"model' in message.facts:
             models |= _models(json.loads(message.facts))
     for model in models or _models(meta):
-        found[MODEL, _short(model)] = None
-    _add_fields(found, "meta", meta, 0)
-    _add_fields(found, "truth", truth or {}, 0)
-    return set(found) if len(found) <= MOST else set(islice(found, MOST))
+        facets[MODEL, _short(model)] = None
+    _add_fields(facets, "meta", meta, 0)
+    _add_fields(facets, "truth", truth or {}, 0)
+    return set(facets) if len(facets) <= MOST else set(islice(facets, MOST))
 
 
-def add(conn: sqlite3.Connection, found: Iterable[tuple[int, Iterable[Facet]]]) -> None:
+def add(conn: sqlite3.Connection, entries: Iterable[tuple[int, Iterable[Facet]]]) -> None:
     """Indexes conversations by id, none of which is indexed yet."""
     # sorted, so that the same import gives the same ids in every process
-    rows = [(facet, conversation_id) for conversation_id, own in found for facet in sorted(own)]
+    rows = [
+        (facet, conversation_id)
+        for conversation_id, facets_of_one in entries
+        for facet in sorted(facets_of_one)
+    ]
     facets = dict.fromkeys(facet for facet, _ in rows)
     conn.executemany(
         "INSERT INTO facet (key, value, number) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -127,15 +133,15 @@ def of_conversations(
     conn: sqlite3.Connection, key: str, ids: Sequence[int]
 ) -> dict[int, list[str]]:
     """Returns the values of a key that each of these conversations has; those without any are absent."""
-    found: dict[int, list[str]] = {}
-    for some in chunks(ids):
+    values_by_id: dict[int, list[str]] = {}
+    for chunk in chunks(ids):
         for conversation_id, value in conn.execute(
             "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
-            f" WHERE key = ? AND conversation_id IN ({placeholders(some)}) ORDER BY value",
-            (key, *some),
+            f" WHERE key = ? AND conversation_id IN ({placeholders(chunk)}) ORDER BY value",
+            (key, *chunk),
         ):
-            found.setdefault(conversation_id, []).append(value)
-    return found
+            values_by_id.setdefault(conversation_id, []).append(value)
+    return values_by_id
 
 
 def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:
@@ -150,6 +156,7 @@ def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:
 
 
 def _stored(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
+    """Returns the facets of a conversation as it is stored."""
     meta, truth = conn.execute(
         "SELECT meta, truth FROM conversation LEFT JOIN truth ON conversation_id = id WHERE id = ?",
         (conversation_id,),
@@ -171,20 +178,20 @@ def _models(facts: Any) -> set[str]:
     return set(next(([name] for name in named if isinstance(name, str) and name), []))
 
 
-def _add_fields(found: dict[Facet, None], name: str, value: Any, depth: int) -> None:
+def _add_fields(facets: dict[Facet, None], name: str, value: Any, depth: int) -> None:
     """Adds the facets of a field and of the fields in it."""
     if isinstance(value, dict):
         if depth < _DEEPEST:
             for key, inner in value.items():
                 path = f"{name}.{_short(str(key))}"
                 if isinstance(inner, dict | list):
-                    _add_fields(found, path, inner, depth + 1)
+                    _add_fields(facets, path, inner, depth + 1)
                 elif inner is not None:
-                    found[path, _short(_text(inner))] = None
+                    facets[path, _short(_text(inner))] = None
     elif isinstance(value, list):
         for item in value:
             if item is not None and not isinstance(item, dict | list):
-                found[name, _short(_text(item))] = None
+                facets[name, _short(_text(item))] = None
 
 
 def _text(value: Any) -> str:
@@ -201,6 +208,7 @@ def _short(text: str) -> str:
 
 
 _CLEARED = (LANGUAGE, PERSONAL, COPIES)
+"""Keys of what a check found, which a new text makes void."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +226,7 @@ class CheckEntry:
     signature: bytes
 
 
-def unchecked(conn: sqlite3.Connection) -> array[int]:
+def unchecked_ids(conn: sqlite3.Connection) -> array[int]:
     """Returns the ids of the conversations that were not looked at in their present text, ascending."""
     return read_ids(
         conn,
@@ -239,19 +247,19 @@ def put_checks(conn: sqlite3.Connection, entries: Sequence[CheckEntry]) -> None:
     """Stores what was found in conversations that were not looked at yet."""
     conn.executemany(
         "INSERT INTO conversation_check (conversation_id, signature) VALUES (?, ?)",
-        [(one.conversation_id, one.signature) for one in entries],
+        [(entry.conversation_id, entry.signature) for entry in entries],
     )
     add(
         conn,
         [
             (
-                one.conversation_id,
+                entry.conversation_id,
                 [
-                    *((PERSONAL, kind) for kind in sorted(one.personal)),
-                    *([(LANGUAGE, one.language)] if one.language else ()),
+                    *((PERSONAL, kind) for kind in sorted(entry.personal)),
+                    *([(LANGUAGE, entry.language)] if entry.language else ()),
                 ],
             )
-            for one in entries
+            for entry in entries
         ],
     )
 
@@ -310,6 +318,7 @@ def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
 def _delete(
     conn: sqlite3.Connection, keys: Sequence[str], conversation_id: int | None = None
 ) -> None:
+    """Deletes facets under some keys, of one conversation or of all."""
     of_one = "" if conversation_id is None else " AND conversation_id = ?"
     conn.execute(
         "DELETE FROM conversation_facet WHERE facet_id IN"

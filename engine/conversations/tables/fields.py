@@ -31,6 +31,7 @@ from engine.project.sql import placeholders
 COMPARISONS: Mapping[Op, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+"""What the signs of a term compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +167,12 @@ MOST_FOR_KEYS = 50_000
 """Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
 
 _MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
+"""Query of (conversation_id, value) of the months in which conversations took place."""
 _FACETS = (
     "SELECT conversation_id FROM conversation_facet"
     " WHERE facet_id IN (SELECT id FROM facet WHERE key = ? AND ({}))"
 )
+"""Query of the conversations with a facet under a key that satisfies a condition."""
 
 
 def _by_column(
@@ -258,8 +261,8 @@ def _has_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """
     if term.key and not facets.is_known(conn, term.field):
         beginning = term.field.partition(".")[0] + "."
-        known = facets.keys(conn, beginning)
-        near = get_close_matches(term.field, known, 3, 0.5) or known[:5]
+        known_keys = facets.keys(conn, beginning)
+        near = get_close_matches(term.field, known_keys, 3, 0.5) or known_keys[:5]
         raise WorkbenchError(
             f"No conversation has the field “{term.field}”.",
             f"Do you mean {' or '.join(near)}?"

@@ -71,24 +71,24 @@ def add_records(
             does: the conversation has changed back.
     """
     hashes = [content_hash(record.conversation.messages) for record in records]
-    known = _conversations_by_hash(conn, hashes)
+    ids_by_hash = _conversations_by_hash(conn, hashes)
     strangers = [
         record.conversation.external_id
         for record, digest in zip(records, hashes, strict=True)
-        if digest not in known
+        if digest not in ids_by_hash
     ]
     named = _ids_in_sources(conn, strangers, None if replace else {source_id, *parts})
     # rows of new conversations are written at the end, and are referred to before
     conn.execute("PRAGMA defer_foreign_keys = ON")
     next_id = _next_id(conn, "conversation")
     batch = _Batch(shared_text.stored(conn))
-    taken: dict[int, Parsed] = {}
+    records_by_id: dict[int, Parsed] = {}
     duplicate = unchanged = grew = changed = judged = 0
     for record, digest in zip(records, hashes, strict=True):
         conversation = record.conversation
-        twin = known.get(digest)
+        twin = ids_by_hash.get(digest)
         if twin is not None:
-            same = taken.get(twin)  # it has no row yet
+            same = records_by_id.get(twin)  # it has no row yet
             is_same = same is not None and (same.raw, same.conversation.external_id) == (
                 record.raw,
                 conversation.external_id,
@@ -114,17 +114,17 @@ def add_records(
             else:
                 key = older.conversation_id
                 judged += _is_judged(conn, key)
-                known.pop(older.digest, None)
+                ids_by_hash.pop(older.digest, None)
                 if _replace_text(conn, key, digest, next_id):
-                    known[older.digest] = next_id
+                    ids_by_hash[older.digest] = next_id
                     next_id += 1
         if key == next_id:
             next_id += 1
         if older is not None:
             grew += older.grew
             changed += not older.grew
-        known[digest] = key
-        taken[key] = record
+        ids_by_hash[digest] = key
+        records_by_id[key] = record
         batch.take(source_id, key, digest, record)
     batch.write(conn)
     return BatchCounts(
@@ -155,13 +155,13 @@ def _ids_in_sources(
     """Returns those of the ids that one of the sources has; of all sources if None."""
     source_list = None if sources is None else json.dumps(sorted(sources))
     names_there: set[str] = set()
-    for some in chunks(names):
+    for chunk in chunks(names):
         for table in ("conversation", "alias"):
             # with the plus the source's index, which holds all of its rows, is not used
             rows = conn.execute(
-                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(some)})"
+                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(chunk)})"
                 " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
-                (*some, source_list, source_list),
+                (*chunk, source_list, source_list),
             )
             names_there.update(row[0] for row in rows)
     return names_there
@@ -196,20 +196,20 @@ def _find_earlier_text(
         " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.external_id = ?1",
         (conversation.external_id,),
     ).fetchall()
-    own = [row for row in rows if row[4] == source_id]
-    if not own and beside is not None:
-        own = [row for row in rows if row[4] not in beside]
-        own = own if len(own) == 1 else []
-    shorter = own + [row for row in rows if row[4] in parts and row[4] != source_id]
+    own_rows = [row for row in rows if row[4] == source_id]
+    if not own_rows and beside is not None:
+        own_rows = [row for row in rows if row[4] not in beside]
+        own_rows = own_rows if len(own_rows) == 1 else []
+    shorter = own_rows + [row for row in rows if row[4] in parts and row[4] != source_id]
     shorter.sort(key=lambda row: (-row[3], row[1] is not None))
     for key, alias, digest, count, _ in shorter:
         if count <= len(conversation.messages) and _continues(
             conn, key, conversation.messages[:count]
         ):
             return _EarlierText(key, alias, digest, True)
-    if not own:
+    if not own_rows:
         return None
-    key, alias, digest, _, _ = max(own, key=lambda row: (row[1] is None, row[0]))
+    key, alias, digest, _, _ = max(own_rows, key=lambda row: (row[1] is None, row[0]))
     return _EarlierText(key, alias, digest, False)
 
 
@@ -353,7 +353,9 @@ class _Batch:
                 source_id,
                 conversation.external_id,
                 digest,
-                shared_text.opening(((one.role, one.content) for one in messages), self._shared),
+                shared_text.opening(
+                    ((spoken.role, spoken.content) for spoken in messages), self._shared
+                ),
                 len(messages),
                 count_turns(messages),
                 chars,
@@ -366,8 +368,8 @@ class _Batch:
         if conversation.truth is not None:
             self.truths.append((key, to_json(conversation.truth)))
         self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
-        found = facets.facets_of(conversation.meta, conversation.truth, messages)
-        self.facets.append((key, found))
+        leaks_found = facets.facets_of(conversation.meta, conversation.truth, messages)
+        self.facets.append((key, leaks_found))
 
     def write(self, conn: sqlite3.Connection) -> None:
         """Stores everything; a conversation whose text was cleared gets the new one."""
@@ -411,6 +413,7 @@ def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> i
 
 
 def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    """Returns the ids of the stored conversations with these messages, by the hash of the messages."""
     ids_by_hash: dict[bytes, int] = {}
     for keys in chunks(hashes):
         ids_by_hash.update(
@@ -430,7 +433,7 @@ def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Pars
     """Stores a record as an alias of the conversation `twin` unless it is stored already; returns whether it was
     new."""
     external_id = record.conversation.external_id
-    there = conn.execute(
+    known_row = conn.execute(
         "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"
         " AND source_id = ?2 AND external_id = ?3 AND raw = ?4 UNION ALL"
         # a conversation may have any number of equal records, which have different names
@@ -439,7 +442,7 @@ def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Pars
         " AND raw = ?4",
         (twin, source_id, external_id, record.raw),
     ).fetchone()
-    if there:
+    if known_row:
         return False
     truth = record.conversation.truth
     conn.execute(
@@ -478,8 +481,8 @@ def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, wh
 def source_ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
     """Returns the ids of those of the places from which something was imported."""
     source_ids: set[int] = set()
-    for some in chunks(places):
-        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(some)})", some)
+    for chunk in chunks(places):
+        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(chunk)})", chunk)
         source_ids.update(row[0] for row in rows)
     return source_ids
 

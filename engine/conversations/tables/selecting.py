@@ -27,11 +27,14 @@ FIELD_QUERIES: dict[str, FieldQuery] = {}
 `engine.opener.open_project` hands in when a project is opened."""
 
 MAIN_INDEX = "message_fts"
+"""Name of the full-text index of all messages."""
 FEW_MESSAGES = 1_000
 """Messages of a conversation up to which a temporary index is made of it."""
 
 _WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
+"""Condition that a text stands in a message as it is written; `written` is registered before each use."""
 _MARKS = re.compile("[\u0300-\u036f]")
+"""Finds accents that stand apart from their letters."""
 _ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
 """Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
 
@@ -71,12 +74,12 @@ def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -
         holds, signs = _sign_condition(text)
         sql = f"SELECT id FROM message WHERE {between} AND {holds}"
         return set(read_ids(conn, sql, (first, last, *signs)))
-    found: set[int] = set()
+    message_ids_found: set[int] = set()
     for sql, values in _indexed(conn, term, text):
-        found.update(
+        message_ids_found.update(
             read_ids(conn, f"SELECT id FROM ({sql}) WHERE {between}", (*values, first, last))
         )
-    return found
+    return message_ids_found
 
 
 def hits(
@@ -95,22 +98,22 @@ def hits(
     ).fetchall()
     if len(texts) > few:
         return _found(conn, terms, first, last)
-    with closing(sqlite3.connect(":memory:")) as own:
-        own.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, content, tool_calls)")
-        own.executemany("INSERT INTO message VALUES (?, ?, ?)", texts)
-        own.execute(
+    with closing(sqlite3.connect(":memory:")) as memory_index:
+        memory_index.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, content, tool_calls)")
+        memory_index.executemany("INSERT INTO message VALUES (?, ?, ?)", texts)
+        memory_index.execute(
             f"CREATE VIRTUAL TABLE {MAIN_INDEX}"
             " USING fts5 (content, tool_calls, content = 'message', content_rowid = 'id')"
         )
-        own.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
-        cjk_index.create(own)
-        cjk_index.add(own, texts)
-        return _found(own, terms, first, last)
+        memory_index.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
+        cjk_index.create(memory_index)
+        cjk_index.add(memory_index, texts)
+        return _found(memory_index, terms, first, last)
 
 
 def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
-    found = (messages_with(conn, term, first, last) for term in terms)
-    return sorted(key - first for key in set().union(*found))
+    ids_by_term = (messages_with(conn, term, first, last) for term in terms)
+    return sorted(key - first for key in set().union(*ids_by_term))
 
 
 def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -152,14 +155,14 @@ def _signs(text: str) -> _Signs:
     """Returns which characters the tokenizer passes over; asked of it, because it does not know the newest scripts."""
     chars = {(char,) for char in text if not char.isspace()}
     if text.isascii():
-        known = sum(char.isalnum() for (char,) in chars)
+        known_chars = sum(char.isalnum() for (char,) in chars)
     else:
-        with closing(sqlite3.connect(":memory:")) as own:
-            own.execute("CREATE VIRTUAL TABLE sign USING fts5 (text)")
-            own.execute("CREATE VIRTUAL TABLE word USING fts5vocab (sign, instance)")
-            own.executemany("INSERT INTO sign VALUES (?)", chars)
-            (known,) = own.execute("SELECT count(DISTINCT doc) FROM word").fetchone()
-    return _Signs(known < len(chars), known == 0)
+        with closing(sqlite3.connect(":memory:")) as memory_index:
+            memory_index.execute("CREATE VIRTUAL TABLE sign USING fts5 (text)")
+            memory_index.execute("CREATE VIRTUAL TABLE word USING fts5vocab (sign, instance)")
+            memory_index.executemany("INSERT INTO sign VALUES (?)", chars)
+            (known_chars,) = memory_index.execute("SELECT count(DISTINCT doc) FROM word").fetchone()
+    return _Signs(known_chars < len(chars), known_chars == 0)
 
 
 def _sign_condition(signs: str) -> tuple[str, tuple[str, str]]:
@@ -188,6 +191,7 @@ MOST_VALUES = 200
 """Values of a field that are offered for completion."""
 
 _MOST_WORDS = 50
+"""Most words of a search."""
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
@@ -197,10 +201,10 @@ def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
         WorkbenchError: The search text has too many words.
     """
     with snapshot(conn):
-        found = matching(conn, query.filter)
-        result = ordered(conn, query.sort, query.descending, found)
-        if len(result) < len(found):
-            result += (found - found.of(result)).ascending()
+        matching_ids = matching(conn, query.filter)
+        result = ordered(conn, query.sort, query.descending, matching_ids)
+        if len(result) < len(matching_ids):
+            result += (matching_ids - matching_ids.of(result)).ascending()
         return result
 
 
@@ -212,13 +216,13 @@ def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
     """
     if sum(len(term.values[0].split()) for term in filter.of(WORD_FIELD)) > _MOST_WORDS:
         raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
-    found = IdSet.every(conn)
+    among = IdSet.every(conn)
     for term in sorted(filter.terms, key=_cost):
-        if not found:
+        if not among:
             break
-        holds = _holds(conn, term, found)
-        found = found - holds if term.negated else holds
-    return found
+        holds = _holds(conn, term, among)
+        among = among - holds if term.negated else holds
+    return among
 
 
 def _cost(term: Term) -> int:

@@ -25,6 +25,7 @@ from engine.project.sql import message_ids, placeholders
 SAMPLE = 300
 """Conversations that are compared."""
 OPENING_CHARS = 300
+"""Characters of the opening that lists show."""
 
 _KEY = "shared_text"
 """Setting: text that the conversations share, as the last import found it; with a hash, what some vectors left out."""
@@ -67,6 +68,7 @@ def find(conn: sqlite3.Connection) -> SharedText:
 
 
 def _texts(conn: sqlite3.Connection, conversation_id: int) -> Texts:
+    """Yields the texts of messages from which shared text is found."""
     texts: dict[Role, list[str]] = {role: [] for role in ROLES}
     for role, content in conn.execute(
         "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"

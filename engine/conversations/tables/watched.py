@@ -21,7 +21,9 @@ WATCHED: Mapping[str, str] = {
 grew since, and of those that have not ended."""
 
 _ENDED = f"FROM watched WHERE ended = 1 AND grew_at > {_FIRST} AND p IS NOT NULL"
+"""Condition of a conversation that came or grew since the first watch, has ended and has a probability."""
 _ENDED_ORDER = "ORDER BY grew_at, conversation_id"
+"""Order in which conversations that ended grew last."""
 ENDED_PLACES = f"SELECT conversation_id, row_number() OVER ({_ENDED_ORDER}) AS place {_ENDED}"
 """Query of (conversation_id, place): the place, from 1, of each conversation that came or grew since the first watch,
 has ended and has a probability, in the order in which they grew last."""
@@ -36,17 +38,17 @@ class WatchedEntry:
     p: float | None
 
 
-def reported(conn: sqlite3.Connection) -> dict[int, int]:
+def reported_boundaries(conn: sqlite3.Connection) -> dict[int, int]:
     """Returns the number of boundaries that were reported, by conversation; empty before the first watch."""
     return dict(conn.execute("SELECT conversation_id, boundaries FROM watched"))
 
 
-def begin(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
+def store_first_watch(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
     """Stores what was there before the first watch as reported and ended; `now` in UTC, as `utc_now` writes it."""
     _put(conn, entries, now, ended=True)
 
 
-def put(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
+def put_reported(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
     """Stores what was reported just now."""
     _put(conn, entries, now, ended=False)
 
@@ -57,11 +59,11 @@ def _put(
     conn.executemany(
         "INSERT OR REPLACE INTO watched (conversation_id, boundaries, p, grew_at, ended)"
         " VALUES (?, ?, ?, ?, ?)",
-        ((one.conversation_id, one.boundaries, one.p, now, int(ended)) for one in entries),
+        ((entry.conversation_id, entry.boundaries, entry.p, now, int(ended)) for entry in entries),
     )
 
 
-def quiet(conn: sqlite3.Connection, since: str) -> list[WatchedEntry]:
+def quiet_entries(conn: sqlite3.Connection, since: str) -> list[WatchedEntry]:
     """Returns the conversations that have not ended, and did not grow after a moment in UTC as `utc_now` writes it."""
     return [
         WatchedEntry(*row)
@@ -73,17 +75,17 @@ def quiet(conn: sqlite3.Connection, since: str) -> list[WatchedEntry]:
     ]
 
 
-def end(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
+def mark_ended(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Stores that the end of these conversations was reported; they go on if they grow."""
     conn.executemany("UPDATE watched SET ended = 1 WHERE conversation_id = ?", ((i,) for i in ids))
 
 
-def running(conn: sqlite3.Connection) -> set[int]:
+def running_ids(conn: sqlite3.Connection) -> set[int]:
     """Returns the conversations that have not ended."""
     return {row[0] for row in conn.execute(WATCHED["running"])}
 
 
-def past(conn: sqlite3.Connection) -> array[int]:
+def past_ids(conn: sqlite3.Connection) -> array[int]:
     """Returns the ids of the conversations that were there before the first watch and did not grow since."""
     return read_ids(conn, WATCHED["past"])
 
@@ -97,7 +99,7 @@ def past_complete(conn: sqlite3.Connection, threshold: float) -> tuple[int, int]
     return complete, scored
 
 
-def live(conn: sqlite3.Connection) -> array[int]:
+def live_ids(conn: sqlite3.Connection) -> array[int]:
     """Returns the ids of the conversations that came or grew since the first watch."""
     return read_ids(conn, WATCHED["new"])
 

@@ -22,12 +22,16 @@ from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
+"""Beginning of a user's message that has the result of a tool."""
 _FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
+"""Marks of what a user wrote into such a message."""
 _DETAILS = "<environment_details>"
+"""Beginning of the part that the program adds to a message."""
 _LOOKED_AT = 6
+"""Number of messages in which marks of Cline are looked for."""
 
 
-def recognise(record: Any) -> str | None:
+def _recognise_cline(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
         return None
@@ -37,7 +41,7 @@ def recognise(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -52,9 +56,10 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 
 def _with_role(item: Any) -> ChatMessage:
+    """Returns a message with the role `tool` if it is the result of a tool, and with the name of that tool."""
     if not isinstance(item, dict) or item.get("role") != "user":
         return item  # type: ignore[no-any-return]
-    texts = _texts(item.get("content"))
+    texts = _texts_of(item.get("content"))
     if _has_result(item.get("content")) and all(text.startswith(_DETAILS) for text in texts):
         return {**item, "role": "tool"}
     result = _RESULT.match(texts[0]) if texts else None
@@ -67,29 +72,34 @@ def _has_result(content: Any) -> bool:
     return any(part.get("type") == "tool_result" for part in objects_in(content))
 
 
-def _texts(content: Any) -> list[str]:
+def _texts_of(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
-    found = (part.get("text") for part in objects_in(content))
-    return [text for text in found if isinstance(text, str)]
+    texts = (part.get("text") for part in objects_in(content))
+    return [text for text in texts if isinstance(text, str)]
 
 
 CLINE_HISTORY = Reader(
     "cline_history",
-    recognise,
-    read,
+    _recognise_cline,
+    _read_cline,
     conditions=4,
     title="conversation histories of Cline",
 )
+"""Reads the history of a task of Cline."""
 
 
 # OpenClaw writes a line for each event, of which `agent.start` has the history of the session so far. A session is one
 # conversation: the longest history, then what the events after it tell. Its sub-agents are sessions.
 
 _KINDS = ("message.", "agent.", "tool.", "llm.", "session.")
+"""Beginnings of the types of events."""
 _SUB_AGENT = ":subagent:"
+"""Part of the key of a session that a sub-agent has."""
 _NOT_THE_USER = "[Inter-session message]"
+"""Beginning of a prompt that another session wrote."""
 _ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
+"""What OpenClaw calls a speaker, and the role that it stands for."""
 
 
 def _recognise_openclaw(record: Any) -> str | None:
@@ -116,13 +126,13 @@ def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             members.append(frame)
     begun = [frame.value for frame in members if frame.value["type"] == "agent.start"]
-    known = dict.fromkeys(str(event.get("sessionKey")) for event in begun)
-    main = next((key for key in known if _SUB_AGENT not in key), next(iter(known), ""))
-    sessions: dict[str, list[Frame]] = {key: [] for key in known}
+    begun_keys = dict.fromkeys(str(event.get("sessionKey")) for event in begun)
+    main = next((key for key in begun_keys if _SUB_AGENT not in key), next(iter(begun_keys), ""))
+    sessions: dict[str, list[Frame]] = {key: [] for key in begun_keys}
     for frame in members:
         key = str(frame.value.get("sessionKey"))
-        main = key if key in known and _SUB_AGENT not in key else main
-        sessions.setdefault(key if key in known else main, []).append(frame)
+        main = key if key in begun_keys and _SUB_AGENT not in key else main
+        sessions.setdefault(key if key in begun_keys else main, []).append(frame)
     for key, events in sessions.items():
         value = {"id": key, "events": [frame.value for frame in events]}
         yield joined_frame(events, value, number=events[0].number, name=key or None)
@@ -134,13 +144,15 @@ def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord
     Raises:
         BadRecord: No event has a message.
     """
-    events = [one for one in as_object(record).get("events", ()) if isinstance(one, dict)]
+    events = [entry for entry in as_object(record).get("events", ()) if isinstance(entry, dict)]
     lengths = [len(_history(event)) for event in events]
     longest = lengths.index(max(lengths)) if any(lengths) else 0
-    items = [_message_of_history(one) for one in _history(events[longest])] if events else []
+    items = [_message_of_history(entry) for entry in _history(events[longest])] if events else []
     for event in events[longest:]:
-        message = _of_event(event)
-        if message is not None and not any(_same(message, one) for one in items[-_NEAR:]):
+        message = _message_of_event(event)
+        if message is not None and not any(
+            _is_repeated(message, entry) for entry in items[-_NEAR:]
+        ):
             items.append(message)
     messages = read_in_turn(items)
     rest = MessageTexts(messages).without(events)
@@ -158,11 +170,12 @@ _NEAR = 3
 
 
 def _history(event: dict[str, Any]) -> list[Any]:
-    found = event.get("messages")
-    return found if isinstance(found, list) and event.get("type") == "agent.start" else []
+    history = event.get("messages")
+    return history if isinstance(history, list) and event.get("type") == "agent.start" else []
 
 
 def _message_of_history(item: Any) -> ChatMessage:
+    """Returns an entry of a session's history in the form of a chat API."""
     if not isinstance(item, dict):
         raise BadRecord("a message of the history is no object")
     role = item.get("role")
@@ -175,7 +188,8 @@ def _message_of_history(item: Any) -> ChatMessage:
     return message
 
 
-def _of_event(event: dict[str, Any]) -> ChatMessage | None:
+def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
+    """Returns the message that an event tells; None if it tells none."""
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
         prompt = event["prompt"]
@@ -191,14 +205,14 @@ def _of_event(event: dict[str, Any]) -> ChatMessage | None:
     if kind == "tool.end" and event.get("result") is not None:
         result = event["result"]
         text = result if isinstance(result, str | list) else json_text(result)
-        found = {"role": "tool", "content": text, "tool_call_id": event.get("toolCallId")}
-        return {**found, "name": event.get("toolName")}
+        answer = {"role": "tool", "content": text, "tool_call_id": event.get("toolCallId")}
+        return {**answer, "name": event.get("toolName")}
     if kind in ("message.out", "message.sending") and isinstance(event.get("content"), str):
         return {"role": "assistant", "content": event["content"]}
     return None
 
 
-def _same(message: ChatMessage, other: ChatMessage) -> bool:
+def _is_repeated(message: ChatMessage, other: ChatMessage) -> bool:
     return message == other and message["role"] != "tool" and "tool_calls" not in message
 
 
@@ -211,6 +225,7 @@ OPENCLAW = Reader(
     title="telemetry of OpenClaw",
     sample="openclaw_telemetry.jsonl",
 )
+"""Reads the sessions in a file of telemetry."""
 
 
 # Gemini CLI writes the session, then a line for each message, as often as it was changed. Lines that change the session
@@ -218,12 +233,13 @@ OPENCLAW = Reader(
 # which the mapping file reads.
 
 _WORDS = ("user", "gemini", "info", "warning", "error")
+"""Types of lines that are messages."""
 
 
-def gemini_cli_lines(whole: Reader) -> Reader:
+def gemini_cli_lines(session_reader: Reader) -> Reader:
     """Returns the reader of sessions as lines, by the one of sessions that are one object."""
     return replace(
-        whole,
+        session_reader,
         name="gemini_cli_lines",
         title="sessions of Gemini CLI as JSON Lines",
         recognise=_recognise_gemini_lines,
@@ -247,9 +263,11 @@ def _is_session(record: dict[str, Any]) -> bool:
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    wanted = {"id", "timestamp", "content", "type"}
+    required_keys = {"id", "timestamp", "content", "type"}
     beside = {"message", "sessionId", "role", "payload"}
-    return record.keys() >= wanted and record["type"] in _WORDS and not record.keys() & beside
+    return (
+        record.keys() >= required_keys and record["type"] in _WORDS and not record.keys() & beside
+    )
 
 
 def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:

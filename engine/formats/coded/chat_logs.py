@@ -46,6 +46,7 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
 
 
 def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+    """Reads a record of the uniform format, which exports of this program have too."""
     record = as_object(record)
     complete = _is_complete(record)
     truth = record.get("truth")
@@ -61,9 +62,9 @@ def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
         as_time(record.get("created_at")) if complete else created_at(record),
     )
     if complete:
-        known = ("id", "dataset", "messages", "meta", "truth", "created_at")
+        read_keys = ("id", "dataset", "messages", "meta", "truth", "created_at")
         file = (id(record), "dataset")  # the file of its first import
-        return ParsedRecord(conversation, _rest(record, *known), left_out=frozenset((file,)))
+        return ParsedRecord(conversation, _rest(record, *read_keys), left_out=frozenset((file,)))
     return ParsedRecord(conversation, _rest(record, "id", "messages", "truth"))
 
 
@@ -122,6 +123,7 @@ def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
 
 
 def _recognise_openai(record: Any) -> str | None:
+    """Returns in words why a record looks like a request, an answer, or both; None if it does not."""
     if not isinstance(record, dict):
         return None
     name, request = _request(record)
@@ -134,6 +136,7 @@ def _recognise_openai(record: Any) -> str | None:
 
 
 def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+    """Reads the messages of a request and of its answer as one conversation."""
     record = as_object(record)
     name, request = _request(record)
     answer, rest = _answer(record)
@@ -150,8 +153,10 @@ def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     differ = {key: fields[key] for key in fields if key in rest and rest[key] != fields[key]}
     if differ:  # as the model that was asked for, and the version of it that answered
         rest["request"] = differ
-    found = record_id(record, _OPENAI_IDS, fallback_id)
-    return ParsedRecord(Conversation(found, messages, {}, None, created_at(record)), fields | rest)
+    external_id = record_id(record, _OPENAI_IDS, fallback_id)
+    return ParsedRecord(
+        Conversation(external_id, messages, {}, None, created_at(record)), fields | rest
+    )
 
 
 def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
@@ -179,9 +184,11 @@ def _recognise_sharegpt(record: Any) -> str | None:
 
 
 _SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
+"""Fields that may name a conversation, the first that there is."""
 
 
 def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+    """Reads a record with `conversations`, and the system prompt that may stand beside them."""
     record = as_object(record)
     name, turns = _turns(record)
     messages = read_messages(turns if turns is not None else [])
@@ -191,8 +198,8 @@ def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
         used.append("system")
         if system:
             messages = (Message("system", system), *messages)
-    found = record_id(record, _SHAREGPT_IDS, fallback_id)
-    conversation = Conversation(found, messages, {}, None, created_at(record))
+    external_id = record_id(record, _SHAREGPT_IDS, fallback_id)
+    conversation = Conversation(external_id, messages, {}, None, created_at(record))
     return ParsedRecord(conversation, _rest(record, *used))
 
 
@@ -242,12 +249,14 @@ CHAT_LOGS: tuple[Reader, ...] = (
         sample="doc/autogen_history.json",
     ),
 )
+"""The readers of logs whose messages have role and content, or from and value."""
 
 
 # Logged calls whose messages stand under other names than `messages`: OpenAI Responses, Anthropic, Bedrock Converse and
 # Gemini; a request, its response, or both.
 
 _IDS = ("custom_id", "id", "request_id", "requestId", "response_id", "responseId")
+"""Fields that may name a call, the first that there is."""
 
 
 class _Call(NamedTuple):
@@ -290,25 +299,28 @@ def _call(
 
 
 def _recognise_call(call: _Call, record: Any) -> str | None:
-    if not isinstance(record, dict) or not all(one.holds(record) for one in call.when):
+    if not isinstance(record, dict) or not all(condition.holds(record) for condition in call.when):
         return None
-    asked = " and ".join(f"`{one.path.text}`" for one in call.when if not one.absent)
-    return f"the records have {asked}, as {call.title}"
+    required_paths = " and ".join(
+        f"`{condition.path.text}`" for condition in call.when if not condition.absent
+    )
+    return f"the records have {required_paths}, as {call.title}"
 
 
 def _read_call(call: _Call, record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Reads what a call was given and answered; the rest of the record becomes metadata."""
     if not isinstance(record, dict):
         raise BadRecord("the record is no object")
-    given = call.given.first(record) if call.given else None
-    items = messages_given(given)
-    if not items and (text := text_given(given)):
+    request = call.given.first(record) if call.given else None
+    items = messages_given(request)
+    if not items and (text := text_given(request)):
         items = [{"role": "user", "content": text}]
     answered = call.answered.first(record) if call.answered else None
     messages = read_messages([*items, *messages_answered(answered)])
-    trails = [one.trail or () for path in call.used for one in path.find(record)]
+    trails = [match.trail or () for path in call.used for match in path.find(record)]
     rest = without(record, trails)
-    found = record_id(record, _IDS, fallback_id)
-    conversation = Conversation(found, messages, created_at=created_at(record))
+    external_id = record_id(record, _IDS, fallback_id)
+    conversation = Conversation(external_id, messages, created_at=created_at(record))
     return ParsedRecord(conversation, object_or_empty(rest))
 
 
@@ -365,3 +377,4 @@ MODEL_CALLS: tuple[Reader, ...] = (
         "candidates[].content.parts[], !contents", "", ".", "candidates[].content",
     ),
 )  # fmt: skip
+"""The readers of logged calls whose messages stand under other names."""

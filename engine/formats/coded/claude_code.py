@@ -17,14 +17,18 @@ from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
 
 _SPOKEN = ("user", "assistant")
+"""Types of lines that have a message."""
 _CLEAR = "<command-name>/clear</command-name>"
+"""What the user's message holds that begins a new conversation."""
 _OF_SESSION = (
     "cwd", "gitBranch", "version", "slug", "userType", "entrypoint", "sessionId", "agentId",
 )  # fmt: skip
 """Keys that are much the same in all lines of a session; each value is kept once."""
 
 _NOT_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_OF_SESSION))
+"""Keys of a line that are not kept as facts of its message."""
 _TAKEN_BACK = "taken_back"
+"""Key under which a conversation has the lines of prompts that were taken back."""
 
 
 def recognise(record: Any) -> str | None:
@@ -69,25 +73,32 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
         else:
             inner = frame.value.get("loglines")
             inner = inner if isinstance(inner, list) else [frame.value]
-            lines += [(_of_stream(one), frame) for one in inner if isinstance(one, dict)]
-    lines = _once(lines)
-    taken_back: set[str] = set() if all_branches else _taken_back([line for line, _ in lines])
-    groups = _groups(lines)
+            lines += [
+                (_as_session_line(inner_line), frame)
+                for inner_line in inner
+                if isinstance(inner_line, dict)
+            ]
+    lines = _without_repeats(lines)
+    taken_back: set[str] = set() if all_branches else _find_taken_back([line for line, _ in lines])
+    groups = _lines_by_conversation(lines)
     for name, members in groups.items():
         frames_of = {id(frame): frame for _, frame in members}
-        kept = [line for line, _ in members if _uuid(line) not in taken_back]
-        value: dict[str, Any] = {"id": name, "lines": kept}
-        if len(kept) < len(members):
+        followed_lines = [line for line, _ in members if _uuid(line) not in taken_back]
+        value: dict[str, Any] = {"id": name, "lines": followed_lines}
+        if len(followed_lines) < len(members):
             value[_TAKEN_BACK] = [line for line, _ in members if _uuid(line) in taken_back]
-        whole = all("loglines" not in frame.value for _, frame in members)
+        has_own_bytes = all("loglines" not in frame.value for _, frame in members)
         raw = b"\n".join(frame.raw for frame in frames_of.values())
         first = next(iter(frames_of.values()))
         yield Frame(
-            first.number, raw if whole else json_text(value).encode(), value, name=name or None
+            first.number,
+            raw if has_own_bytes else json_text(value).encode(),
+            value,
+            name=name or None,
         )
 
 
-def _of_stream(line: dict[str, Any]) -> dict[str, Any]:
+def _as_session_line(line: dict[str, Any]) -> dict[str, Any]:
     """Returns a line of `claude --output-format stream-json` with the keys of a session's line; another as it is."""
     if "session_id" not in line or "sessionId" in line:
         return line
@@ -98,22 +109,25 @@ def _of_stream(line: dict[str, Any]) -> dict[str, Any]:
 
 
 _STREAM_KEYS = ("session_id", "parent_tool_use_id")
+"""Keys that only lines of the stream have."""
 
 
-def _once(lines: list[tuple[dict[str, Any], Frame]]) -> list[tuple[dict[str, Any], Frame]]:
+def _without_repeats(
+    lines: list[tuple[dict[str, Any], Frame]],
+) -> list[tuple[dict[str, Any], Frame]]:
     """Returns the lines without those that a resumed session repeats."""
-    seen: set[tuple[str, str]] = set()
-    kept = []
+    seen_ids: set[tuple[str, str]] = set()
+    new_lines = []
     for line, frame in lines:
         key = (_uuid(line), _uuid(line, "sessionId"))
-        if key[0] and key in seen and _is_spoken(line):
+        if key[0] and key in seen_ids and _is_spoken(line):
             continue
-        seen.add(key)
-        kept.append((line, frame))
-    return kept
+        seen_ids.add(key)
+        new_lines.append((line, frame))
+    return new_lines
 
 
-def _groups(
+def _lines_by_conversation(
     lines: list[tuple[dict[str, Any], Frame]],
 ) -> dict[str, list[tuple[dict[str, Any], Frame]]]:
     """Returns the lines of each conversation, by its id."""
@@ -133,31 +147,31 @@ def _groups(
         if line.get("isSidechain"):
             name = f"{name}/{line.get('agentId') or _root(_uuid(line), parents)}"
         else:
-            if _clears(line) and name in groups:
+            if _begins_anew(line) and name in groups:
                 parts[name] = parts.get(name, 1) + 1
             name = f"{name}#{parts[name]}" if name in parts else name
         groups.setdefault(name, []).append((line, frame))
         homes[_uuid(line)] = name
     for name in [name for name in groups if name.rpartition("#")[0] in groups]:
-        if not any(_is_spoken(line) and not _clears(line) for line, _ in groups[name]):
+        if not any(_is_spoken(line) and not _begins_anew(line) for line, _ in groups[name]):
             groups[name.rpartition("#")[0]] += groups.pop(name)  # nothing follows
     for line, frame in late:  # summaries and snapshots name a line, not a session
-        asked = _uuid(line, "leafUuid") or _uuid(line, "messageId")
-        name = homes.get(asked, next(iter(groups), ""))
+        named_line = _uuid(line, "leafUuid") or _uuid(line, "messageId")
+        name = homes.get(named_line, next(iter(groups), ""))
         groups.setdefault(name, []).append((line, frame))
     return groups
 
 
 def _uuid(line: dict[str, Any], key: str = "uuid") -> str:
     """Returns the id under a key; "" if there is none."""
-    found = line.get(key)
-    return found if isinstance(found, str) else ""
+    value = line.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _root(uuid: str, parents: dict[str, str]) -> str:
-    seen = set()
-    while uuid in parents and parents[uuid] in parents and uuid not in seen:
-        seen.add(uuid)
+    visited = set()
+    while uuid in parents and parents[uuid] in parents and uuid not in visited:
+        visited.add(uuid)
         uuid = parents[uuid]
     return uuid
 
@@ -167,7 +181,7 @@ def _content(line: dict[str, Any]) -> Any:
     return message.get("content") if isinstance(message, dict) else None
 
 
-def _clears(line: dict[str, Any]) -> bool:
+def _begins_anew(line: dict[str, Any]) -> bool:
     return line.get("type") == "user" and _CLEAR in json_text(_content(line))
 
 
@@ -177,7 +191,7 @@ def _is_prompt(line: dict[str, Any]) -> bool:
     return line.get("type") == "user" and not answers and not line.get("isMeta")
 
 
-def _taken_back(lines: list[dict[str, Any]]) -> set[str]:
+def _find_taken_back(lines: list[dict[str, Any]]) -> set[str]:
     """Returns the ids of lines that follow a prompt in whose place the user wrote another later."""
     last: dict[str, str] = {}
     gone: set[str] = set()
@@ -208,32 +222,32 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     left_out: set[tuple[int, str | int]] = set()
     current: tuple[Any, ChatMessage, list[Any]] | None = None
     for line in lines:
-        if not _is_spoken(line) or _clears(line):
+        if not _is_spoken(line) or _begins_anew(line):
             events.append(line)
             if not _is_spoken(line) and line.get("type", "user") in _SPOKEN:
                 unknown.append(line)
             continue
         if "toolUseResult" in line:
             left_out.add((id(line), "toolUseResult"))
-        item = _item(line)
+        item = _message_of_line(line)
         name = line["message"].get("id") if line["type"] == "assistant" else None
         if current is not None and name is not None and current[0] == name:
-            _join(current[1], item)
+            _join_parts(current[1], item)
             current[2].append(line)
             left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
             continue
         items.append((item, [line]))
         current = (name, item, items[-1][1]) if name is not None else current
     messages: list[Message] = []
-    for item, own in items:
+    for item, own_lines in items:
         try:
             messages += messages_of(item, len(messages) + 1)
         except BadRecord:
-            events += own
-            unknown += own
+            events += own_lines
+            unknown += own_lines
     if not messages:
         raise BadRecord("no messages")
-    fields = _of_session(lines)
+    fields = _session_facts(lines)
     results = [line for line in events if line.get("type") == "result"]
     events = [line for line in events if line.get("type") != "result"]
     if events:
@@ -256,7 +270,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     )
 
 
-def _item(line: dict[str, Any]) -> ChatMessage:
+def _message_of_line(line: dict[str, Any]) -> ChatMessage:
+    """Returns the message of a line in the form of a chat API, with what else the line says as facts."""
     message = line["message"]
     role = message["role"]
     if role == "user" and (line.get("isMeta") or line.get("isCompactSummary")):
@@ -269,7 +284,7 @@ def _item(line: dict[str, Any]) -> ChatMessage:
     return {**facts, **rest, **named, **content, "role": role}
 
 
-def _join(item: ChatMessage, more: ChatMessage) -> None:
+def _join_parts(item: ChatMessage, more: ChatMessage) -> None:
     """Adds a further part of the same message."""
     content = item.get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
@@ -282,16 +297,17 @@ def _join(item: ChatMessage, more: ChatMessage) -> None:
             item[key] = more[key]
 
 
-def _of_session(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _session_facts(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns what the lines of a session have in common, each value once."""
+    session: dict[str, Any] = {}
     for key in _OF_SESSION:
         values = list(dict.fromkeys(line[key] for line in lines if isinstance(line.get(key), str)))
         if values:
-            found[key] = values[0] if len(values) == 1 else values
+            session[key] = values[0] if len(values) == 1 else values
     summary = next((line.get("summary") for line in lines if line.get("type") == "summary"), None)
     if isinstance(summary, str):
-        found["summary"] = summary
-    return found
+        session["summary"] = summary
+    return session
 
 
 CLAUDE_CODE = Reader(
@@ -303,3 +319,4 @@ CLAUDE_CODE = Reader(
     title="sessions of Claude Code",
     sample="claude_code/tool_call_conversation.jsonl",
 )
+"""Reads the sessions in files of Claude Code."""

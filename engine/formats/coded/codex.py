@@ -21,8 +21,11 @@ from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+"""Types of the lines of a rollout."""
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
+"""Events that repeat a message, and the role of its speaker."""
 _COUNTS = "token_count"
+"""Event that only counts tokens."""
 
 
 def recognise(record: Any) -> str | None:
@@ -51,7 +54,9 @@ def _is_exec(record: dict[str, Any]) -> bool:
 
 
 _TYPES = ("type", "item_type")
+"""Keys of the type of an item."""
 _TURNS = ("turn.started", "turn.completed", "turn.failed")
+"""Types of events at the beginning and the end of a turn."""
 
 
 def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -103,6 +108,7 @@ def _is_old_header(record: dict[str, Any]) -> bool:
 
 
 def _is_old_message(record: dict[str, Any]) -> bool:
+    """Returns whether a line is a message of an older rollout."""
     content = record.get("content")
     first = content[0] if isinstance(content, list) and content else None
     return (
@@ -137,7 +143,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     name, began, model = "", None, None
     left_out: set[tuple[int, str | int]] = set()
     lines = [one for one in as_object(record).get("lines", ()) if isinstance(one, dict)]
-    own = _prompts(lines)
+    own = _prompt_test(lines)
     if any(map(_is_exec, lines)):
         items += _exec_items(lines)
         name = next((str(line["thread_id"]) for line in lines if line.get("thread_id")), "")
@@ -180,14 +186,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
             if kind == "session_meta":
                 name = name or str(body.get("id") or "")
                 began = began or as_time(body.get("timestamp"))
-                items += _instructions(body)
+                items += _system_message(body)
             else:
                 model = body.get("model", model)
             rest = {key: body[key] for key in body if key != "turn_id"}
             if rest not in about:
                 about.append(rest)
     if not any(item.get("role") == "assistant" or is_response_item(item) for item in items):
-        items += _of_events(events)
+        items += _messages_of_events(events)
     messages: list[Message] = []
     for message in response_items(items):
         messages += messages_of(_without_empty(message), len(messages) + 1)
@@ -220,9 +226,9 @@ _OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<
 """Beginnings of what the program writes in the name of the user."""
 
 
-def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
+def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
     """Tells whether the message of a user at a position is what the user wrote: an event beside it says so."""
-    said = {
+    prompt_positions = {
         position
         for position, line in enumerate(lines)
         if line.get("type") == "event_msg"
@@ -230,8 +236,9 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
     }
 
     def own(position: int, body: dict[str, Any]) -> bool:
-        if said:
-            return not said.isdisjoint((position - 1, position + 1))
+        """Returns whether the user wrote the message at a position."""
+        if prompt_positions:
+            return not prompt_positions.isdisjoint((position - 1, position + 1))
         content = body.get("content")
         first = content[0] if isinstance(content, list) and content else {}
         text = object_or_empty(first).get("text", content)
@@ -240,22 +247,22 @@ def _prompts(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], boo
     return own
 
 
-def _instructions(session: dict[str, Any]) -> list[dict[str, Any]]:
+def _system_message(session: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the system message of a session."""
     base = session.get("base_instructions")
     text = base.get("text") if isinstance(base, dict) else None
     return [{"type": "message", "role": "system", "content": text}] if isinstance(text, str) else []
 
 
-def _of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _messages_of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the messages of events, for files that have no items."""
-    found = []
+    messages = []
     for event in events:
         role = _SPOKEN.get(str(event.get("type")))
         if role is not None and isinstance(event.get("message"), str):
             message = {"type": "message", "role": role, "content": event["message"]}
-            found.append(message)
-    return found
+            messages.append(message)
+    return messages
 
 
 def _without_empty(message: ChatMessage) -> ChatMessage:
@@ -271,3 +278,4 @@ CODEX = Reader(
     title="rollouts of Codex",
     sample="codex_rollout_1.jsonl",
 )
+"""Reads a file of lines as one conversation."""

@@ -18,11 +18,15 @@ _MESSAGES = read_path(
     "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
     " | kwargs.messages | state.messages | output.messages"
 )
+"""Where a state or a checkpoint has its messages."""
 _THREAD = read_path(
     "config.configurable.thread_id | metadata.thread_id | configurable.thread_id | thread_id"
 )
+"""Where a state names its thread."""
 _STEP = read_path("metadata.step")
+"""Where a state has its number within the thread."""
 _OTHERS = "other states"
+"""Key under which the longest state of a thread has the others."""
 
 
 def recognise(record: Any) -> str | None:
@@ -67,8 +71,8 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
 
 
 def _step(state: Any) -> float:
-    found = _STEP.first(state)
-    return found if isinstance(found, int | float) else 0
+    step = _STEP.first(state)
+    return step if isinstance(step, int | float) else 0
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -93,7 +97,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         return ParsedRecord(
             Conversation(fallback_id, tuple(messages)), left_out=frozenset(left_out)
         )
-    used = [one.trail for one in places if one.trail] + [(_OTHERS,)]
+    used = [match.trail for match in places if match.trail] + [(_OTHERS,)]
     rest = without(record, used)
     conversation = Conversation(fallback_id, tuple(messages), created_at=created_at(record))
     return ParsedRecord(
@@ -112,3 +116,4 @@ LANGCHAIN = Reader(
     title="messages of LangChain, states and checkpoints of LangGraph",
     sample="made/langgraph_state.json",
 )
+"""Reads messages of LangChain and states of LangGraph."""

@@ -20,7 +20,9 @@ from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
 
 _LISTS = ("history", "trajectory", "events")
+"""Keys of the list of events in a record."""
 _IDS = ("instance_id", "conversation_id", "session_id", "id")
+"""Fields that may name a conversation, the first that there is."""
 _JUDGED = (
     "test_result",
     "report",
@@ -30,10 +32,13 @@ _JUDGED = (
     "eval_output",
     "instance",
 )
+"""Fields that say how well the task was solved; they become truth."""
 _PROGRAM = frozenset(
     ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
 )
+"""Actions and observations of the program itself, which are no messages."""
 _SPOKEN = frozenset(("message", "system"))
+"""Actions that are a message."""
 
 
 def recognise(record: Any) -> str | None:
@@ -49,6 +54,7 @@ def recognise(record: Any) -> str | None:
 
 
 def _is_event(event: Any) -> bool:
+    """Returns whether a value is an event of either version."""
     if not isinstance(event, dict):
         return False
     kind = event.get("kind")
@@ -63,7 +69,7 @@ def _events(listed: Any) -> list[Any]:
     """Events in a list; older evaluations have pairs of an action and its observation."""
     if not isinstance(listed, list):
         return []
-    return [one for entry in listed for one in (entry if isinstance(entry, list) else [entry])]
+    return [event for entry in listed for event in (entry if isinstance(entry, list) else [entry])]
 
 
 def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
@@ -97,7 +103,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         message = read_event(event)
         if message is None:
             others.append(event)
-        elif not _joins(items, message):
+        elif not _join_to_last(items, message):
             items.append(message)
     messages = read_in_turn(items)
     texts = MessageTexts(messages)
@@ -114,7 +120,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     return ParsedRecord(conversation, {**fields, **truth}, frozenset(truth), unknown=tuple(unknown))
 
 
-def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
+def _join_to_last(items: list[ChatMessage], message: ChatMessage) -> bool:
     """Adds a call to the message before if the model wrote both in one answer."""
     before = items[-1] if items else {}
     same = message.get("response") is not None and before.get("response") == message["response"]
@@ -129,10 +135,13 @@ def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
 def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     """Returns the message of an event with `action` or `observation`; None if it is none."""
     facts = {"timestamp": event.get("timestamp")}
-    told = object_or_empty(event.get("tool_call_metadata"))
+    call_metadata = object_or_empty(event.get("tool_call_metadata"))
     args = object_or_empty(event.get("args"))
-    action, seen = _word(event.get("action")), _word(event.get("observation"))
-    if action in _PROGRAM or seen in _PROGRAM:
+    action, observation = (
+        _text_or_empty(event.get("action")),
+        _text_or_empty(event.get("observation")),
+    )
+    if action in _PROGRAM or observation in _PROGRAM:
         return None
     if action in _SPOKEN:
         role = (
@@ -147,32 +156,32 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
             {"type": "image_url", "image_url": url} for url in list_or_empty(args.get("image_urls"))
         ]
         return {**facts, "role": role, "content": [content, *pictures] if pictures else content}
-    if seen:
-        found = {
+    if observation:
+        message = {
             **facts,
             "role": "tool",
             "content": event.get("content") or event.get("message") or "",
         }
-        found["name"] = told.get("function_name") or seen
-        if told.get("tool_call_id"):
-            found["tool_call_id"] = told["tool_call_id"]
-        return found
+        message["name"] = call_metadata.get("function_name") or observation
+        if call_metadata.get("tool_call_id"):
+            message["tool_call_id"] = call_metadata["tool_call_id"]
+        return message
     if not action:
         return None
-    response = object_or_empty(told.get("model_response"))
-    call = _written_call(response, told) or {
-        "name": told.get("function_name") or action,
+    response = object_or_empty(call_metadata.get("model_response"))
+    call = _find_written_call(response, call_metadata) or {
+        "name": call_metadata.get("function_name") or action,
         "arguments": {key: args[key] for key in args if key not in _NOT_ARGUMENTS},
-        "id": told.get("tool_call_id"),
+        "id": call_metadata.get("tool_call_id"),
     }
-    content = _written_text(response)
+    content = _find_written_text(response)
     thought = args.get("thought") if action != "think" else None
-    found = {**facts, "role": "assistant", "tool_calls": [call]}
-    found["content"] = content or (thought if isinstance(thought, str) else "")
+    message = {**facts, "role": "assistant", "tool_calls": [call]}
+    message["content"] = content or (thought if isinstance(thought, str) else "")
     if response.get("id"):
-        found |= {"response": response["id"], "model": response.get("model")}
-        found["usage"] = response.get("usage")
-    return found
+        message |= {"response": response["id"], "model": response.get("model")}
+        message["usage"] = response.get("usage")
+    return message
 
 
 _NOT_ARGUMENTS = frozenset(
@@ -184,26 +193,28 @@ _NOT_ARGUMENTS = frozenset(
 """What OpenHands adds to the arguments of a call."""
 
 
-def _word(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _answers(response: dict[str, Any]) -> list[dict[str, Any]]:
+def _answer_messages(response: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the messages in the response of a model."""
     return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
 
 
-def _written_call(response: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
+def _find_written_call(
+    response: dict[str, Any], call_metadata: dict[str, Any]
+) -> dict[str, Any] | None:
     """Returns the call as the model wrote it."""
-    for message in _answers(response):
+    for message in _answer_messages(response):
         for call in objects_in(message.get("tool_calls")):
-            if call.get("id") == told.get("tool_call_id"):
+            if call.get("id") == call_metadata.get("tool_call_id"):
                 return call
     return None
 
 
-def _written_text(response: dict[str, Any]) -> str:
-    texts = (message.get("content") for message in _answers(response))
+def _find_written_text(response: dict[str, Any]) -> str:
+    texts = (message.get("content") for message in _answer_messages(response))
     return next((text for text in texts if isinstance(text, str)), "")
 
 
@@ -212,13 +223,13 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
     kind = event["kind"]
     facts = {"timestamp": event.get("timestamp")}
     if kind == "SystemPromptEvent":
-        return {**facts, "role": "system", "content": _parts(event.get("system_prompt"))}
+        return {**facts, "role": "system", "content": _as_parts(event.get("system_prompt"))}
     if kind == "MessageEvent":
         message = object_or_empty(event.get("llm_message"))
         said = "user" if event.get("source") == "user" else "assistant"
-        content = [*_parts(message.get("content")), *_parts(event.get("extended_content"))]
-        found = {**facts, "role": message.get("role") or said, "content": content}
-        return _with_reasoning(found, message)
+        content = [*_as_parts(message.get("content")), *_as_parts(event.get("extended_content"))]
+        draft = {**facts, "role": message.get("role") or said, "content": content}
+        return _with_reasoning(draft, message)
     if kind == "ActionEvent":
         action = object_or_empty(json_within(event.get("action")))
         call = object_or_empty(event.get("tool_call"))
@@ -228,13 +239,17 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
             "arguments": arguments or {key: action[key] for key in action if key != "kind"},
             "id": event.get("tool_call_id"),
         }
-        found = {**facts, "role": "assistant", "content": _parts(event.get("thought"))}
-        found |= {"tool_calls": [written], "response": event.get("llm_response_id")}
-        return _with_reasoning(found, event)
+        draft = {**facts, "role": "assistant", "content": _as_parts(event.get("thought"))}
+        draft |= {"tool_calls": [written], "response": event.get("llm_response_id")}
+        return _with_reasoning(draft, event)
     if kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
         seen = event.get("observation", event.get("error", event.get("rejection_reason")))
-        found = {**facts, "role": "tool", "content": _observed(seen)}
-        return {**found, "name": event.get("tool_name"), "tool_call_id": event.get("tool_call_id")}
+        draft = {**facts, "role": "tool", "content": _observed_text(seen)}
+        return {
+            **draft,
+            "name": event.get("tool_name"),
+            "tool_call_id": event.get("tool_call_id"),
+        }
     return None
 
 
@@ -244,7 +259,7 @@ def _with_reasoning(message: ChatMessage, source: dict[str, Any]) -> ChatMessage
     return message
 
 
-def _parts(value: Any) -> list[Any]:
+def _as_parts(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [value] if value else []
     if isinstance(value, dict):
@@ -252,15 +267,15 @@ def _parts(value: Any) -> list[Any]:
     return list_or_empty(value)
 
 
-def _observed(seen: Any) -> str:
+def _observed_text(observation: Any) -> str:
     """Returns what a tool answered, as text."""
-    if not isinstance(seen, dict):
-        return answer_text(seen)
+    if not isinstance(observation, dict):
+        return answer_text(observation)
     for key in ("content", "output", "text", "error"):
-        if seen.get(key):
-            return answer_text(seen[key])
+        if observation.get(key):
+            return answer_text(observation[key])
     return json_text(
-        {key: value for key, value in seen.items() if key != "kind" and value is not None}
+        {key: value for key, value in observation.items() if key != "kind" and value is not None}
     )
 
 
@@ -273,3 +288,4 @@ OPENHANDS = Reader(
     title="trajectories of OpenHands",
     sample="openhands_output.jsonl",
 )
+"""Reads the events of a trajectory as one conversation."""

@@ -11,7 +11,7 @@ from engine.formats.coded.spans import (
     as_text,
     facts_of,
     fingerprint,
-    first,
+    first_filled,
     object_in,
     time_text,
 )
@@ -20,10 +20,10 @@ from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
 
 
-def _nested(value: Any) -> Any:
+def _nest_attributes(value: Any) -> Any:
     """Attributes whose keys have dots as objects within objects; keys that are all numbers as a list."""
     if isinstance(value, list):
-        return [_nested(entry) for entry in value]
+        return [_nest_attributes(entry) for entry in value]
     if not isinstance(value, dict):
         return value
     root: dict[str, Any] = {}
@@ -34,7 +34,7 @@ def _nested(value: Any) -> Any:
             if not isinstance(node.get(step), dict):
                 node[step] = {"": node[step]} if step in node else {}
             node = node[step]
-        inner = _nested(entry)
+        inner = _nest_attributes(entry)
         known = node.get(last)
         node[last] = (
             {**known, **inner} if isinstance(known, dict) and isinstance(inner, dict) else inner
@@ -57,25 +57,25 @@ def _is_position(key: str) -> bool:
     return key.isdecimal() and len(key) < 20
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Returns a value of OTLP, in which each has its type as key."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, inner),) = value.items()
     if kind == "arrayValue":
-        return [_plain(one) for one in object_in(inner).get("values", [])]
+        return [_plain_value(entry) for entry in object_in(inner).get("values", [])]
     if kind == "kvlistValue":
-        return _pairs(object_in(inner).get("values"))
+        return _object_of_pairs(object_in(inner).get("values"))
     return inner if kind.endswith("Value") else value
 
 
-def _pairs(listed: Any) -> dict[str, Any]:
+def _object_of_pairs(listed: Any) -> dict[str, Any]:
     if isinstance(listed, dict):
         return listed
     return {
-        as_text(one.get("key")): _plain(one.get("value"))
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
+        as_text(pair.get("key")): _plain_value(pair.get("value"))
+        for pair in (listed if isinstance(listed, list) else ())
+        if isinstance(pair, dict)
     }
 
 
@@ -83,7 +83,7 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the attributes of a span, of any of its forms."""
     attributes = record.get("attributes", record.get("tags"))
     if isinstance(attributes, list):
-        return _pairs(attributes)
+        return _object_of_pairs(attributes)
     attributes = json_within(attributes)
     if isinstance(attributes, dict):
         return attributes
@@ -92,6 +92,7 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
 
 
 _SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
+"""Beginnings of attributes that say that a model was called."""
 
 
 def span_of(record: Any) -> Span | None:
@@ -100,16 +101,18 @@ def span_of(record: Any) -> Span | None:
         return None
     attributes = _attributes(record)
     context = object_in(record.get("context"))
-    key = first(record, "spanId", "span_id", "spanID", "context.span_id") or context.get("span_id")
+    key = first_filled(record, "spanId", "span_id", "spanID", "context.span_id") or context.get(
+        "span_id"
+    )
     own = attributes is not record and key is not None
     if not own and not any(name.startswith(_SIGNS) for name in attributes):
         return None
-    trace = first(record, "traceId", "trace_id", "traceID", "context.trace_id")
-    nested = _nested(attributes)
+    trace = first_filled(record, "traceId", "trace_id", "traceID", "context.trace_id")
+    nested = _nest_attributes(attributes)
     given, answered = _messages_of(nested, record)
-    parent = first(record, "parentSpanId", "parent_id", "parentId", "parent_span_id")
+    parent = first_filled(record, "parentSpanId", "parent_id", "parentId", "parent_span_id")
     start = time_text(
-        first(record, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano")
+        first_filled(record, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano")
     )
     response = object_in(object_in(nested.get("gen_ai")).get("response"))
     request = object_in(object_in(nested.get("gen_ai")).get("request"))
@@ -118,21 +121,22 @@ def span_of(record: Any) -> Span | None:
     usage = object_in(nested.get("gen_ai")).get("usage") or object_in(nested.get("llm")).get(
         "token_count"
     )
-    session = first(
+    session = first_filled(
         attributes,
         *("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
         *(f"traceloop.association.properties.{one}" for one in SESSION_KEYS),
     )
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
-    session = session or first(object_in(nested.get("session")), "id")
+    session = session or first_filled(object_in(nested.get("session")), "id")
     return Span(
         as_text(trace or context.get("trace_id") or session or key or fingerprint(record)),
         as_text(key),
         as_text(parent),
-        as_text(session or first(metadata, *SESSION_KEYS)),
-        _kind(record, attributes, nested),
+        as_text(session or first_filled(metadata, *SESSION_KEYS)),
+        _span_kind(record, attributes, nested),
         as_text(
-            first(object_in(nested.get("tool")), "name") or first(record, "name", "operationName")
+            first_filled(object_in(nested.get("tool")), "name")
+            or first_filled(record, "name", "operationName")
         ),
         start,
         given,
@@ -141,8 +145,11 @@ def span_of(record: Any) -> Span | None:
     )
 
 
-def _kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
-    kind = as_text(first(attributes, "openinference.span.kind", "traceloop.span.kind", "span_kind"))
+def _span_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
+    """Returns whether a span is a call of a model, a call of a tool, or another step."""
+    kind = as_text(
+        first_filled(attributes, "openinference.span.kind", "traceloop.span.kind", "span_kind")
+    )
     kind = kind or as_text(
         object_in(object_in(nested.get("openinference")).get("span")).get("kind")
     )
@@ -153,9 +160,9 @@ def _kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, 
     if operation:
         agent = operation in ("invoke_agent", "create_agent", "invoke_workflow")
         return "tool" if operation == "execute_tool" else "other" if agent else "model"
-    told = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
+    names_model = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
     vercel = as_text(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
-    return "model" if told or vercel else "other"
+    return "model" if names_model or vercel else "other"
 
 
 def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
@@ -163,35 +170,37 @@ def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, A
     gen = object_in(nested.get("gen_ai"))
     llm = object_in(nested.get("llm"))
     vercel = object_in(nested.get("ai"))
-    given = json_within(first(object_in(gen.get("input")), "messages"))
-    answered = first(object_in(gen.get("output")), "messages")
+    given = json_within(first_filled(object_in(gen.get("input")), "messages"))
+    answered = first_filled(object_in(gen.get("output")), "messages")
     if given is not None:
         given = {"messages": given, "system": json_within(gen.get("system_instructions"))}
-    given = given or gen.get("prompt") or _messages(llm.get("input_messages"))
+    given = given or gen.get("prompt") or _as_request(llm.get("input_messages"))
     answered = answered or gen.get("completion") or llm.get("output_messages")
     if given is None and "prompt" in vercel:
-        given = first(object_in(vercel["prompt"]), "messages", "") or vercel["prompt"]
+        given = first_filled(object_in(vercel["prompt"]), "messages", "") or vercel["prompt"]
         answered = object_in(vercel.get("response"))
         answered = {
             "text": answered.get("text"),
             "tool_calls": json_within(answered.get("toolCalls")),
         }
-    events, choices = _of_events(record.get("events") or record.get("logs"))
+    events, choices = _messages_of_events(record.get("events") or record.get("logs"))
     given, answered = given or events, answered or choices
     tool = object_in(object_in(gen.get("tool")).get("call"))
-    given = given or tool.get("arguments") or first(object_in(nested.get("input")), "value")
-    answered = answered or tool.get("result") or first(object_in(nested.get("output")), "value")
+    given = given or tool.get("arguments") or first_filled(object_in(nested.get("input")), "value")
+    answered = (
+        answered or tool.get("result") or first_filled(object_in(nested.get("output")), "value")
+    )
     if isinstance(nested.get("input"), str) and given is None:
         given, answered = nested["input"], answered or nested.get("output")
     return given, answered
 
 
-def _messages(listed: Any) -> Any:
+def _as_request(listed: Any) -> Any:
     listed = json_within(listed)
     return {"messages": listed} if isinstance(listed, list) else None
 
 
-def _of_events(events: Any) -> tuple[Any, Any]:
+def _messages_of_events(events: Any) -> tuple[Any, Any]:
     """Returns the messages in the events of a span, as the conventions had them until version 1.36."""
     given: list[Any] = []
     answered: list[Any] = []
@@ -199,24 +208,26 @@ def _of_events(events: Any) -> tuple[Any, Any]:
         if not isinstance(event, dict):
             continue
         name = as_text(event.get("name"))
-        said = _pairs(event.get("attributes"))
-        inner = object_in(_nested(said).get("gen_ai"))
+        event_attributes = _object_of_pairs(event.get("attributes"))
+        inner = object_in(_nest_attributes(event_attributes).get("gen_ai"))
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             listed = json_within(inner.get(name.rpartition(".")[2]))
             (given if name.endswith("prompt") else answered).extend(
                 listed if isinstance(listed, list) else [listed]
             )
         elif name == "gen_ai.client.inference.operation.details":
-            given += json_within(first(object_in(inner.get("input")), "messages")) or []
-            answered += json_within(first(object_in(inner.get("output")), "messages")) or []
+            given += json_within(first_filled(object_in(inner.get("input")), "messages")) or []
+            answered += json_within(first_filled(object_in(inner.get("output")), "messages")) or []
         elif name == "gen_ai.choice":
-            message = json_within(said.get("message")) or {}
-            content = said.get("content", "") if isinstance(message, dict) else message
+            message = json_within(event_attributes.get("message")) or {}
+            content = event_attributes.get("content", "") if isinstance(message, dict) else message
             message = object_or_empty(message)
             answered.append({"role": "assistant", "content": content, **message})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             message = {
-                key: json_within(value) for key, value in said.items() if "gen_ai" not in key
+                key: json_within(value)
+                for key, value in event_attributes.items()
+                if "gen_ai" not in key
             }
             given.append({"role": name.split(".")[1], "content": "", **message})
             if "id" in message and given[-1]["role"] == "tool":
@@ -231,16 +242,16 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
     if isinstance(record.get("resourceLogs"), list):
         return _spans_of_logs(record["resourceLogs"])
     spans: list[Any] = []
-    said: list[Any] = []
+    others: list[Any] = []
     outer = record.get("resourceSpans", record.get("batches"))
     for resource in objects_in(outer):
-        scopes = first(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
+        scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
         about = {key: resource[key] for key in resource if key == "resource"}
-        said += [about] if about else []
+        others += [about] if about else []
     if outer is not None:
-        return spans, said
+        return spans, others
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
         return record["spans"], [{key: record[key] for key in record if key != "spans"}]
     if record and all(_is_spans(value) for value in record.values()):
@@ -256,15 +267,15 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
         others += [{"resource": resource["resource"]}] if "resource" in resource else []
         for scope in objects_in(resource.get("scopeLogs")):
             for log in objects_in(scope.get("logRecords")):
-                said = _pairs(log.get("attributes"))
+                said = _object_of_pairs(log.get("attributes"))
                 name = as_text(log.get("eventName") or said.get("event.name"))
                 if not name.startswith("gen_ai."):
                     others.append(log)
                     continue
-                body = json_within(_plain(log.get("body")))
+                body = json_within(_plain_value(log.get("body")))
                 body = body if isinstance(body, dict) else {"content": body} if body else {}
                 trace, key = as_text(log.get("traceId")), as_text(log.get("spanId"))
-                start = first(log, "timeUnixNano", "observedTimeUnixNano")
+                start = first_filled(log, "timeUnixNano", "observedTimeUnixNano")
                 span = spans.setdefault(
                     (trace, key or (trace and "log") or fingerprint(log)),
                     {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
@@ -285,7 +296,9 @@ def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
         else:
             yield frame
     if len(logs) > 1:
-        together = {"resourceLogs": [one for frame in logs for one in frame.value["resourceLogs"]]}
+        together = {
+            "resourceLogs": [resource for frame in logs for resource in frame.value["resourceLogs"]]
+        }
         yield logs[0]._replace(raw=b"\n".join(frame.raw for frame in logs), value=together)
     else:
         yield from logs

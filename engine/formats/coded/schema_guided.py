@@ -17,7 +17,9 @@ from engine.formats.messages.normalise import messages_of, record_id
 from engine.formats.records import ParsedRecord, Reader
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
+"""Speakers and the roles that they stand for."""
 _VERSION = re.compile(r"_\d+$")
+"""Matches the number at the end of a service's name."""
 
 
 def recognise(record: Any) -> str | None:
@@ -59,10 +61,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         messages.extend(messages_of(spoken, number))
     services = record.get("services", [])
     truth: dict[str, Any] = {"services": services, "intents": list(intents)}
-    if isinstance(services, list) and services and all(isinstance(one, str) for one in services):
-        truth["goal"] = "+".join(sorted({_VERSION.sub("", one) for one in services}))
-    found = record_id(record, ("dialogue_id",), fallback_id)
-    return ParsedRecord(Conversation(found, tuple(messages), {}, truth))
+    if (
+        isinstance(services, list)
+        and services
+        and all(isinstance(service, str) for service in services)
+    ):
+        truth["goal"] = "+".join(sorted({_VERSION.sub("", service) for service in services}))
+    external_id = record_id(record, ("dialogue_id",), fallback_id)
+    return ParsedRecord(Conversation(external_id, tuple(messages), {}, truth))
 
 
 def _service_call(frame: Mapping[str, Any]) -> list[Message]:
@@ -94,3 +100,4 @@ SGD = Reader(
     title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
     sample="sgd.json",
 )
+"""Reads schema-guided dialogues."""

@@ -114,23 +114,23 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
         sub_agents = _sub_agents(spans)
         inside = {position for history in sub_agents for position in history.spans}
         rest = [entry for at, entry in enumerate(members) if at not in inside]
-        yield _grouped(key, rest, said)
+        yield _group_frame(key, rest, said)
         for number, history in enumerate(sub_agents, 1):
-            yield _grouped(f"{key}/{number}", [members[at] for at in history.spans], [])
+            yield _group_frame(f"{key}/{number}", [members[at] for at in history.spans], [])
 
 
-def _trace_of(said: Any, default: str) -> str:
-    found = said.get("id") if isinstance(said, dict) else None
-    return found if isinstance(found, str) else default
+def _trace_of(statement: Any, default: str) -> str:
+    trace = statement.get("id") if isinstance(statement, dict) else None
+    return trace if isinstance(trace, str) else default
 
 
-def _grouped(key: str, members: list[tuple[Any, Span, Frame]], said: list[Any]) -> Frame:
+def _group_frame(key: str, members: list[tuple[Any, Span, Frame]], statements: list[Any]) -> Frame:
     value: dict[str, Any] = {"id": key, SPANS: [record for record, _, _ in members]}
-    if said:
-        value[ABOUT] = said
+    if statements:
+        value[ABOUT] = statements
     frames = list({id(frame): frame for _, _, frame in members}.values())
-    whole = all(frame.value is record for record, _, frame in members)
-    raw = b"\n".join(frame.raw for frame in frames) if whole else json_text(value).encode()
+    has_own_bytes = all(frame.value is record for record, _, frame in members)
+    raw = b"\n".join(frame.raw for frame in frames) if has_own_bytes else json_text(value).encode()
     return Frame(frames[0].number, raw, value, name=key)
 
 
@@ -148,10 +148,10 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
     histories = _histories(spans)
     found, facts = [], {}
     if histories:
-        main = _main(histories)
+        main = _main_history(histories)
         found, facts = main.said.messages, main.facts
     else:
-        found = _of_texts(spans)
+        found = _messages_of_texts(spans)
     if not found:
         raise BadRecord("no span has messages")
     messages: list[Message] = []
@@ -184,15 +184,18 @@ def _truth(records: list[Any]) -> dict[str, Any]:
 def _histories(spans: list[Span]) -> list[_History]:
     """Returns the histories of the calls of models; of all steps with messages if no call of a model has any."""
     calls = [span.kind == "model" for span in spans]
-    return _linked(spans, calls) or _linked(spans, [span.kind == "other" for span in spans])
+    return _link_histories(spans, calls) or _link_histories(
+        spans, [span.kind == "other" for span in spans]
+    )
 
 
-def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
+def _link_histories(spans: list[Span], is_wanted: list[bool]) -> list[_History]:
+    """Returns the histories of the wanted steps, in the order in which they began."""
     parents = {span.key: span.parent for span in spans}
     histories: list[_History] = []
     for position in sorted(range(len(spans)), key=lambda at: spans[at].start):
         span = spans[position]
-        if not wanted[position]:
+        if not is_wanted[position]:
             continue
         given = messages_given(span.given)
         text = text_given(span.given) if not given and span.kind == "model" else None
@@ -203,17 +206,17 @@ def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
         answered = messages_answered(span.answered)
         if not answered and (text := text_answered(span.answered)):
             answered = [{"role": "assistant", "content": text}]
-        asked = _Keyed(given)
-        said = _Keyed(answered)
-        if len(answered) > len(given) and _continues(asked.keys, said.keys):
-            said = said.since(len(given))  # an agent's state has what it was given too
-        history = _history_for(histories, span, asked)
+        question = _Keyed(given)
+        answer = _Keyed(answered)
+        if len(answered) > len(given) and _begins_with(question.keys, answer.keys):
+            answer = answer.since(len(given))  # an agent's state has what it was given too
+        history = _history_for(histories, span, question)
         if history is None:
-            history = _History(_depth(span, parents), asked)
+            history = _History(_depth(span, parents), question)
             histories.append(history)
         history.facts[len(history.said)] = span.facts
-        history.said = history.said.followed(said)
-        history.answers = len(said)
+        history.said = history.said.followed(answer)
+        history.answers = len(answer)
         history.spans.append(position)
         history.traces.add(span.trace)
     return histories
@@ -224,7 +227,7 @@ def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _Histo
     spoken = given.spoken()
     for history in reversed(histories):
         before = history.said.spoken()
-        if before.keys and _continues(before.keys, spoken.keys):  # also with other instructions
+        if before.keys and _begins_with(before.keys, spoken.keys):  # also with other instructions
             moved = len(given) - len(spoken) - len(history.said) + len(before)
             history.facts = {at + moved: facts for at, facts in history.facts.items()}
             history.said = given
@@ -236,7 +239,7 @@ def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _Histo
                 again = known < len(history.said) and len(body) == len(keys) - start
                 if again and span.trace not in history.traces:
                     continue  # the same question, asked another time
-                if _continues(keys[start:], body.keys):
+                if _begins_with(keys[start:], body.keys):
                     history.said = history.said.until(start).followed(body)
                     return history
     for history in reversed(histories):
@@ -247,6 +250,7 @@ def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _Histo
 
 
 _BEFORE = ("system", "developer")
+"""Roles of instructions, which stand before what is spoken."""
 _Key = tuple[str, str]
 
 
@@ -255,7 +259,7 @@ class _Keyed:
 
     def __init__(self, messages: list[ChatMessage], keys: list[_Key] | None = None) -> None:
         self.messages = messages
-        self.keys = [_key(message) for message in messages] if keys is None else keys
+        self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -275,19 +279,19 @@ class _Keyed:
     def spoken(self) -> _Keyed:
         """Returns those that are no instructions."""
         pairs = zip(self.messages, self.keys, strict=True)
-        kept = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
-        return _Keyed([message for message, _ in kept], [key for _, key in kept])
+        pairs_spoken = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
+        return _Keyed([message for message, _ in pairs_spoken], [key for _, key in pairs_spoken])
 
     def system(self) -> str:
         """Returns the first instructions; "" without any."""
         return next((key[1] for key in self.keys if key[0] in _BEFORE), "")
 
 
-def _continues(keys: list[_Key], given: list[_Key]) -> bool:
+def _begins_with(keys: list[_Key], given: list[_Key]) -> bool:
     return given[: len(keys)] == keys
 
 
-def _key(message: ChatMessage) -> _Key:
+def _comparison_key(message: ChatMessage) -> _Key:
     """Returns a message as it is compared: role, and text and calls in one form."""
     try:
         (read, *_) = messages_of({**message}, 1)
@@ -298,28 +302,30 @@ def _key(message: ChatMessage) -> _Key:
 
 
 def _depth(span: Span, parents: dict[str, str]) -> int:
-    depth, at, seen = 0, span.parent, {span.key}
-    while at in parents and at not in seen:
-        seen.add(at)
-        depth, at = depth + 1, parents[at]
+    depth, ancestor, visited = 0, span.parent, {span.key}
+    while ancestor in parents and ancestor not in visited:
+        visited.add(ancestor)
+        depth, ancestor = depth + 1, parents[ancestor]
     return depth
 
 
-def _main(histories: list[_History]) -> _History:
+def _main_history(histories: list[_History]) -> _History:
     """Returns the history of the conversation itself: that which lies least deep, then the longest, then the last."""
-    several = [one for one in histories if len(one.spans) > 1]
-    return min(reversed(several or histories), key=lambda one: (one.depth, -len(one.said)))
+    several = [history for history in histories if len(history.spans) > 1]
+    return min(
+        reversed(several or histories), key=lambda history: (history.depth, -len(history.said))
+    )
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:
     histories = _histories(spans)
     if len(histories) < 2:
         return []
-    main = _main(histories)
-    return [one for one in histories if one is not main and len(one.spans) > 1]
+    main = _main_history(histories)
+    return [history for history in histories if history is not main and len(history.spans) > 1]
 
 
-def _of_texts(spans: list[Span]) -> list[ChatMessage]:
+def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
     """Returns what the outermost steps were given and answered, with the calls of tools between; for traces without
     messages."""
     keys = {span.key for span in spans}
@@ -378,7 +384,7 @@ SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessi
 """Names under which tools keep the id of a session."""
 
 
-def first(record: Any, *keys: str) -> Any:
+def first_filled(record: Any, *keys: str) -> Any:
     """Returns the first value under one of the keys that is neither null nor empty."""
     if not isinstance(record, dict):
         return None
@@ -402,5 +408,5 @@ def fingerprint(record: Any) -> str:
 
 def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
     """Returns the facts of a call that are known: its time, its model and the tokens it used."""
-    found = {"time": start, "model": model, "usage": usage}
-    return {key: value for key, value in found.items() if value not in (None, "", {}, [])}
+    facts = {"time": start, "model": model, "usage": usage}
+    return {key: value for key, value in facts.items() if value not in (None, "", {}, [])}

@@ -20,11 +20,17 @@ _JUDGED = (
     *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
     *("eval_logs", "test_result", "submission", "reward", "score", "report"),
 )
+"""Fields that say how well the task was solved; they become truth."""
 _IDS = ("traj_id", "trajectory_id", "instance_id", "id")
+"""Fields that may name a trajectory, the first that there is."""
 _OBSERVATIONS = ("<returncode>", "OBSERVATION:", "Observation:", "<output>", "EXECUTION RESULT")
+"""Beginnings of messages in which the environment answers."""
 _EXECUTED = ("EXECUTION RESULT of [", "OBSERVATION:\n")
+"""Beginnings of messages of SWE-Gym with the result of a command."""
 _LOOKED_AT = 8
+"""Number of messages in which such results are looked for."""
 _REPEATS = frozenset(("trajectory", "replay_config"))
+"""Fields that repeat the messages or say how to run them again; they stay in the original record."""
 
 
 def recognise_trajectory(record: Any) -> str | None:
@@ -88,16 +94,16 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     key = next(
         (one for one in ("history", "messages") if json_within(record.get(one))), "trajectory"
     )
-    listed = json_within(record.get(key)) if key != "trajectory" else _of_steps(steps)
+    listed = json_within(record.get(key)) if key != "trajectory" else _messages_of_steps(steps)
     listed = list_or_empty(listed)
     mini = recognise_mini(listed) or recognise_mini(record)
-    items = _with_tools(listed, every=bool(mini) or key == "trajectory")
+    items = _with_tool_answers(listed, every=bool(mini) or key == "trajectory")
     if key == "history":
         items += _last_answer(steps, items, record.get("info"))
     left_out = {(id(record), one) for one in _REPEATS if one != key and one in record}
     truth = _truth(record)
     if mini:
-        truth |= _submission(items)
+        truth |= _take_submission(items)
         extras = [item.get("extra") for item in listed]  # the response has the message once more
         left_out |= {(id(extra), "response") for extra in extras if isinstance(extra, dict)}
     messages = read_in_turn(items)
@@ -120,32 +126,32 @@ def _truth(record: dict[str, Any]) -> dict[str, Any]:
     return truth
 
 
-def _of_steps(steps: list[Any]) -> list[Any]:
+def _messages_of_steps(steps: list[Any]) -> list[Any]:
     """Returns the messages of a trajectory that has no history."""
-    found: list[Any] = []
+    messages: list[Any] = []
     for step in steps:
         if not isinstance(step, dict):
             raise BadRecord("a step of the trajectory is no object")
         if "content" in step and "role" in step:
-            found.append(step)
+            messages.append(step)
             continue
         if "role" in step:
             text = next(
                 (step[key] for key in ("text", "system_prompt", "content") if step.get(key)), ""
             )
-            found.append({"role": step["role"], "content": text})
+            messages.append({"role": step["role"], "content": text})
             continue
-        if not found:
-            found += step.get("query") or []
-        found.append(
+        if not messages:
+            messages += step.get("query") or []
+        messages.append(
             {"role": "assistant", "content": step.get("response") or step.get("action") or ""}
         )
         if step.get("observation"):
-            found.append({"role": "tool", "content": step["observation"]})
-    return found
+            messages.append({"role": "tool", "content": step["observation"]})
+    return messages
 
 
-def _submission(items: list[ChatMessage]) -> dict[str, Any]:
+def _take_submission(items: list[ChatMessage]) -> dict[str, Any]:
     """Takes the last message out in which mini-SWE-agent writes what was submitted."""
     if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATIONS):
         return {}
@@ -158,18 +164,18 @@ def _submission(items: list[ChatMessage]) -> dict[str, Any]:
     return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
 
 
-def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
+def _with_tool_answers(listed: list[Any], every: bool = False) -> list[ChatMessage]:
     """Returns the messages, with those of the environment as answers of tools.
 
     Args:
         every: Whether all that stands after the first answer of the model is of the environment.
     """
     agent = any(isinstance(item, dict) and "agent" in item for item in listed)
-    found: list[ChatMessage] = []
+    messages: list[ChatMessage] = []
     written = False
     for item in listed:
         if not isinstance(item, dict):
-            raise BadRecord(f"message {len(found) + 1} is no object")
+            raise BadRecord(f"message {len(messages) + 1} is no object")
         message = {key: value for key, value in item.items() if value is not None}
         kind = message.get("message_type")
         of_agent = kind == "observation" or ((agent or every) and kind is None)
@@ -192,8 +198,8 @@ def _with_tools(listed: list[Any], every: bool = False) -> list[ChatMessage]:
                 message.pop(key)
         if isinstance(content, dict):
             message["content"] = json_text(content)
-        found.append({"content": "", **message})
-    return found
+        messages.append({"content": "", **message})
+    return messages
 
 
 def _text(message: ChatMessage) -> str:
@@ -206,16 +212,16 @@ def _text(message: ChatMessage) -> str:
 def _last_answer(steps: list[Any], items: list[ChatMessage], info: Any) -> list[ChatMessage]:
     """Returns what the environment answered at last, which the history does not have; not what was submitted."""
     last = steps[-1] if steps and isinstance(steps[-1], dict) else {}
-    seen = last.get("observation")
+    observation = last.get("observation")
     submitted = info.get("submission") if isinstance(info, dict) else None
     if (
-        isinstance(seen, str)
-        and seen
-        and seen != submitted
+        isinstance(observation, str)
+        and observation
+        and observation != submitted
         and items
         and items[-1].get("role") == "assistant"
     ):
-        return [{"role": "tool", "content": seen}]
+        return [{"role": "tool", "content": observation}]
     return []
 
 
@@ -227,6 +233,7 @@ SWE_AGENT = Reader(
     title="trajectories of SWE-agent",
     sample="sweagent_katy.traj",
 )
+"""Reads trajectories of SWE-agent."""
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
     recognise_mini,
@@ -235,6 +242,7 @@ MINI_SWE_AGENT = Reader(
     title="trajectories of mini-SWE-agent",
     sample="minisweagent.traj.json",
 )
+"""Reads trajectories of mini-SWE-agent."""
 SWE_INSTANCES = Reader(
     "swe_instances",
     recognise_instance,
@@ -243,3 +251,4 @@ SWE_INSTANCES = Reader(
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
     sample="doc/swesmith_traj.jsonl",
 )
+"""Reads trajectories on instances of SWE-bench."""

@@ -30,25 +30,31 @@ IDS = (
     "convo_id", "ticket_id", "case_id", "call_id", "interaction_id", "room_id", "conversation", "session",
     "ticket",
 )  # fmt: skip
+"""Names of columns with the id of a conversation, the surest first."""
 _ROLES = (
     "role", "speaker", "sender", "sender_type", "sender_role", "author_type", "author_role",
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
 )  # fmt: skip
+"""Names of columns that say who speaks."""
 _TEXTS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
     "msg", "value",
 )  # fmt: skip
+"""Names of columns with the text of a message."""
 _ASKED = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
+"""Names of columns with a question."""
 _ANSWERED = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
+"""Names of columns with an answer."""
 TIMES = (
     "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts",
 )  # fmt: skip
+"""Names of columns with the time of a message."""
 
 
 class RowColumns(NamedTuple):
@@ -70,11 +76,11 @@ def named_column(
     row: dict[str, Any], names: tuple[str, ...], types: type | tuple[type, ...]
 ) -> str:
     """Returns the column with the first of some names that has a value of a type; empty if there is none."""
-    known: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for key, value in row.items():
         if isinstance(value, types) and not isinstance(value, bool) and value != "":
-            known.setdefault(plain_name(key), key)
-    return next((known[name] for name in names if name in known), "")
+            columns.setdefault(plain_name(key), key)
+    return next((columns[name] for name in names if name in columns), "")
 
 
 def columns_of(row: Any) -> RowColumns | None:
@@ -89,8 +95,8 @@ def columns_of(row: Any) -> RowColumns | None:
     text = named_column({key: row[key] for key in row if key not in (id_key, role)}, _TEXTS, str)
     if role and text:
         return RowColumns(id_key, role, text, None)
-    asked, answered = named_column(row, _ASKED, str), named_column(row, _ANSWERED, str)
-    return RowColumns(id_key, None, asked, answered) if asked and answered else None
+    question_key, answered = named_column(row, _ASKED, str), named_column(row, _ANSWERED, str)
+    return RowColumns(id_key, None, question_key, answered) if question_key and answered else None
 
 
 def messages_of_row(
@@ -102,9 +108,9 @@ def messages_of_row(
 ) -> list[Message]:
     """Returns the message of a row, or two if it has an answer."""
     if columns.answer is not None:
-        asked: dict[str, Any] = {"role": "user", "content": row[columns.text]}
+        question: dict[str, Any] = {"role": "user", "content": row[columns.text]}
         answered = {"role": "assistant", "content": row[columns.answer]}
-        return [*messages_of(asked, number, facts=facts), *messages_of(answered, number + 1)]
+        return [*messages_of(question, number, facts=facts), *messages_of(answered, number + 1)]
     word = row[columns.role] if columns.role else None
     role, name = _role(word, columns.role, speakers, number)
     message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
@@ -118,9 +124,9 @@ def _role(
     assistant."""
     if not isinstance(word, str):
         raise BadRecord(f"message {number} has no role")
-    known = role_of_speaker(word)
-    if known is not None:
-        return known, None
+    known_role = role_of_speaker(word)
+    if known_role is not None:
+        return known_role, None
     if column is not None and plain_name(column).endswith("role"):
         raise BadRecord(f"message {number} has role {word[:60]!r}")
     role = speakers.setdefault(word, "assistant" if "user" in speakers.values() else "user")
@@ -131,6 +137,7 @@ _ORDERS = (
     "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
     *TIMES,
 )  # fmt: skip
+"""Names of columns by which the rows of a conversation are put in order."""
 _KEPT_AS_ROLES = ("role", "speaker")
 """Columns whose words are only read as roles; others may tell more, such as a name."""
 
@@ -140,11 +147,11 @@ UNREAD = "rows not read"
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like a row of this format; None if it does not."""
-    found = columns_of(record)
-    if found is None or found.id is None:
+    columns = columns_of(record)
+    if columns is None or columns.id is None:
         return None
-    what = "message" if found.answer is None else "question with its answer"
-    return f"each record is one {what}, and `{found.id}` names its conversation"
+    what = "message" if columns.answer is None else "question with its answer"
+    return f"each record is one {what}, and `{columns.id}` names its conversation"
 
 
 def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
@@ -154,13 +161,13 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """
     rows: dict[str, list[Frame]] = {}
     for frame in frames:
-        found = None if frame.reason is not None else columns_of(frame.value)
+        columns = None if frame.reason is not None else columns_of(frame.value)
         if frame.reason is not None:
             yield frame
-        elif found is None or found.id is None:
+        elif columns is None or columns.id is None:
             yield frame._replace(reason="the row is no message of a named conversation")
         else:
-            rows.setdefault(str(frame.value[found.id]), []).append(frame)
+            rows.setdefault(str(frame.value[columns.id]), []).append(frame)
     for name, group in rows.items():
         value = {"id": name, "messages": [frame.value for frame in group]}
         yield joined_frame(group, value, number=group[0].number)
@@ -175,11 +182,13 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     record = as_object(record)
     rows = record.get("messages", [])
     if isinstance(rows, list):
-        rows = _in_order(rows)
+        rows = _rows_in_order(rows)
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
-    found = record_id(record, ("id",), fallback_id)
+    external_id = record_id(record, ("id",), fallback_id)
     if all(map(_plainly_spoken, rows)) and not any(map(_has_outcome, rows)):
-        return ParsedRecord(Conversation(found, read_messages(rows), created_at=created_at(first)))
+        return ParsedRecord(
+            Conversation(external_id, read_messages(rows), created_at=created_at(first))
+        )
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
     outcomes: dict[str, Any] = {}
@@ -204,7 +213,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         raise BadRecord(reason)
     began = as_time(first.get(named_column(first, TIMES, (str, int, float))))
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
-    conversation = Conversation(found, tuple(messages), created_at=began)
+    conversation = Conversation(external_id, tuple(messages), created_at=began)
     return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
 
 
@@ -226,7 +235,7 @@ def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
     return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
 
 
-def _in_order(rows: list[Any]) -> list[Any]:
+def _rows_in_order(rows: list[Any]) -> list[Any]:
     """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
     if not all(isinstance(row, dict) for row in rows):
         return rows
@@ -249,17 +258,21 @@ ROWS = Reader(
     title="rows that are a message, or a question with its answer, of a named conversation",
     sample="doc/messages.csv",
 )
+"""Reads rows of which several are one conversation."""
 
 
 _SYSTEMS = ("system", "system_prompt", "system_message")
+"""Names of columns with the system prompt."""
 _TRANSCRIPTS = (
     "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
     "content",
 )  # fmt: skip
+"""Names of columns with a whole conversation as text."""
 _EXCHANGES = (
     "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
     "turns", "exchanges",
 )  # fmt: skip
+"""Names of columns with a list of questions and answers."""
 _LISTS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
     "conversation_history", "conversation_log", "messages_json", "turns",
@@ -267,7 +280,7 @@ _LISTS = (
 """Names of columns with a list of messages, beside those of the chat logs."""
 
 
-class _Whole(NamedTuple):
+class _ConversationPlace(NamedTuple):
     """The columns of a record with its conversation: of a list of messages, of a transcript, or of a list of questions
     with their answers and of the question with its answer that follows them."""
 
@@ -277,27 +290,32 @@ class _Whole(NamedTuple):
     pair: RowColumns | None = None
 
 
-def _whole(record: Any) -> _Whole | None:
+def _find_conversation(record: Any) -> _ConversationPlace | None:
+    """Returns where a record has its conversation; None if it has none."""
     if not isinstance(record, dict) or looks_like_message(record):
         return None
     listed = named_column(record, _LISTS, list)
     if listed and looks_like_messages(record[listed]):
-        return _Whole(messages=listed)
+        return _ConversationPlace(messages=listed)
     columns = columns_of(record)
-    exchanges = next((key for name in _EXCHANGES if (key := _exchanges(record, name))), "")
+    exchanges = next((key for name in _EXCHANGES if (key := _exchanges_column(record, name))), "")
     if columns is not None and columns.answer is not None:
-        return _Whole(exchanges=exchanges, pair=columns)
+        return _ConversationPlace(exchanges=exchanges, pair=columns)
     if exchanges:
-        return _Whole(exchanges=exchanges)
+        return _ConversationPlace(exchanges=exchanges)
     for name in _TRANSCRIPTS:
         key = named_column(record, (name,), (str, list))
-        said = record[key] if key else None
-        if turns_of(said) is not None if isinstance(said, str) else _are_turns(said):
-            return _Whole(transcript=key)
+        transcript = record[key] if key else None
+        if (
+            turns_of(transcript) is not None
+            if isinstance(transcript, str)
+            else _are_turns(transcript)
+        ):
+            return _ConversationPlace(transcript=key)
     return None
 
 
-def _exchanges(record: dict[str, Any], name: str) -> str:
+def _exchanges_column(record: dict[str, Any], name: str) -> str:
     """Returns the column of this name if it lists questions with their answers: objects, or lists of two texts; else
     empty."""
     key = named_column(record, (name,), list)
@@ -317,7 +335,7 @@ def _is_exchange(item: Any) -> bool:
     return columns is not None and columns.answer is not None
 
 
-def _asked_and_answered(item: Any, number: int) -> list[Message]:
+def _messages_of_exchange(item: Any, number: int) -> list[Message]:
     """Returns the messages of a question with its answer."""
     if isinstance(item, list):
         return [Message("user", item[0]), Message("assistant", item[1])]
@@ -336,28 +354,29 @@ def _are_turns(value: Any) -> bool:
 
 
 def _recognise_conversation(record: Any) -> str | None:
-    found = _whole(record)
-    if found is None:
+    """Returns in words where a record has its conversation; None if it has none."""
+    place = _find_conversation(record)
+    if place is None:
         return None
-    if found.pair is not None:
-        return f"the records have `{found.pair.text}` and `{found.pair.answer}`"
-    if found.exchanges:
+    if place.pair is not None:
+        return f"the records have `{place.pair.text}` and `{place.pair.answer}`"
+    if place.exchanges:
         return (
-            f"each record is a conversation, whose questions and answers are in `{found.exchanges}`"
+            f"each record is a conversation, whose questions and answers are in `{place.exchanges}`"
         )
-    where = found.messages or found.transcript
+    where = place.messages or place.transcript
     return f"each record is a conversation, which is in `{where}`"
 
 
 def _arrange_conversations(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields the records with the turns of a transcript in place of its text."""
     for frame in frames:
-        found = None if frame.reason is not None else _whole(frame.value)
-        if found is not None and found.transcript:
-            said = frame.value[found.transcript]
-            divided = turns_of(said) if isinstance(said, str) else None
+        place = None if frame.reason is not None else _find_conversation(frame.value)
+        if place is not None and place.transcript:
+            transcript = frame.value[place.transcript]
+            divided = turns_of(transcript) if isinstance(transcript, str) else None
             if divided is not None:
-                turns = {found.transcript: divided["messages"]}
+                turns = {place.transcript: divided["messages"]}
                 before = {"preamble": divided["preamble"]} if "preamble" in divided else {}
                 frame = frame._replace(value={**frame.value, **turns, **before})
         yield frame
@@ -370,29 +389,29 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
         BadRecord: It has none.
     """
     record = as_object(record)
-    found = _whole(record)
-    if found is None:
+    place = _find_conversation(record)
+    if place is None:
         raise BadRecord("the row has no conversation")
     used: set[str] = set()
     messages: list[Message] = []
-    if found.pair is not None or found.exchanges:
+    if place.pair is not None or place.exchanges:
         if system := named_column(record, _SYSTEMS, str):
             used.add(system)
             messages.append(Message("system", record[system]))
-        if found.exchanges:
-            used.add(found.exchanges)
-            for item in record[found.exchanges]:
-                messages += _asked_and_answered(item, len(messages) + 1)
-        if found.pair is not None:
-            used |= {found.pair.text, found.pair.answer or ""}
-            messages += messages_of_row(record, found.pair, {}, len(messages) + 1, {})
-    elif found.messages:
-        used.add(found.messages)
-        messages += read_messages(record[found.messages])
+        if place.exchanges:
+            used.add(place.exchanges)
+            for item in record[place.exchanges]:
+                messages += _messages_of_exchange(item, len(messages) + 1)
+        if place.pair is not None:
+            used |= {place.pair.text, place.pair.answer or ""}
+            messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
+    elif place.messages:
+        used.add(place.messages)
+        messages += read_messages(record[place.messages])
     else:
-        used.add(found.transcript)
+        used.add(place.transcript)
         speakers: dict[str, Role] = {}
-        for turn in record[found.transcript]:
+        for turn in record[place.transcript]:
             number = len(messages) + 1
             columns = RowColumns(None, "speaker", "content", None)
             rest = {key: turn[key] for key in turn if key not in ("speaker", "content")}
@@ -412,3 +431,4 @@ CONVERSATION_ROWS = Reader(
     arrange=_arrange_conversations,
     title="rows that are a conversation: a list of messages, a transcript, or questions with their answers",
 )
+"""Reads rows that are a whole conversation."""

@@ -15,7 +15,7 @@ from engine.formats.coded.spans import (
     as_text,
     draft_of_spans,
     facts_of,
-    first,
+    first_filled,
     object_in,
     time_text,
 )
@@ -31,18 +31,18 @@ def _langsmith_span(run: Any) -> Span | None:
     kind = run["run_type"]
     metadata = object_in(object_in(run.get("extra")).get("metadata"))
     start = time_text(run.get("start_time"))
-    usage = first(object_in(run.get("outputs")), "usage_metadata")
+    usage = first_filled(object_in(run.get("outputs")), "usage_metadata")
     return Span(
-        as_text(first(run, "trace_id", "id")),
+        as_text(first_filled(run, "trace_id", "id")),
         as_text(run["id"]),
         as_text(run.get("parent_run_id")),
-        as_text(first(run, "thread_id") or first(metadata, *SESSION_KEYS)),
+        as_text(first_filled(run, "thread_id") or first_filled(metadata, *SESSION_KEYS)),
         "model" if kind in ("llm", "chat_model") else "tool" if kind == "tool" else "other",
         as_text(run.get("name")),
         start,
         run.get("inputs"),
         run.get("outputs"),
-        facts_of(start, first(metadata, "ls_model_name"), usage),
+        facts_of(start, first_filled(metadata, "ls_model_name"), usage),
     )
 
 
@@ -54,8 +54,8 @@ def _langsmith_spans(record: Any) -> tuple[list[Any], list[Any]]:
     patch = record.get("patch")
     for run in [*record["post"], *list_or_empty(patch)]:
         if isinstance(run, dict):
-            known = runs.setdefault(as_text(run.get("id")), {})
-            known.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
+            stored_run = runs.setdefault(as_text(run.get("id")), {})
+            stored_run.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
     return list(runs.values()), []
 
 
@@ -79,6 +79,7 @@ _TYPES = frozenset(
         *("EMBEDDING", "GUARDRAIL"),
     )
 )
+"""Types of observations of Langfuse."""
 
 
 def _langfuse_span(record: Any) -> Span | None:
@@ -86,17 +87,17 @@ def _langfuse_span(record: Any) -> Span | None:
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
         return None
     kind = as_text(record.get("type"))
-    trace = first(record, "traceId", "trace_id")
+    trace = first_filled(record, "traceId", "trace_id")
     if (kind not in _TYPES or trace is None) and not _is_trace(record):
         return None
-    start = time_text(first(record, "startTime", "start_time", "timestamp"))
-    model = first(record, "model", "providedModelName", "provided_model_name")
-    usage = first(record, "usageDetails", "usage_details", "usage")
+    start = time_text(first_filled(record, "startTime", "start_time", "timestamp"))
+    model = first_filled(record, "model", "providedModelName", "provided_model_name")
+    usage = first_filled(record, "usageDetails", "usage_details", "usage")
     return Span(
         as_text(trace or record["id"]),
         record["id"] if trace else f"trace {record['id']}",
-        as_text(first(record, "parentObservationId", "parent_observation_id")),
-        as_text(first(record, "sessionId", "session_id")),
+        as_text(first_filled(record, "parentObservationId", "parent_observation_id")),
+        as_text(first_filled(record, "sessionId", "session_id")),
         "model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
         as_text(record.get("name")),
         start,
@@ -117,27 +118,30 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
     if not isinstance(record, dict):
         return [], []
     if isinstance(record.get("traces"), list):
-        found: tuple[list[Any], list[Any]] = ([], [])
+        collected: tuple[list[Any], list[Any]] = ([], [])
         rest = {key: value for key, value in record.items() if key != "traces"}
         for trace in record["traces"]:
             session = {"sessionId": record.get("id")} if isinstance(trace, dict) else {}
-            spans, said = _langfuse_spans({**session, **trace} if session else trace)
-            found = ([*found[0], *spans], [*found[1], *said])
-        return found[0], [*found[1], rest]
+            spans, statements = _langfuse_spans({**session, **trace} if session else trace)
+            collected = ([*collected[0], *spans], [*collected[1], *statements])
+        return collected[0], [*collected[1], rest]
     if not isinstance(record.get("observations"), list):
         return [record], []
     trace = record.get("trace")
     if not isinstance(trace, dict):
         trace = {key: value for key, value in record.items() if key != "observations"}
     spans = [one for one in record["observations"] if isinstance(one, dict)]
-    own = trace.get("id")
-    spans = [one if first(one, "traceId", "trace_id") else {**one, "traceId": own} for one in spans]
+    trace_id = trace.get("id")
+    spans = [
+        one if first_filled(one, "traceId", "trace_id") else {**one, "traceId": trace_id}
+        for one in spans
+    ]
     keys = ("scores", "corrections")
     judged = {key: trace[key] for key in keys if trace.get(key)}
     root = {key: value for key, value in trace.items() if key not in (*keys, "observations")}
     if "timestamp" in root:  # the trace itself is its outermost step
         root = {"input": None, "output": None, "tags": [], **root}
-        return [root, *spans], [{"id": own, **judged}] if judged else []
+        return [root, *spans], [{"id": trace_id, **judged}] if judged else []
     return spans, [{**root, **judged}]
 
 
@@ -151,18 +155,18 @@ def _mlflow_span(record: Any) -> Span | None:
     }
     context = object_in(record.get("context"))
     kind = as_text(attributes.get("mlflow.spanType"))
-    given = record.get("inputs") or attributes.get("mlflow.spanInputs")
-    start = time_text(first(record, "start_time_unix_nano", "start_time_ns", "start_time"))
+    inputs = record.get("inputs") or attributes.get("mlflow.spanInputs")
+    start = time_text(first_filled(record, "start_time_unix_nano", "start_time_ns", "start_time"))
     usage = attributes.get("mlflow.chat.tokenUsage")
     return Span(
-        as_text(first(info, "trace_id", "request_id")),
-        as_text(first(record, "span_id") or context.get("span_id")),
-        as_text(first(record, "parent_span_id", "parent_id")),
+        as_text(first_filled(info, "trace_id", "request_id")),
+        as_text(first_filled(record, "span_id") or context.get("span_id")),
+        as_text(first_filled(record, "parent_span_id", "parent_id")),
         as_text(info.get("session")),
         "model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
         as_text(record.get("name")),
         start,
-        given,
+        inputs,
         record.get("outputs") or attributes.get("mlflow.spanOutputs"),
         facts_of(start, attributes.get("mlflow.llm.model"), usage),
     )
@@ -173,28 +177,33 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
     data = object_in(object_in(record).get("data"))
     info = object_in(object_in(record).get("info"))
     flat = object_in(record)
-    if isinstance(flat.get("spans"), list) and first(flat, "trace_id", "request_id"):  # a table
+    if isinstance(flat.get("spans"), list) and first_filled(
+        flat, "trace_id", "request_id"
+    ):  # a table
         data, info = flat, {key: flat[key] for key in flat if key != "spans"}
         if not any(
-            "mlflow.spanType" in object_in(one.get("attributes"))
-            for one in objects_in(flat["spans"])
+            "mlflow.spanType" in object_in(span_in.get("attributes"))
+            for span_in in objects_in(flat["spans"])
         ):
             return [record], []
     if not info or not isinstance(data.get("spans"), list):
         return [record], []
-    metadata = object_in(first(info, "trace_metadata", "request_metadata"))
-    own = {
-        "trace_id": first(info, "trace_id", "request_id"),
-        "session": first(metadata, "mlflow.trace.session"),
+    metadata = object_in(first_filled(info, "trace_metadata", "request_metadata"))
+    trace_names = {
+        "trace_id": first_filled(info, "trace_id", "request_id"),
+        "session": first_filled(metadata, "mlflow.trace.session"),
     }
-    spans = [{**span, "mlflow.trace": own} for span in data["spans"] if isinstance(span, dict)]
-    return spans, [{**info, "id": own["trace_id"]}]
+    spans = [
+        {**span, "mlflow.trace": trace_names} for span in data["spans"] if isinstance(span, dict)
+    ]
+    return spans, [{**info, "id": trace_names["trace_id"]}]
 
 
 _MODEL_CALLS = (
     *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
     *("generate_content", "responses.create", "litellm.completion", "converse"),
 )
+"""Ends of the names of functions that call a model."""
 
 
 def _weave_span(call: Any) -> Span | None:
@@ -213,7 +222,7 @@ def _weave_span(call: Any) -> Span | None:
         as_text(call["trace_id"]),
         as_text(call.get("id")),
         as_text(call.get("parent_id")),
-        as_text(first(call, "thread_id") or first(attributes, *SESSION_KEYS)),
+        as_text(first_filled(call, "thread_id") or first_filled(attributes, *SESSION_KEYS)),
         "model" if model else "tool" if tool else "other",
         name,
         start,
@@ -230,19 +239,19 @@ def _helicone_span(record: Any) -> Span | None:
         isinstance(record, dict) and {"request", "response", "provider"} <= record.keys()
     ):
         return None
-    key = as_text(first(record, "request_id", "id", "helicone_request_id"))
-    given = json_within(
-        first(record, "request_body") or object_in(record.get("request")).get("body")
+    key = as_text(first_filled(record, "request_id", "id", "helicone_request_id"))
+    request = json_within(
+        first_filled(record, "request_body") or object_in(record.get("request")).get("body")
     )
     answered = json_within(
-        first(record, "response_body") or object_in(record.get("response")).get("body")
+        first_filled(record, "response_body") or object_in(record.get("response")).get("body")
     )
-    if not isinstance(given, dict) or not (flat or key):
+    if not isinstance(request, dict) or not (flat or key):
         return None
-    said = object_in(first(record, "request_properties", "properties"))
-    start = time_text(first(record, "request_created_at", "created_at"))
-    model = first(record, "request_model", "response_model", "model") or given.get("model")
-    session = first(said, "Helicone-Session-Id", "helicone-session-id", *SESSION_KEYS)
+    properties = object_in(first_filled(record, "request_properties", "properties"))
+    start = time_text(first_filled(record, "request_created_at", "created_at"))
+    model = first_filled(record, "request_model", "response_model", "model") or request.get("model")
+    session = first_filled(properties, "Helicone-Session-Id", "helicone-session-id", *SESSION_KEYS)
     return Span(
         key,
         key,
@@ -251,7 +260,7 @@ def _helicone_span(record: Any) -> Span | None:
         "model",
         "",
         start,
-        given,
+        request,
         answered,
         facts_of(start, model, None),
     )
@@ -273,7 +282,10 @@ def _reader(
     explode: Exploder = _alone,
     conditions: int = 4,
 ) -> Reader:
+    """Returns the reader of a platform: `read` reads one span, `explode` takes the spans out of a record."""
+
     def recognise(record: Any) -> str | None:
+        """Returns in words why a record looks like this format; None if it does not."""
         if not isinstance(record, dict):
             return None
         spans, _ = explode(record)
@@ -321,3 +333,4 @@ TRACES: tuple[Reader, ...] = (
         conditions=3,
     ),
 )
+"""The readers of traces."""

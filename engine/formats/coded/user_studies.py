@@ -31,6 +31,7 @@ TASKS = {
 """Chinese name -> English name of the four tasks; other names are English already."""
 
 HALLUCINATED = {"是": True, "否": False, "无法判断": None}
+"""What people chose for whether an answer is invented; None where they could not say."""
 RATED = {
     "Memorization": {"是": 1, "否": 0},
     "Detail": {"详细": 2, "一般": 1, "简略": 0},
@@ -41,8 +42,11 @@ RATED = {
 
 _SIMULATED, _ASKED = "preference_id", "questionnaire"
 _OF_A_MESSAGE = ("role", "content")
+"""Keys of a message that are no annotations."""
 _RECLLMSIM_META = ("chat_model",)
+"""Fields of a record of RecLLMSim that are metadata."""
 _LANGUAGES = ("en", "zh")
+"""Codes of the languages of the studies."""
 
 
 def _recognise_recllmsim(record: Any) -> str | None:
@@ -51,8 +55,10 @@ def _recognise_recllmsim(record: Any) -> str | None:
         return None
     if not isinstance(record.get("task_context"), str):
         return None
-    known = next((name for name in (_SIMULATED, _ASKED, "profile") if name in record), None)
-    return None if known is None else f"the records have `history`, `task_context` and `{known}`"
+    kind_key = next((name for name in (_SIMULATED, _ASKED, "profile") if name in record), None)
+    return (
+        None if kind_key is None else f"the records have `history`, `task_context` and `{kind_key}`"
+    )
 
 
 def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -72,12 +78,13 @@ def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecor
         for name, value in record.items()
         if name not in ("history", "id", *_RECLLMSIM_META)
     }
-    found = record_id(record, ("id",), fallback_id)
+    external_id = record_id(record, ("id",), fallback_id)
     truth = {**rest, **_of_record(record), **_of_turns(history)}
-    return ParsedRecord(Conversation(found, messages, meta, truth, created_at(record)))
+    return ParsedRecord(Conversation(external_id, messages, meta, truth, created_at(record)))
 
 
 def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a record says of the task, of its language and of the people, as truth."""
     task = record.get("task", record.get("task_type"))
     stated = record.get("language")
     language = stated if stated in _LANGUAGES else "en" if _SIMULATED in record else "zh"
@@ -112,20 +119,25 @@ def _questionnaire(asked: Any) -> dict[str, Any]:
 
 def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the annotations of turns: name -> one value for each assistant or user message, None if it has none."""
-    answers = [one for one in history if one.get("role") == "assistant"]
-    user_turns = [one for one in history if one.get("role") == "user"]
-    found = {
-        "hallucination": [_hallucinated(one.get("hallucination")) for one in answers],
-        "hallucination_memo": [_memo(one.get("hallucination")) for one in answers],
-        "satisfaction": [_number(one.get("satisfaction")) for one in answers],
-        "unsatisfied_reason": [one.get("reason") for one in answers],
-        "user_intents": [one.get("intent") for one in user_turns],
+    answers = [message for message in history if message.get("role") == "assistant"]
+    user_turns = [message for message in history if message.get("role") == "user"]
+    annotations = {
+        "hallucination": [_hallucinated(message.get("hallucination")) for message in answers],
+        "hallucination_memo": [_memo(message.get("hallucination")) for message in answers],
+        "satisfaction": [_number(message.get("satisfaction")) for message in answers],
+        "unsatisfied_reason": [message.get("reason") for message in answers],
+        "user_intents": [message.get("intent") for message in user_turns],
     }
-    known = {name: ones for name, ones in found.items() if any(one is not None for one in ones)}
+    given_annotations = {
+        name: ones
+        for name, ones in annotations.items()
+        if any(message is not None for message in ones)
+    }
     others = [
-        {key: value for key, value in one.items() if key not in _OF_A_MESSAGE} for one in history
+        {key: value for key, value in message.items() if key not in _OF_A_MESSAGE}
+        for message in history
     ]
-    return known | ({"messages": others} if any(others) else {})
+    return given_annotations | ({"messages": others} if any(others) else {})
 
 
 def _hallucinated(value: Any) -> bool | None:
@@ -154,12 +166,15 @@ RECLLMSIM = Reader(
     conditions=2,
     title="the three studies of RecLLMSim",
 )
+"""Reads the three studies of RecLLMSim."""
 
 
 _SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
+"""Fields of a record of Laban et al. that are metadata."""
 
 
 NOTE = "log"
+"""Role of an entry that is a note and no message."""
 
 
 def _recognise_sharded(record: Any) -> str | None:
@@ -198,8 +213,10 @@ def _read_sharded(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         truth["reward"] = record["score"]
         truth["complete"] = record["score"] == 1
     first = spoken[0] if spoken and isinstance(spoken[0], dict) else {}
-    found = record_id(record, ("conv_id",), fallback_id)
-    return ParsedRecord(Conversation(found, read_messages(spoken), meta, truth, created_at(first)))
+    external_id = record_id(record, ("conv_id",), fallback_id)
+    return ParsedRecord(
+        Conversation(external_id, read_messages(spoken), meta, truth, created_at(first))
+    )
 
 
 SHARDED_LOGS = Reader(
@@ -209,3 +226,4 @@ SHARDED_LOGS = Reader(
     conditions=2,
     title='logs of "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025)',
 )
+"""Reads the logs of Laban et al."""

@@ -23,9 +23,10 @@ RECORDS = "records"
 """Key under which a group has its records."""
 
 _ATTACHMENT = re.compile(r"attachment://(\w+)")
+"""Matches a reference to an attachment."""
 
 
-def arranged(
+def arrange_records(
     mapping: Mapping, frames: Iterable[Frame], all_branches: bool = False
 ) -> Iterator[Frame]:
     """Yields a frame for each conversation; of a tree that is the current branch, or each."""
@@ -36,12 +37,12 @@ def arranged(
     if mapping.attachments is not None:
         frames = _with_attachments(mapping.attachments, frames)
     if mapping.transcript is not None:
-        frames = divided_texts(mapping.transcript, frames)
+        frames = divide_texts(mapping.transcript, frames)
     if mapping.group is not None:
-        frames = grouped(mapping.group, frames)
+        frames = group_records(mapping.group, frames)
     if mapping.tree is not None:
         for frame in frames:
-            yield from branches(mapping.tree, frame, all_branches)
+            yield from branch_frames(mapping.tree, frame, all_branches)
         return
     yield from frames
 
@@ -49,22 +50,24 @@ def arranged(
 def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each value that the paths find in a record; a record without any is yielded with a reason."""
     for frame in frames:
-        found = [] if frame.reason else [one for path in paths for one in path.find(frame.value)]
-        if not found and frame.reason is None:
+        matches = (
+            [] if frame.reason else [match for path in paths for match in path.find(frame.value)]
+        )
+        if not matches and frame.reason is None:
             frame = frame._replace(reason=f"there is nothing at `{paths[0].text}`")
-        if not found:
+        if not matches:
             yield frame
             continue
-        rest = without(frame.value, [one.trail or () for one in found])
+        rest = without(frame.value, [match.trail or () for match in matches])
         late = frame.outer is not None and frame.outer.first
-        for number, one in enumerate(found, 1):
-            key = one.trail[-1] if one.trail else None
+        for number, match in enumerate(matches, 1):
+            key = match.trail[-1] if match.trail else None
             if len(paths) > 1:
                 key = f"{frame.number or 1}/{key}"
             yield Frame(
                 frame.number or frame.before + number,
-                json_text(one.value).encode(),
-                one.value,
+                json_text(match.value).encode(),
+                match.value,
                 outer=Envelope(rest, frame.before + number == 1 or (number == 1 and late)),
                 name=key if isinstance(key, str) else None,
             )
@@ -74,64 +77,69 @@ def _with_attachments(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the records with the texts of their attachments in place of the references to them."""
     for frame in frames:
         texts = None if frame.reason else path.first(frame.value)
-        yield frame._replace(value=_resolved(frame.value, texts)) if texts else frame
+        yield frame._replace(value=_resolve_attachments(frame.value, texts)) if texts else frame
 
 
-def _resolved(value: Any, texts: Any) -> Any:
+def _resolve_attachments(value: Any, texts: Any) -> Any:
+    """Returns a value with the texts of attachments in place of the references to them."""
     if isinstance(value, str):
         if "attachment://" not in value or not isinstance(texts, dict):
             return value
         return _ATTACHMENT.sub(lambda found: as_word(texts.get(found[1], found[0])), value)
     if isinstance(value, dict):
         return {
-            key: entry if entry is texts else _resolved(entry, texts)
+            key: entry if entry is texts else _resolve_attachments(entry, texts)
             for key, entry in value.items()
         }
-    return [_resolved(entry, texts) for entry in value] if isinstance(value, list) else value
+    return (
+        [_resolve_attachments(entry, texts) for entry in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
-def divided_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
+def divide_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the records with lists of messages in place of the texts that hold turns."""
     marks = "|".join(map(re.escape, transcript.marks))
     for frame in frames:
         value = frame.value
-        for one in [] if frame.reason else transcript.at.find(value):
-            if isinstance(one.value, str) and one.trail is not None:
-                value = _replaced(value, one.trail, _turns(marks, one.value))
+        for match in [] if frame.reason else transcript.at.find(value):
+            if isinstance(match.value, str) and match.trail is not None:
+                value = _with_entry(value, match.trail, _turns_of_text(marks, match.value))
         yield frame._replace(value=value)
 
 
-def _turns(marks: str, text: str) -> list[Any]:
+def _turns_of_text(marks: str, text: str) -> list[Any]:
     before, *pieces = re.split(f"({marks})", "\n\n" + text)
     turns: list[Any] = [{"preamble": before.strip()}] if before.strip() else []
-    for mark, said in zip(pieces[::2], pieces[1::2], strict=True):
-        turns.append({"role": mark.strip().rstrip(":"), "content": said.strip()})
+    for mark, content in zip(pieces[::2], pieces[1::2], strict=True):
+        turns.append({"role": mark.strip().rstrip(":"), "content": content.strip()})
     return turns
 
 
-def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
+def _with_entry(value: Any, trail: Trail, entry: Any) -> Any:
     """Returns the value with another entry where the trail leads."""
     if not trail:
         return entry
     copy = decoded(value) if isinstance(value, str) else value.copy()
-    copy[trail[0]] = _replaced(copy[trail[0]], trail[1:], entry)
+    copy[trail[0]] = _with_entry(copy[trail[0]], trail[1:], entry)
     return copy
 
 
 def _with_subrecords(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields each record without those within it, and then these, which may have further ones within them."""
     for frame in frames:
-        found = [] if frame.reason else path.find(frame.value)
-        if not found:
+        matches = [] if frame.reason else path.find(frame.value)
+        if not matches:
             yield frame
             continue
-        rest = without(frame.value, [one.trail or () for one in found])
+        rest = without(frame.value, [match.trail or () for match in matches])
         yield frame._replace(value=rest)
-        inner = [Frame(None, json_text(one.value).encode(), one.value) for one in found]
-        yield from _with_subrecords(path, [one._replace(number=frame.number) for one in inner])
+        inner = [Frame(None, json_text(match.value).encode(), match.value) for match in matches]
+        yield from _with_subrecords(path, [match._replace(number=frame.number) for match in inner])
 
 
-def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
+def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each group of records, in the order of their first records; those that cannot be read come
     first.
 
@@ -156,12 +164,12 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         yield whole._replace(outer=members[0].outer)
 
 
-def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
+def branch_frames(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
     """Yields a record with the nodes of its current branch under `branch`, in place of the tree; then, if wanted, one
     for each other branch. Nodes of no yielded branch are in the outer object of the first."""
-    found = [] if frame.reason else tree.nodes.find(frame.value)
-    nodes = [one.value for one in found if isinstance(one.value, dict)]
-    rest = without(frame.value, [one.trail or () for one in found]) or {}
+    matches = [] if frame.reason else tree.nodes.find(frame.value)
+    nodes = [match.value for match in matches if isinstance(match.value, dict)]
+    rest = without(frame.value, [match.trail or () for match in matches]) or {}
     if not nodes or not isinstance(rest, dict):
         yield frame
         return
@@ -184,7 +192,7 @@ def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
 def _without_children(tree: Tree, node: Any) -> Any:
     if tree.children is None:
         return node
-    return without(node, [one.trail or () for one in tree.children.find(node)])
+    return without(node, [match.trail or () for match in tree.children.find(node)])
 
 
 def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
@@ -194,7 +202,9 @@ def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
     open_ends = [[node] for node in _by_preference(tree, roots)[::-1]]
     while open_ends:
         path = open_ends.pop()
-        below = [one.value for one in tree.children.find(path[-1]) if isinstance(one.value, dict)]
+        below = [
+            match.value for match in tree.children.find(path[-1]) if isinstance(match.value, dict)
+        ]
         open_ends += [[*path, node] for node in _by_preference(tree, below)[::-1]]
         if not below:
             paths.append(path)
@@ -214,32 +224,33 @@ def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
     parents = {name: as_word(tree.parent.first(node)) for name, node in by_id.items()}
     inner = set(parents.values())
     leaves = [name for name in by_id if name not in inner] or [next(reversed(by_id))]
-    wanted = as_word(tree.leaf.first(record)) if tree.leaf else ""
-    if wanted not in by_id:
-        wanted = _preferred_leaf(tree, by_id, parents)
+    current_leaf = as_word(tree.leaf.first(record)) if tree.leaf else ""
+    if current_leaf not in by_id:
+        current_leaf = _preferred_leaf(tree, by_id, parents)
     paths = []
-    for leaf in dict.fromkeys([wanted, *leaves]):
+    for leaf in dict.fromkeys([current_leaf, *leaves]):
         way: dict[str, None] = {}
-        at = leaf
-        while at in by_id and at not in way:
-            way[at] = None
-            at = parents[at]
+        node_id = leaf
+        while node_id in by_id and node_id not in way:
+            way[node_id] = None
+            node_id = parents[node_id]
         paths.append([by_id[name] for name in reversed(way)])
     return paths
 
 
 def _preferred_leaf(tree: Tree, by_id: dict[str, Any], parents: dict[str, str]) -> str:
+    """Returns the id of the leaf to which the preferred child of each node leads."""
     below: dict[str, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent if parent in by_id else "", []).append(name)
-    at = ""
-    seen: set[str] = set()
-    while at in below and at not in seen:
-        seen.add(at)
-        names = below[at]
+    node_id = ""
+    visited: set[str] = set()
+    while node_id in below and node_id not in visited:
+        visited.add(node_id)
+        names = below[node_id]
         preferred = _by_preference(tree, [by_id[name] for name in names])[0]
-        at = next(name for name in names if by_id[name] is preferred)
-    return at
+        node_id = next(name for name in names if by_id[name] is preferred)
+    return node_id
 
 
 def _by_preference(tree: Tree, nodes: list[Any]) -> list[Any]:
@@ -249,4 +260,4 @@ def _by_preference(tree: Tree, nodes: list[Any]) -> list[Any]:
         return nodes[::-1]
     last = float("inf")
     order = [rank if isinstance(rank, int | float) else last for rank in ranks]
-    return [nodes[at] for at in sorted(range(len(nodes)), key=order.__getitem__)]
+    return [nodes[position] for position in sorted(range(len(nodes)), key=order.__getitem__)]

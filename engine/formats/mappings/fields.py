@@ -15,66 +15,90 @@ from engine.formats.messages.times import as_time
 from engine.formats.paths import as_word, decoded
 
 DEEPEST = 6
+"""Deepest level of a record at which fields are looked for."""
 MOST_VALUES = 2_000
 """Values of a field that are looked at."""
 
 _MOST_ROLES = 12
+"""Most different values of a field that says who speaks."""
 _LONGEST_ROLE = 40
+"""Most characters of a role."""
 _LEAST_PRESENT = 0.7
 """Share of the messages that have a role; events without one stand between them in some logs."""
 
 _MOST_TIMES_LONG = 40
+"""Most characters of a time."""
 _PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
+"""Matches a key that needs no quotation marks in a path."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
+"""Matches a number."""
 _WORDS = re.compile(r"\s|[\u2e80-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
+"""Finds a blank, or a character of a script that has no blanks."""
 _DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}[T ,]+\d\d?:\d\d")
+"""Matches a date with a time of day."""
 _CLOCK = re.compile(r"\d.*\d:\d\d")
+"""Matches a text with a time of day in it."""
 _TEXT_NAMES = re.compile(
     r"(?:^|[._])(?:text|content|body|message|msg|value|utterance|words|say|said|line|parts)(?:\[\])?$",
     re.I,
 )
+"""Finds names of fields with texts of messages."""
 _ROLE_NAMES = re.compile(
     r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|direction"
     r"|is_?(?:user|bot|human|agent|customer|me)|from_?me|\w*_(?:role|speaker|sender|author))"
     r"(?:[_.]?(?:name|role|id|username|type))?\Z",
     re.I,
 )
+"""Finds names of fields that say who speaks."""
 _GROUP_NAMES = re.compile(
     r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
     re.I,
 )
+"""Finds names of what a row belongs to."""
 _ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
+"""Finds names of ids."""
 _OTHER_IDS = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
     r"|account|org|project",
     re.I,
 )
+"""Finds names of ids of something other than the conversation."""
 _PARENT_NAMES = re.compile(r"parent|repl(?:y|ies)_?to|in_?reply|previous|prev_|answers_to", re.I)
+"""Finds names of fields with the id of the message before."""
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
 )
+"""Words of names of times."""
 _LATER_WORDS = frozenset(("end", "ended", "updated", "edited", "finished", "expires", "due"))
+"""Words of names of times that are not the beginning."""
 _ORDER_NAMES = re.compile(
     r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
     r"(?:_?(?:id|index|idx|number|nr|no))?\Z",
     re.I,
 )
+"""Finds names of numbers of messages."""
 _REASONING_NAMES = re.compile(
     r"(?:^|[._])(?:reasoning|thinking|thoughts?)(?:_content|_text)?\Z", re.I
 )
+"""Finds names of what an assistant thought."""
 _ANSWERED_CALL = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
+"""Finds names of the id of the call that a tool answers."""
 _CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
+"""Keys of the name of a tool call, the surest first."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
+"""Keys of the arguments of a tool call, the surest first."""
 _ASKED = re.compile(
     r"(?:^|[._])(?:prompt|question|input|query|instruction|user|request|human|customer|asked|message)",
     re.I,
 )
+"""Finds names of questions."""
 _ANSWERED = re.compile(
     r"(?:^|[._])(?:response|answer|output|completion|reply|assistant|bot|generated|model_|system)",
     re.I,
 )
+"""Finds names of answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +125,7 @@ class Field:
         return sum(_WORDS.search(value) is not None for value in self.values) / len(self.values)
 
 
-def quoted(key: str) -> str:
+def quote_key(key: str) -> str:
     """Returns a key as a path has it."""
     return key if _PLAIN_KEY.match(key) else f'"{key}"'
 
@@ -109,17 +133,21 @@ def quoted(key: str) -> str:
 def are_parts(value: Any) -> bool:
     """Returns whether a value is the content of one message in parts (text, tool call, image, ...), as chat APIs have
     it."""
-    if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(part, dict) for part in value)
+    ):
         return False
-    if any(not {"role", "from", "speaker", "author", "sender"}.isdisjoint(one) for one in value):
+    if any(not {"role", "from", "speaker", "author", "sender"}.isdisjoint(part) for part in value):
         return False
-    if all("type" not in one and any(map(_ROLE_NAMES.search, one)) for one in value):
+    if all("type" not in part and any(map(_ROLE_NAMES.search, part)) for part in value):
         return False  # messages, as {"is_bot": true, "text": ...}
-    known = sum(
-        part_kind(one) not in ("unknown", "mark") and ("type" in one or len(one) <= 2)
-        for one in value
+    known_parts = sum(
+        part_kind(part) not in ("unknown", "mark") and ("type" in part or len(part) <= 2)
+        for part in value
     )
-    return known >= _LEAST_PRESENT * len(value)
+    return known_parts >= _LEAST_PRESENT * len(value)
 
 
 def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
@@ -127,20 +155,26 @@ def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
     values: dict[str, list[str]] = {}
     holders: Counter[str] = Counter()
     for item in items[:MOST_VALUES]:
-        seen: set[str] = set()
+        paths_of_item: set[str] = set()
         for path, value in _leaves(item, "", 0):
             values.setdefault(path, []).append(value)
-            seen.add(path)
-        holders.update(seen)
+            paths_of_item.add(path)
+        holders.update(paths_of_item)
     count = min(len(items), MOST_VALUES) or 1
-    fields = [Field(path, tuple(here), holders[path] / count) for path, here in values.items()]
+    fields = [
+        Field(path, tuple(field_values), holders[path] / count)
+        for path, field_values in values.items()
+    ]
     return tuple(sorted(fields, key=lambda field: -field.characters))
 
 
 def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yields the fields within a value that hold no others, each with its path and its value as text."""
     if isinstance(value, dict) and depth < DEEPEST:
         for key, entry in value.items():
-            yield from _leaves(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
+            yield from _leaves(
+                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1
+            )
     elif are_parts(value):
         texts = [as_word(part["text"]) for part in value if "text" in part]
         yield path or ".", "\n".join(texts) or as_word(value)
@@ -193,32 +227,32 @@ def role_weight(field: Field) -> float:
     """Returns how much a field looks like the role of messages; more than 0.5 is likely."""
     different = set(field.values)
     named = _ROLE_NAMES.search(field.path) is not None
-    known = sum(role_meant(one) is not None for one in different) / len(different)
+    known_share = sum(role_meant(word) is not None for word in different) / len(different)
     if len(different) > _MOST_ROLES or field.present < _LEAST_PRESENT or "[]" in field.path:
         return 0.0
     if all(map(_NUMBER.match, different)) and not (
         named and all(map(str.isdigit, different)) and not _ORDER_NAMES.search(field.path)
     ):
         return 0.0
-    if len(different) == 1 and not (named and known):
+    if len(different) == 1 and not (named and known_share):
         return 0.0
-    if len(different) == len(field.values) > 2 and known < 1:  # an id
+    if len(different) == len(field.values) > 2 and known_share < 1:  # an id
         return 0.0
     if max(map(len, different)) > _LONGEST_ROLE:
         return 0.0
     changes = sum(a != b for a, b in pairwise(field.values))
     short = 1 - sum(map(len, different)) / len(different) / _LONGEST_ROLE
-    return (0.05 + known + named + changes / len(field.values)) * field.present * short
+    return (0.05 + known_share + named + changes / len(field.values)) * field.present * short
 
 
 def speaker_field(fields: Sequence[Field]) -> Field | None:
     """Returns a field with the names of many speakers, each of whom speaks again; None if there is none."""
     for field in fields:
         different = len(set(field.values))
-        again = _MOST_ROLES < different < 0.6 * len(field.values)
+        speaks_again = _MOST_ROLES < different < 0.6 * len(field.values)
         named = _ROLE_NAMES.search(field.path) and "[]" not in field.path
         short = max(map(len, field.values)) <= 2 * _LONGEST_ROLE
-        if again and named and short and field.present >= _LEAST_PRESENT:
+        if speaks_again and named and short and field.present >= _LEAST_PRESENT:
             return field
     return None
 
@@ -243,7 +277,7 @@ def is_time(field: Field) -> bool:
 
 def _is_dated(field: Field) -> bool:
     """Returns whether all values are a date with a time of day and no more."""
-    return all(len(one) <= _MOST_TIMES_LONG and _DATED.match(one) for one in field.values)
+    return all(len(value) <= _MOST_TIMES_LONG and _DATED.match(value) for value in field.values)
 
 
 def _is_named_as_time(path: str) -> bool:
@@ -263,6 +297,7 @@ def time_field(fields: Sequence[Field]) -> Field | None:
     ]
 
     def order(field: Field) -> tuple[bool, bool, int, int]:
+        """Returns the rank of a field: no later time, named as a time, outside, with a short name."""
         words = _words_of(field.path)
         later = bool(_LATER_WORDS & set(words))
         return later, not _is_named_as_time(field.path), field.path.count("."), len(words)
@@ -285,6 +320,7 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
     none does."""
 
     def weight(field: Field) -> float:
+        """Returns how much a field looks like the id of a conversation; more than 0.9 is likely."""
         values = field.values
         different = len(set(values))
         if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
@@ -310,6 +346,7 @@ def id_field(records: Sequence[Any]) -> str | None:
     none."""
 
     def order(field: Field) -> tuple[bool, int, int]:
+        """Returns the rank of a field: named as a conversation, outside, with a short name."""
         return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
 
     likely = [
@@ -352,17 +389,17 @@ def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
     Args:
         text: Path of the text of the messages, the parts of which are read as calls anyway.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     others: set[str] = set()
     for item in items[:MOST_VALUES]:
         for path, value in _objects(item, "", 0):
             if call_keys(value) is None:
                 others.add(path)
             else:
-                found[path] += 1
-    inside = {path for path in found if path == text or path.startswith(f"{text}[")}
-    outside = {*found} - others - inside
-    return [path for path, _ in found.most_common() if path in outside]
+                counts[path] += 1
+    inside = {path for path in counts if path == text or path.startswith(f"{text}[")}
+    outside = {*counts} - others - inside
+    return [path for path, _ in counts.most_common() if path in outside]
 
 
 def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -371,7 +408,9 @@ def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str,
         if path:
             yield path, value
         for key, entry in value.items():
-            yield from _objects(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1)
+            yield from _objects(
+                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1
+            )
     elif isinstance(value, list) and path and depth <= 2:
         for entry in value:
             if isinstance(entry, dict):
@@ -389,36 +428,46 @@ def call_keys(call: Any) -> dict[str, str] | None:
     if isinstance(inner, dict) and "name" in inner and not {*inner}.isdisjoint(_ARGUMENTS):
         return {}
     name = next((key for key in _CALL_NAMES if isinstance(call.get(key), str)), None)
-    given = next((key for key in _ARGUMENTS if key in call), None)
-    if name is None or given is None or len(call[name]) > 2 * _LONGEST_ROLE:
+    arguments_key = next((key for key in _ARGUMENTS if key in call), None)
+    if name is None or arguments_key is None or len(call[name]) > 2 * _LONGEST_ROLE:
         return None
-    if name in ("name", "tool_name", "toolName") and given in _ARGUMENTS[:4]:
+    if name in ("name", "tool_name", "toolName") and arguments_key in _ARGUMENTS[:4]:
         return {}
-    keys = {"name": quoted(name), "arguments": quoted(given)}
+    keys = {"name": quote_key(name), "arguments": quote_key(arguments_key)}
     return keys | ({"id": "id"} if isinstance(call.get("id"), str) else {})
 
 
 def reasoning_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field with what the assistant thought and did not say; None if there is none."""
-    return next((one for one in fields if _REASONING_NAMES.search(one.path) and one.words), None)
+    return next(
+        (field for field in fields if _REASONING_NAMES.search(field.path) and field.words), None
+    )
 
 
-def answered_call(fields: Sequence[Field]) -> Field | None:
+def answered_call_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field with the id of the tool call that a message answers; None if there is none."""
-    likely = (one for one in fields if _ANSWERED_CALL.search(one.path) and "[]" not in one.path)
-    return next((one for one in likely if one.present < 1), None)
+    likely = (
+        field for field in fields if _ANSWERED_CALL.search(field.path) and "[]" not in field.path
+    )
+    return next((field for field in likely if field.present < 1), None)
 
 
 def question_and_answer(fields: Sequence[Field]) -> tuple[Field, Field] | None:
     """Returns the fields of a question and of its answer in the same item; None if there are none."""
-    texts = [one for one in fields if one.words > 0.1 and one.present > 0.5 and text_weight(one)]
-    answered = [
-        one for one in texts if _ANSWERED.search(one.path) and not re.match("user|human", one.path)
+    texts = [
+        field
+        for field in fields
+        if field.words > 0.1 and field.present > 0.5 and text_weight(field)
     ]
-    asked = [one for one in texts if _ASKED.search(one.path) and one not in answered]
-    if not asked or not answered:
+    answered = [
+        field
+        for field in texts
+        if _ANSWERED.search(field.path) and not re.match("user|human", field.path)
+    ]
+    questions = [field for field in texts if _ASKED.search(field.path) and field not in answered]
+    if not questions or not answered:
         return None
-    return max(asked, key=text_weight), max(answered, key=text_weight)
+    return max(questions, key=text_weight), max(answered, key=text_weight)
 
 
 def roles_of(role: Field) -> dict[str, str]:
@@ -427,15 +476,21 @@ def roles_of(role: Field) -> dict[str, str]:
     if len(counts) > _MOST_ROLES:
         return {"first": "user", "*": "assistant"}
     roles = {
-        word: known for word in counts if (known := _role_by_value(word, role.path)) is not None
+        word: known_role
+        for word in counts
+        if (known_role := _role_by_value(word, role.path)) is not None
     }
     others = [word for word in counts if word not in roles]
     if others and "user" not in roles.values():
         roles[others.pop(0)] = "user"
     roles |= dict.fromkeys(others, "assistant")
-    asked = sum(counts[word] for word, one in roles.items() if one == "user")
-    for word, one in roles.items():  # "the system" of task-oriented dialogues answers
-        if one == "system" and "assistant" not in roles.values() and counts[word] > 0.5 * asked > 1:
+    user_count = sum(counts[word] for word, role_said in roles.items() if role_said == "user")
+    for word, role_said in roles.items():  # "the system" of task-oriented dialogues answers
+        if (
+            role_said == "system"
+            and "assistant" not in roles.values()
+            and counts[word] > 0.5 * user_count > 1
+        ):
             roles[word] = "assistant"
     roles = {word: roles[word] for word in counts}
     if role.present < 1:

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.formats.mappings import fields as of
-from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quoted
+from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
 from engine.formats.messages.roles import role_meant
 from engine.formats.paths import decoded, read_path
 
 _MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
+"""Finds a word with a colon at the beginning of a line, which may be a speaker."""
 _MOST_SPEAKERS = 12
+"""Most speakers of a text with turns."""
 _LEAST_MARKED = 0.7
 """Share of the texts that begin with a turn, in a field that holds whole conversations as text."""
 
@@ -26,6 +28,7 @@ _LIST_NAMES = re.compile(
     r"\w*(?:messages|turns|conversations?|dialog(?:ue)?s?|history|chat|log|utterances|transcript|events|steps)\Z",
     re.I,
 )
+"""Matches names of lists of messages."""
 
 IN_TURN = "=user, assistant"
 """Role of messages that do not say who speaks."""
@@ -51,12 +54,12 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
     Args:
         values: Some records, in the order of the file.
     """
-    found = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
-    found.sort(key=lambda entry: -entry[0] * _likely(entry[1].where))
-    return [guessed for score, guessed in found if score > 0]
+    scored_guesses = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
+    scored_guesses.sort(key=lambda entry: -entry[0] * _path_likelihood(entry[1].where))
+    return [guessed for score, guessed in scored_guesses if score > 0]
 
 
-def _likely(where: str) -> float:
+def _path_likelihood(where: str) -> float:
     """Returns how likely messages are where a path leads, by its length and its last name."""
     name = where.rpartition(".")[2].rstrip("[]{}")
     return 0.8 ** len(re.findall(r"\.|\[|\{", where)) * (2.0 if _LIST_NAMES.match(name) else 1.0)
@@ -65,7 +68,7 @@ def _likely(where: str) -> float:
 def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
     """Guesses for lists of messages within the records."""
     for path, items in _lists_in(values).items():
-        split, each = divided(path)
+        split, each = split_path(path)
         table: dict[str, Any] = {}
         if split:
             table["split"] = split
@@ -79,28 +82,28 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             continue
         if not objects:
             continue
-        outside = [_outside(record, each) for record in _records_at(values, split)]
+        outside = [_without_messages(record, each) for record in _records_at(values, split)]
         if record_id := of.id_field(outside):
             table["id"] = record_id
         fields = of.fields_of(objects)
         if pair := of.question_and_answer(fields):
-            turns = _turns(*pair)
+            turns = _question_turns(*pair)
             asked_and_answered = table | {"messages": [{"each": each, "turns": turns}]}
             score = 0.6 * sum(map(of.text_weight, pair))
             yield score, Guess(asked_and_answered, path, pair[1])
-        found = _message(objects, fields)
-        if found is None:
+        draft = _guess_message(objects, fields)
+        if draft is None:
             continue
-        score, message, text, roles = found
+        score, message, text, roles = draft
         table |= roles
         if parents := of.parent_fields(fields):
-            table["tree"] = _tree(each, *parents, fields)
+            table["tree"] = _tree_table(each, *parents, fields)
             each = "branch[]"
         table["messages"] = [{"each": each, **message}]
         yield score, Guess(table, path, text)
 
 
-def _message(
+def _guess_message(
     items: Sequence[Any], fields: Sequence[Field]
 ) -> tuple[float, dict[str, Any], Field, dict[str, Any]] | None:
     """Returns where items have role, text and more: the score, the keys of `[[messages]]`, the text, and a table
@@ -115,7 +118,7 @@ def _message(
         message["reasoning"] = reasoning.path
     if calls := of.call_paths(items, text.path):
         message["calls"] = calls[0]
-    if answers := of.answered_call(others):
+    if answers := of.answered_call_field(others):
         message["answers"] = answers.path
     if time := of.time_field(fields):
         message["time"] = time.path
@@ -129,35 +132,35 @@ def _is_pair(item: Any) -> bool:
     return (
         isinstance(item, list)
         and 2 <= len(item) <= 4
-        and all(isinstance(one, str) for one in item[:2])
+        and all(isinstance(text, str) for text in item[:2])
     )
 
 
-def _tree(nodes: str, name: str, parent: str, fields: Sequence[Field]) -> dict[str, str]:
+def _tree_table(nodes: str, name: str, parent: str, fields: Sequence[Field]) -> dict[str, str]:
     tree = {"nodes": nodes, "id": name, "parent": parent}
     ranked = any(field.path == "rank" for field in fields)
     return tree | ({"rank": "rank"} if ranked else {})
 
 
-def _turns(asked: Field, answered: Field) -> list[dict[str, str]]:
-    return [{"role": "=user", "text": asked.path}, {"role": "=assistant", "text": answered.path}]
+def _question_turns(question: Field, answered: Field) -> list[dict[str, str]]:
+    return [{"role": "=user", "text": question.path}, {"role": "=assistant", "text": answered.path}]
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
     """Returns the elements of all lists within records, and the values of objects of like objects, by their paths."""
     lists: dict[str, list[Any]] = {}
     for value in values:
-        _collect(value, "", 0, lists)
+        _collect_lists(value, "", 0, lists)
     return lists
 
 
-def divided(where: str) -> tuple[str, str]:
+def split_path(where: str) -> tuple[str, str]:
     """Divides the path of messages into that of the conversations, if there are several in a record, and the rest."""
     cut = max(where[:-2].rfind("[]"), where[:-2].rfind("{}")) + 2
     return (where[:cut], where[cut:].removeprefix(".") or ".") if cut > 1 else ("", where)
 
 
-def _collect(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> None:
+def _collect_lists(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> None:
     """Puts the elements of all lists within a value, and the values of objects of objects, under their paths."""
     if depth > DEEPEST:
         return
@@ -172,29 +175,31 @@ def _collect(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> 
         if alike and set(entries[0]) & set(entries[1]):
             _add(lists, f"{path}{{}}", entries)
             for entry in entries[:MOST_VALUES]:
-                _collect(entry, f"{path}{{}}", depth + 1, lists)
+                _collect_lists(entry, f"{path}{{}}", depth + 1, lists)
             return
         for key, entry in value.items():
-            _collect(entry, f"{path}.{quoted(key)}" if path else quoted(key), depth + 1, lists)
+            _collect_lists(
+                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1, lists
+            )
     elif isinstance(value, list) and not are_parts(value):
         _add(lists, f"{path}[]", value)
         for entry in value[:MOST_VALUES]:
-            _collect(entry, f"{path}[]", depth + 1, lists)
+            _collect_lists(entry, f"{path}[]", depth + 1, lists)
 
 
 def _add(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> None:
-    here = lists.setdefault(path, [])
-    here += entries[: MOST_VALUES - len(here)]
+    collected = lists.setdefault(path, [])
+    collected += entries[: MOST_VALUES - len(collected)]
 
 
 def _records_at(values: Sequence[Any], split: str) -> list[Any]:
     if not split:
         return list(values)
     path = read_path(split)
-    return [found.value for value in values for found in path.find(value)]
+    return [match.value for value in values for match in path.find(value)]
 
 
-def _outside(record: Any, each: str) -> Any:
+def _without_messages(record: Any, each: str) -> Any:
     """Returns a record without the list of its messages."""
     key = each.split(".")[0].split("[")[0].split("{")[0].strip('"')
     return {k: v for k, v in record.items() if k != key} if isinstance(record, dict) else None
@@ -206,9 +211,9 @@ def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
     if not rows:
         return
     fields = of.fields_of(rows)
-    found = _message(rows, fields)
-    if found is not None and found[3]:
-        score, message, text, roles = found
+    draft = _guess_message(rows, fields)
+    if draft is not None and draft[3]:
+        score, message, text, roles = draft
         role = next(field for field in fields if field.path == message["role"])
         group = of.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
@@ -216,13 +221,13 @@ def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             table["group"]["order"] = order.path
         each = "records[]"
         if parents := of.parent_fields(fields):
-            table["tree"] = _tree(each, *parents, fields)
+            table["tree"] = _tree_table(each, *parents, fields)
             each = "branch[]"
         table |= roles | {"messages": [{"each": each, **message}]}
         if len(rows) > 1 or of.role_weight(role) > 1.5:
             yield score * (1.0 if group else 0.3), Guess(table, ".", text)
     if pair := of.question_and_answer(fields):
-        table = {"messages": _turns(*pair)}
+        table = {"messages": _question_turns(*pair)}
         if record_id := of.id_field(rows):
             table["id"] = record_id
         yield 0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", pair[1])
@@ -234,12 +239,12 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
         if "[]" in field.path:
             continue
         marks: Counter[str] = Counter()
-        whole = 0
+        conversation_count = 0
         for text in field.values[:200]:
-            found = _speakers_in(text)
-            marks.update(found)
-            whole += len(set(found)) > 1
-        if not marks or whole < _LEAST_MARKED * len(field.values[:200]):
+            speakers = _speakers_in(text)
+            marks.update(speakers)
+            conversation_count += len(set(speakers)) > 1
+        if not marks or conversation_count < _LEAST_MARKED * len(field.values[:200]):
             continue
         words = dict(marks.most_common(_MOST_SPEAKERS))
         role = Field(
@@ -250,7 +255,7 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             "roles": {**of.roles_of(role), "": "metadata"},
             "messages": [{"each": f"{field.path}[]", "role": "role", "text": "content"}],
         }
-        rest = [_outside(value, field.path) for value in values]
+        rest = [_without_messages(value, field.path) for value in values]
         if record_id := of.id_field(rest):
             table["id"] = record_id
         yield 2.0 * of.text_weight(field), Guess(table, field.path, field)
@@ -260,6 +265,6 @@ def _speakers_in(text: str) -> list[str]:
     """Returns the words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line
     begins so, all."""
     marks = _MARK.findall(text)
-    known = [mark for mark in marks if role_meant(mark) is not None]
+    known_marks = [mark for mark in marks if role_meant(mark) is not None]
     lines = sum(bool(line.strip()) for line in text.splitlines())
-    return marks if known and len(marks) == lines else known
+    return marks if known_marks and len(marks) == lines else known_marks

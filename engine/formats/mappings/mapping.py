@@ -23,11 +23,15 @@ Destination = Role | Literal["metadata", "left out"]
 """What a role of a log stands for: a role, or what is no message."""
 
 DESTINATIONS: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out")
+"""What a role of a log can stand for, in the order in which it is offered."""
 
 OTHER_SPEAKERS = "*"
+"""Word for all speakers whose role is not said."""
 FIRST_SPEAKER = "first"
+"""Word for the first speaker whose role is not said."""
 
 _ITSELF = read_path(".")
+"""Path of the value itself."""
 
 
 class Paths(tuple[Path, ...]):
@@ -243,27 +247,27 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
         BadMapping: It says something that no mapping file says; the text names the key.
     """
     try:
-        mapping = msgspec.convert(table, Mapping, dec_hook=_decoded)
+        mapping = msgspec.convert(table, Mapping, dec_hook=_decode_value)
     except msgspec.ValidationError as error:
-        raise BadMapping(_in_words(str(error))) from None
+        raise BadMapping(_error_in_words(str(error))) from None
     return mapping if mapping.title else msgspec.structs.replace(mapping, title=mapping.name)
 
 
-def _decoded(kind: type, value: Any) -> Any:
+def _decode_value(kind: type, value: Any) -> Any:
     """Returns what the value of a key is in the types of this module, for msgspec."""
     if kind is Paths:
         return Paths(map(read_path, _texts(value)))
     if kind is Conditions:
         return Conditions(map(read_condition, _texts(value)))
     if kind is Roles and isinstance(value, dict):
-        return Roles({word: _destination(name, f"`{word}`") for word, name in value.items()})
+        return Roles({word: _read_destination(name, f"`{word}`") for word, name in value.items()})
     if kind is CallMapping and isinstance(value, dict):
         return CallMapping(**{key: _call_path(key, entry) for key, entry in value.items()})
     if not isinstance(value, str):
         raise ValueError("it is not text" if kind is not Roles else "it is not a table")
     if kind is SpeakerRole and value.startswith("="):
         words = [word.strip() for word in value[1:].split(",")]
-        return SpeakerRole(None, tuple(_destination(word, "it") for word in words))
+        return SpeakerRole(None, tuple(_read_destination(word, "it") for word in words))
     path = read_path(value)
     if kind is SpeakerRole:
         return SpeakerRole(path, ())
@@ -277,7 +281,7 @@ def _texts(value: Any) -> list[str]:
     return texts
 
 
-def _destination(name: Any, key: str) -> Destination:
+def _read_destination(name: Any, key: str) -> Destination:
     for destination in DESTINATIONS:
         if destination == name:
             return destination
@@ -309,11 +313,11 @@ _WORDS = {
 """What msgspec says, and how a person says it."""
 
 
-def _in_words(error: str) -> str:
+def _error_in_words(error: str) -> str:
     """Returns an error of msgspec as a person reads it: the key, and what is wrong there."""
     what, _, place = error.partition(" - at `$")
-    for said, words in _WORDS.items():
-        what = what.replace(said, words)
+    for msgspec_words, words in _WORDS.items():
+        what = what.replace(msgspec_words, words)
     key = place.removesuffix("`").removeprefix(".")
     return f"`{key}`: {what}" if key else what
 
@@ -324,30 +328,32 @@ def as_toml(table: dict[str, Any]) -> str:
     tables: list[str] = []
     for key, value in table.items():
         if isinstance(value, dict):
-            rows = [f"{_toml_key(name)} = {_toml(entry)}" for name, entry in value.items()]
+            rows = [f"{_toml_key(name)} = {_toml_value(entry)}" for name, entry in value.items()]
             tables.append("\n".join(["", f"[{key}]", *rows]))
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             for entry in value:
-                rows = [f"{_toml_key(name)} = {_toml(inner)}" for name, inner in entry.items()]
+                rows = [
+                    f"{_toml_key(name)} = {_toml_value(inner)}" for name, inner in entry.items()
+                ]
                 tables.append("\n".join(["", f"[[{key}]]", *rows]))
         else:
-            plain.append(f"{key} = {_toml(value)}")
+            plain.append(f"{key} = {_toml_value(value)}")
     return "\n".join([*plain, *tables]) + "\n"
 
 
-def _toml(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     """Returns a value as TOML: a text, a truth value, a list, or a table within a line."""
     if isinstance(value, dict):
         return (
             "{ "
-            + ", ".join(f"{_toml_key(key)} = {_toml(one)}" for key, one in value.items())
+            + ", ".join(f"{_toml_key(key)} = {_toml_value(entry)}" for key, entry in value.items())
             + " }"
         )
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
     # JSON and TOML write texts and truth values alike
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)

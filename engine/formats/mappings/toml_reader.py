@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, json_text, kind_of
-from engine.formats.mappings.arranging import OTHER_BRANCHES, arranged
+from engine.formats.mappings.arranging import OTHER_BRANCHES, arrange_records
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
     OTHER_SPEAKERS,
@@ -30,7 +30,9 @@ from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_pat
 from engine.formats.records import ParsedRecord, Reader
 
 _DEFAULT_ROLE = SpeakerRole(read_path("role | from"), ())
+"""Where a message says who speaks if the mapping does not."""
 _ITSELF = read_path(".")
+"""Path of the value itself."""
 
 _OWN_KEY = "@key"
 """Path of the name of a tool call that is the key under which the call stands."""
@@ -55,11 +57,11 @@ def reader_of(mapping: Mapping) -> Reader:
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
-        thread_of=_thread_of(mapping.group),
+        thread_of=_thread_reader(mapping.group),
     )
 
 
-def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
+def _thread_reader(group: Group | None) -> Callable[[Any], str] | None:
     if group is None or group.id is None or not group.across_files:
         return None
     path = group.id
@@ -67,6 +69,7 @@ def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
 
 
 def _arranges(mapping: Mapping) -> bool:
+    """Returns whether a mapping splits, groups or changes records."""
     ways = (
         mapping.split,
         mapping.subrecords,
@@ -79,16 +82,16 @@ def _arranges(mapping: Mapping) -> bool:
 
 
 def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
-    return arranged(mapping, frames, all_branches)
+    return arrange_records(mapping, frames, all_branches)
 
 
 def _recognise(mapping: Mapping, record: Any) -> str | None:
     if mapping.by_name or not all(one.holds(record, record) for one in mapping.when):
         return None
-    asked = " and ".join(
+    required_paths = " and ".join(
         f"`{condition.path.text}`" for condition in mapping.when if not condition.absent
     )
-    return f"the records have {asked}, as {mapping.title}"
+    return f"the records have {required_paths}, as {mapping.title}"
 
 
 class _Reading:
@@ -117,8 +120,8 @@ class _Reading:
         truth = self._named(mapping.truth.items())
         meta = self._named(mapping.metadata.items())
         for path in mapping.left_out:
-            for found in path.find(self._record, self._record):
-                self._leave_out(found.trail, found.value)
+            for match in path.find(self._record, self._record):
+                self._leave_out(match.trail, match.value)
         for trail in self._used:  # messages do not have these as facts
             for end in range(1, len(trail)):
                 self._used_inside.setdefault(trail[:end], []).append(trail[end:])
@@ -126,7 +129,7 @@ class _Reading:
             self._read_items(items)
         if not self._messages:
             raise BadRecord("no messages")
-        messages = tuple(_with_thoughts(self._messages))
+        messages = tuple(_join_thoughts(self._messages))
         words = [as_word(path.first(self._record, None, self._outer)) for path in mapping.id]
         if len(mapping.split) > 1:
             truth["side"] = side = fallback_id.rpartition("/")[2]
@@ -135,9 +138,11 @@ class _Reading:
         began = self._began()
         rest = without(self._record, self._used)
         fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
-        taken = {key: fields[key] for key in fields if key in meta or key in truth}
-        if taken:  # the mapping gives these names to something else
-            fields = {key: fields[key] for key in fields if key not in taken} | {_RECORD: taken}
+        renamed_fields = {key: fields[key] for key in fields if key in meta or key in truth}
+        if renamed_fields:  # the mapping gives these names to something else
+            fields = {key: fields[key] for key in fields if key not in renamed_fields} | {
+                _RECORD: renamed_fields
+            }
         if self._events:
             fields = {**fields, "events": self._events}
         return ParsedRecord(
@@ -150,30 +155,30 @@ class _Reading:
 
     def _began(self) -> str | None:
         path = self._mapping.created_at
-        found = as_time(path.first(self._record, None, self._outer)) if path else None
+        time = as_time(path.first(self._record, None, self._outer)) if path else None
         record = self._record
-        return found or (created_at(record) if isinstance(record, dict) else None)
+        return time or (created_at(record) if isinstance(record, dict) else None)
 
     def _shared(self) -> dict[str, Any]:
         outer = self._outer
         if not isinstance(outer, dict):
             return {}
         named = (*self._mapping.truth.values(), *self._mapping.metadata.values())
-        taken = [trail for path in named for trail in path.outside(outer, self._record)]
-        rest = without({key: outer[key] for key in outer if key != OTHER_BRANCHES}, taken)
+        named_trails = [trail for path in named for trail in path.outside(outer, self._record)]
+        rest = without({key: outer[key] for key in outer if key != OTHER_BRANCHES}, named_trails)
         return {_SHARED: rest} if rest and len(json_text(rest)) <= _MOST_SHARED else {}
 
     def _find(self, path: Path) -> list[Target]:
-        found = path.find(self._record, self._record, self._outer)
-        self._used += [one.trail for one in found if one.trail]
-        return found
+        matches = path.find(self._record, self._record, self._outer)
+        self._used += [match.trail for match in matches if match.trail]
+        return matches
 
     def _named(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
         named: dict[str, Any] = {}
         for name, path in paths:
-            found = [one.value for one in self._find(path)]
-            if found:
-                named[name] = found[0] if len(found) == 1 else found
+            values = [match.value for match in self._find(path)]
+            if values:
+                named[name] = values[0] if len(values) == 1 else values
         return named
 
     def _leave_out(self, trail: Trail | None, value: Any) -> None:
@@ -193,25 +198,28 @@ class _Reading:
             self._events.append(value)
 
     def _read_items(self, items: MessageList) -> None:
-        found = (items.each or _ITSELF).find(self._record, self._record, self._outer)
+        """Reads the messages of a list of items, in the order of their times."""
+        item_matches = (items.each or _ITSELF).find(self._record, self._record, self._outer)
         rules = items.rules
         time = rules[0].time
-        times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
+        times = [
+            time.first(match.value) if time else _plain_time(match.value) for match in item_matches
+        ]
         role = rules[0].role or _DEFAULT_ROLE
         if FIRST_SPEAKER in self._mapping.roles and role.path:
-            words = (as_word(role.path.first(one.value)) for one in found)
+            words = (as_word(role.path.first(match.value)) for match in item_matches)
             self._user_is_named = any(self._known_role(word) == "user" for word in words)
         # among the items that are messages: where two take turns, a note is nobody's turn
         position = 0
-        for one in in_time_order(found, times):
+        for match in in_time_order(item_matches, times):
             try:
-                position += self._read_item(rules, one, position)
+                position += self._read_item(rules, match, position)
             except BadRecord:
                 if self._mapping.group is None:
                     raise
-                self._used += [one.trail] if one.trail else []
-                self._events.append(one.value)  # the other records are a conversation without it
-                self._unknown.append(one.value)
+                self._used += [match.trail] if match.trail else []
+                self._events.append(match.value)  # the other records are a conversation without it
+                self._unknown.append(match.value)
 
     def _read_item(self, rules: Sequence[MessageRule], item: Target, position: int) -> bool:
         """Reads an item; returns whether it meets the conditions of a message."""
@@ -220,7 +228,9 @@ class _Reading:
         used: list[Trail] = list(self._used_inside.get(item.trail or (), ()))
         matched = False
         for turn in rules:
-            if not all(one.holds(item.value, self._record, self._outer) for one in turn.when):
+            if not all(
+                condition.holds(item.value, self._record, self._outer) for condition in turn.when
+            ):
                 continue
             matched = True
             parts = (
@@ -237,7 +247,7 @@ class _Reading:
             self._events.append(item.value)
             self._unknown.append(item.value)
             return False
-        rest = None if whole_record else without(_opened(item.value), used)
+        rest = None if whole_record else without(_decode_item(item.value), used)
         if not drafts and rest is not None and trail:
             if trail not in self._left_out:
                 self._events.append(rest)
@@ -255,6 +265,7 @@ class _Reading:
         value, within = part.value, part.trail or ()
 
         def take(path: Path | None) -> list[Any]:
+            """Returns the values that a path finds in the part, and notes them as used."""
             found = path.find(value, self._record, self._outer) if path else []
             used.extend((*within, *one.trail) for one in found if one.trail is not None)
             return [one.value for one in found]
@@ -285,12 +296,12 @@ class _Reading:
             ]
         texts = [text for path in turn.text for text in take(path) if text != ""]
         if turn.join is not None and texts:
-            texts = [turn.join.join(_words(texts))]
+            texts = [turn.join.join(_words_of(texts))]
         calls = self._calls(turn.calls, Target(value, within), used) if turn.calls else []
         reasoning = take(turn.reasoning)
         if not texts and not calls and not reasoning:
             return []
-        message: dict[str, Any] = {"role": role, "content": _content(texts)}
+        message: dict[str, Any] = {"role": role, "content": _as_content(texts)}
         if calls:
             message["tool_calls"] = calls
         if reasoning:
@@ -305,22 +316,23 @@ class _Reading:
         return [message]
 
     def _calls(self, calls: CallMapping, part: Target, used: list[Trail]) -> list[Any]:
+        """Returns the tool calls of a part of an item in the form of a chat API."""
         made: list[Any] = []
-        for found in calls.each.find(part.value, self._record):
-            inside = (*(part.trail or ()), *(found.trail or ()))
+        for call_match in calls.each.find(part.value, self._record):
+            inside = (*(part.trail or ()), *(call_match.trail or ()))
             if calls.name is None:  # in the form of a chat API
                 used.append(inside)
-                made.append(found.value)
+                made.append(call_match.value)
                 continue
             places = {"name": calls.name, "arguments": calls.arguments, "id": calls.id}
             call: dict[str, Any] = {}
             if calls.name.text == _OWN_KEY:
-                call["name"] = str(found.trail[-1]) if found.trail else ""
+                call["name"] = str(call_match.trail[-1]) if call_match.trail else ""
                 del places["name"]
             for key, path in places.items():
-                for one in path.find(found.value, self._record)[:1] if path else ():
-                    call[key] = one.value
-                    used.append((*inside, *(one.trail or ())))
+                for match in path.find(call_match.value, self._record)[:1] if path else ():
+                    call[key] = match.value
+                    used.append((*inside, *(match.trail or ())))
             if "name" in call:
                 made.append(call)
         return made
@@ -343,16 +355,16 @@ class _Reading:
         speaker_role = turn.role or _DEFAULT_ROLE
         if speaker_role.path is None:
             return speaker_role.in_turn[position % len(speaker_role.in_turn)], None
-        found = speaker_role.path.first(value, self._record, self._outer)
-        word = as_word(found)
-        known = self._mapped_role(word)
-        if known is not None:
-            return known, None
+        role_value = speaker_role.path.first(value, self._record, self._outer)
+        word = as_word(role_value)
+        mapped_role = self._mapped_role(word)
+        if mapped_role is not None:
+            return mapped_role, None
         user = self._mapping.user
         if user is not None and word:
-            asked = as_word(user.first(self._record, self._record, self._outer))
-            if asked:
-                return ("user" if word == asked else "assistant"), word
+            user_word = as_word(user.first(self._record, self._record, self._outer))
+            if user_word:
+                return ("user" if word == user_word else "assistant"), word
         if word and (role := self._known_role(word)) is not None:
             return role, None
         if word in self._speakers:
@@ -363,7 +375,7 @@ class _Reading:
         chosen = first if first is not None and is_first else other
         if chosen is None:
             number = len(self._messages) + 1
-            has = f"role {word[:60]!r}" if found is not None else "no role"
+            has = f"role {word[:60]!r}" if role_value is not None else "no role"
             raise BadRecord(f"message {number} has {has}")
         if chosen == "metadata" or chosen == "left out":
             return chosen, None
@@ -371,7 +383,7 @@ class _Reading:
         return chosen, word
 
 
-def _with_thoughts(messages: list[Message]) -> Iterator[Message]:
+def _join_thoughts(messages: list[Message]) -> Iterator[Message]:
     """Yields the messages; one that has nothing but reasoning is put before that of the assistant's next message."""
     thoughts: list[Message] = []
     for message in messages:
@@ -397,20 +409,20 @@ def _plain_time(item: Any) -> Any:
     )
 
 
-def _opened(item: Any) -> Any:
+def _decode_item(item: Any) -> Any:
     return decoded(item) if isinstance(item, str) else item
 
 
-def _words(texts: Iterable[Any]) -> Iterator[str]:
+def _words_of(texts: Iterable[Any]) -> Iterator[str]:
     """Yields the words of texts, of lists of texts, and of objects with a text."""
     for text in texts:
         if isinstance(text, list):
-            yield from _words(text)
+            yield from _words_of(text)
         else:
             yield as_word(text["text"] if isinstance(text, dict) and "text" in text else text)
 
 
-def _content(texts: list[Any]) -> str | list[Any]:
+def _as_content(texts: list[Any]) -> str | list[Any]:
     """Returns texts as the content of a message: one text, or a list of parts."""
     if len(texts) == 1 and isinstance(texts[0], str):
         return texts[0]

@@ -25,55 +25,55 @@ from engine.formats.paths import json_within
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     """Returns the messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each
     other are one message."""
-    found: list[ChatMessage] = []
+    messages: list[ChatMessage] = []
     others: list[dict[str, Any]] = []
 
     def writing(part: str) -> ChatMessage:
         """Returns the message of the assistant to which a part of it belongs."""
-        last = found[-1] if found else {}
+        last = messages[-1] if messages else {}
         ends = ("tool_calls",) if part == "tool_calls" else ("tool_calls", "content")
         begun = last.get("role") == "assistant" and "reasoning_content" in last
         if last.get("role") == "assistant" and part == "tool_calls":
             return last
         if not begun or any(last.get(end) for end in ends):
-            found.append({"role": "assistant", "content": ""})
-        return found[-1]
+            messages.append({"role": "assistant", "content": ""})
+        return messages[-1]
 
     for item in items:
         kind = str(item.get("type", "message"))
         rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
         if kind == "reasoning":
             texts = [
-                one["text"]
+                text_part["text"]
                 for key in ("summary", "content")
-                for one in list_or_empty(item.get(key))
-                if isinstance(one, dict) and isinstance(one.get("text"), str)
+                for text_part in list_or_empty(item.get(key))
+                if isinstance(text_part, dict) and isinstance(text_part.get("text"), str)
             ]
             message = writing("reasoning_content")
             before = message.get("reasoning_content", "")
             message["reasoning_content"] = "\n".join(filter(None, [before, *texts]))
             _add_facts(message, rest)
         elif kind.endswith("_output"):
-            answer = {"role": "tool", "content": _answer(item.get("output"))}
-            found.append({**rest, **answer, "tool_call_id": item.get("call_id")})
+            answer = {"role": "tool", "content": _answer_text(item.get("output"))}
+            messages.append({**rest, **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
             message = writing("tool_calls")
-            message.setdefault("tool_calls", []).append(_item_call(item, kind))
+            message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
             _add_facts(message, rest)
             if isinstance(item.get("output"), str):
                 answer = {"role": "tool", "content": item["output"]}
-                found.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
+                messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
         elif item.get("role") == "assistant":
             message = writing("content")
             message["content"] = item.get("content") or ""
             message |= rest
         elif message := as_message(item):  # type: ignore[assignment]
-            found.append({key: value for key, value in message.items() if key != "type"})
+            messages.append({key: value for key, value in message.items() if key != "type"})
         else:  # such as the list of a server's tools
             others.append(dict(item))
-    if others and found:
-        found[0].setdefault("items", []).extend(others)
-    return found
+    if others and messages:
+        messages[0].setdefault("items", []).extend(others)
+    return messages
 
 
 def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
@@ -91,6 +91,7 @@ _ITEM_KEYS = frozenset(
         *("summary", "encrypted_content", "action", "queries"),
     )
 )
+"""Keys of an item that are read; the others are facts."""
 
 
 _OTHER_ITEMS = frozenset(
@@ -111,7 +112,8 @@ def is_response_item(value: Any) -> bool:
     )
 
 
-def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Returns the tool call of an item in the form of a chat API."""
     arguments = next(
         (item[key] for key in ("arguments", "input", "action", "queries") if key in item), None
     )
@@ -122,7 +124,7 @@ def _item_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _answer(output: Any) -> Any:
+def _answer_text(output: Any) -> Any:
     return output if isinstance(output, str | list) else json_text(output)
 
 
@@ -130,39 +132,43 @@ _SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MU
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
 _ANSWERED = ("text", "call", "reasoning")
+"""Kinds of parts of an answer."""
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
+"""Keys whose only text is no question or answer."""
 _OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer", "replies")
+"""Keys of an answer, the surest first."""
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
+"""Keys of a question, the surest first."""
 
 
 def messages_given(value: Any) -> list[ChatMessage]:
     """Returns the messages of the input of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
-        return _of_list(value)
+        return _messages_of_list(value)
     if not isinstance(value, dict):
-        return _of_text(value) if isinstance(value, str) else []
+        return _messages_of_text(value) if isinstance(value, str) else []
     inner = value.get("kwargs")
     if (
         isinstance(inner, dict)
         and not langchain_message(value)
-        and (found := messages_given(inner))
+        and (inner_messages := messages_given(inner))
     ):
-        return found
+        return inner_messages
     for key in ("messages", "contents", "input", "history", "chat_history"):
         if isinstance(json_within(value.get(key)), list) and (
-            found := _of_list(json_within(value[key]))
+            inner_messages := _messages_of_list(json_within(value[key]))
         ):
-            return [*_instructions(value, found), *found]
+            return [*_system_message(value, inner_messages), *inner_messages]
     contents = json_within(value.get("contents"))
     if isinstance(contents, str):
-        return [*_instructions(value, []), {"role": "user", "content": contents}]
-    asked = value.get("input", value.get("prompt"))
-    if isinstance(asked, str) and asked and (system := _instructions(value, [])):
-        return [*system, {"role": "user", "content": asked}]
+        return [*_system_message(value, []), {"role": "user", "content": contents}]
+    question = value.get("input", value.get("prompt"))
+    if isinstance(question, str) and question and (system := _system_message(value, [])):
+        return [*system, {"role": "user", "content": question}]
     prompts = value.get("prompts")
     if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
-        return _of_text(prompts[0])
+        return _messages_of_text(prompts[0])
     return []
 
 
@@ -170,27 +176,31 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     """Returns the messages of the answer of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
-        return _of_stream(value) or _of_list(value)
+        return _message_of_stream(value) or _messages_of_list(value)
     if isinstance(value, str):
-        found = _of_text(value)
-        return found if len(found) == 1 and found[0]["role"] == "assistant" else []
+        inner_messages = _messages_of_text(value)
+        return (
+            inner_messages
+            if len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
+            else []
+        )
     if not isinstance(value, dict):
         return []
     if message := as_message(value):
         return [message]
     if isinstance(value.get("content"), dict):
-        return _of_choice(value)
+        return _message_of_choice(value)
     for key in ("choices", "candidates", "generations"):
         listed = json_within(value.get(key))
         first = listed[0] if isinstance(listed, list) and listed else None
         if isinstance(first, list) and first:
             first = first[0]
         if isinstance(first, dict):
-            return _of_choice(first)
+            return _message_of_choice(first)
     for key in ("messages", *_OUTPUTS):
         inner = json_within(value.get(key))
-        if isinstance(inner, list | dict) and (found := messages_answered(inner)):
-            return found
+        if isinstance(inner, list | dict) and (inner_messages := messages_answered(inner)):
+            return inner_messages
     calls = json_within(_first(value, ("tool_calls", "toolCalls")))
     if isinstance(calls, list):
         text = value.get("text")
@@ -223,6 +233,7 @@ def text_answered(value: Any) -> str | None:
 
 
 def _only_text(value: Any, keys: Iterable[str]) -> str | None:
+    """Returns the text under the first of some keys, or the only one; None if there is none."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, list) and len(value) == 1:
@@ -239,9 +250,10 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
     return only if isinstance(only, str) and only and key not in _NO_TEXTS else None
 
 
-def _of_list(values: list[Any]) -> list[ChatMessage]:
+def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
+    """Returns the messages in a list of messages, items, pairs, or parts of one answer; [] if it is none of these."""
     if len(values) == 1 and isinstance(values[0], list):
-        return _of_list(values[0])
+        return _messages_of_list(values[0])
     values = [json_within(value) for value in values]
     if any(map(is_response_item, values)):
         return response_items(value for value in values if isinstance(value, dict))
@@ -269,7 +281,7 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
     return messages
 
 
-def _of_stream(events: list[Any]) -> list[ChatMessage]:
+def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such
     events."""
     blocks: dict[str, dict[str, Any]] = {}
@@ -305,9 +317,11 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
 
 
 _DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
+"""Keys of a piece of an answer in a stream."""
 
 
-def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+    """Returns the message of a choice of an answer; [] if it has none."""
     for key in ("message", "content", "delta"):
         inner = choice.get(key)
         if isinstance(inner, dict):
@@ -318,7 +332,7 @@ def _of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
     return [{"role": "assistant", "content": text}] if isinstance(text, str) else []
 
 
-def _of_text(text: str) -> list[ChatMessage]:
+def _messages_of_text(text: str) -> list[ChatMessage]:
     """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so."""
     starts = list(_SPOKEN.finditer(text))
     if not starts or starts[0].start():
@@ -332,7 +346,7 @@ def _of_text(text: str) -> list[ChatMessage]:
     return messages
 
 
-def _instructions(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
+def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
     """Returns the system message that a request has beside its messages."""
     if messages and messages[0].get("role") in ("system", "developer"):
         return []

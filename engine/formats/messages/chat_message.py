@@ -30,8 +30,8 @@ def as_message(value: Any) -> ChatMessage | None:
     """Returns a value as a message of a chat API, if it is a message of any known form; else None."""
     if not isinstance(value, dict):
         return None
-    if (found := langchain_message(value)) is not None:
-        return found
+    if (langchain := langchain_message(value)) is not None:
+        return langchain
     inner: Any = value.get("message")
     if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
         return as_message(inner)
@@ -40,21 +40,21 @@ def as_message(value: Any) -> ChatMessage | None:
         return None
     if "blocks" in value and "content" not in value:  # LlamaIndex
         rest = {key: entry for key, entry in value.items() if key != "blocks"}
-        value = {**rest, "content": [_block(one) for one in list_or_empty(value["blocks"])]}
+        value = {**rest, "content": [_part_of_block(one) for one in list_or_empty(value["blocks"])]}
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
     content = value.get("content")
     if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
         value = {**value, "content": json_within(content)}  # Strands
     if role_named(role) is None:  # the name of a tool or an agent stands in its place
-        told = "tool" if value.get("tool_call_id") else "assistant"
-        value = {**value, "role": told, "name": value.get("name") or role}
-        if told == "assistant":
+        assumed_role = "tool" if value.get("tool_call_id") else "assistant"
+        value = {**value, "role": assumed_role, "name": value.get("name") or role}
+        if assumed_role == "assistant":
             value[UNKNOWN_ROLE] = role
     if "contents" in value or any(
-        _wrapped_call(one) for one in list_or_empty(value.get("tool_calls"))
+        _is_wrapped_call(one) for one in list_or_empty(value.get("tool_calls"))
     ):
-        value = _openinference(value)
+        value = _unwrap_openinference(value)
     message: ChatMessage = value
     return message
 
@@ -84,7 +84,9 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     calls = body.get("tool_calls") or extra.get("tool_calls")
     content = body["content"]
     if calls and isinstance(content, list):  # some models' parts repeat the calls
-        content = [one for one in content if not isinstance(one, dict) or part_kind(one) != "call"]
+        content = [
+            part for part in content if not isinstance(part, dict) or part_kind(part) != "call"
+        ]
     rest = {
         key: entry
         for key, entry in body.items()
@@ -110,7 +112,7 @@ def message_of_pair(value: Any) -> ChatMessage | None:
     return {"role": role, "content": value[1]} if role in _LANGCHAIN_ROLES.values() else None
 
 
-def _block(block: Any) -> Any:
+def _part_of_block(block: Any) -> Any:
     """Returns a block of LlamaIndex as a part."""
     if not isinstance(block, dict) or "block_type" not in block:
         return block
@@ -119,8 +121,8 @@ def _block(block: Any) -> Any:
 
 def _are_parts(value: Any) -> bool:
     return isinstance(value, list) and all(
-        (isinstance(one, dict) and part_kind(one) not in ("unknown", "mark")) or _is_text(one)
-        for one in value
+        (isinstance(part, dict) and part_kind(part) not in ("unknown", "mark")) or _is_text(part)
+        for part in value
     )
 
 
@@ -128,11 +130,12 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, dict) and isinstance(part.get("text"), str)
 
 
-def _wrapped_call(call: Any) -> bool:
+def _is_wrapped_call(call: Any) -> bool:
     return isinstance(call, dict) and isinstance(call.get("tool_call"), dict)
 
 
-def _openinference(value: dict[str, Any]) -> ChatMessage:
+def _unwrap_openinference(value: dict[str, Any]) -> ChatMessage:
+    """Returns a message of OpenInference, whose parts and calls are wrapped, in the form of a chat API."""
     message = {key: entry for key, entry in value.items() if key != "contents"}
     parts = [
         one.get("message_content", one)

@@ -26,9 +26,11 @@ RENDERED_CALLS = "TOOL CALLS: ["
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
 )
+"""Keys of what a message says or calls."""
 _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
 """Keys of a message whose content, if it is text, is all of its text."""
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+"""Keys of what a model thought."""
 _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
@@ -99,7 +101,7 @@ def messages_of(
     spoken_by = item.get(role_key)
     role = role_of_speaker(spoken_by) if isinstance(spoken_by, str) else None
     if role is None:
-        raise BadRecord(_bad_role(spoken_by, number))
+        raise BadRecord(_role_error(spoken_by, number))
     content = item["content"] if "content" in item else item.get("value")
     if len(item) == 2 and isinstance(content, str) and spoken_by != "function_call" and not facts:
         return [Message(role, content)]
@@ -136,23 +138,23 @@ def messages_of(
         parts.texts.append(_without_rendering(content) if rendered_calls and calls else content)
     elif content is not None:
         raise BadRecord(f"message {number} has content that is {kind_of(content)}")
-    elif item.keys().isdisjoint(_CONTENT_KEYS) and _instead(item) is None:
+    elif item.keys().isdisjoint(_CONTENT_KEYS) and _text_without_content(item) is None:
         raise BadRecord(f"message {number} has no content")
-    if not content and (spoken := _instead(item)) is not None:
+    if not content and (spoken := _text_without_content(item)) is not None:
         parts.texts = [spoken]
     parts.calls += calls
     return parts.close()
 
 
-def _instead(item: Mapping[str, Any]) -> str | None:
+def _text_without_content(item: Mapping[str, Any]) -> str | None:
     """Returns what a message without content says: a refusal, or what was spoken (OpenAI); None for neither."""
     audio = item.get("audio")
     spoken = audio.get("transcript") if isinstance(audio, dict) else None
-    found = item.get("refusal") or spoken
-    return found if isinstance(found, str) else None
+    text = item.get("refusal") or spoken
+    return text if isinstance(text, str) else None
 
 
-def _bad_role(spoken_by: Any, number: int) -> str:
+def _role_error(spoken_by: Any, number: int) -> str:
     if spoken_by is None:
         return f"message {number} has no role"
     if isinstance(spoken_by, str):

@@ -18,11 +18,15 @@ PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unkn
 """What a part is; a mark, such as the beginning of a step, has no content."""
 
 _TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
+"""Types of parts that are text."""
 _CALLS = frozenset(
     ("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall")
 )
+"""Types of parts that are tool calls."""
 _ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response"))
+"""Types of parts that are answers of tools."""
 _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
+"""Types of parts with what a model thought."""
 _MEDIA = {
     "image": "image",
     "image_url": "image",
@@ -39,6 +43,7 @@ _MEDIA = {
     "inline_data": "file",
     "fileData": "file",
 }
+"""Types of parts that are no text, and the word that stands for them."""
 _UNTYPED: dict[str, PartKind] = {
     "toolUse": "call",
     "functionCall": "call",
@@ -56,15 +61,23 @@ _UNTYPED: dict[str, PartKind] = {
 """Parts of Bedrock and Gemini, which have no type: the key that tells the kind."""
 
 _CALL_NAMES = ("name", "toolName", "tool_name")
+"""Keys of the name of a tool."""
 _CALL_IDS = ("id", "toolCallId", "toolUseId", "tool_use_id", "tool_call_id", "call_id")
+"""Keys of the id of a call."""
 _ANSWERED_IDS = ("tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "call_id", "id")
+"""Keys of the id of the call that an answer is for."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
+"""Keys of the arguments of a call."""
 _RESULTS = ("content", "output", "result", "response")
+"""Keys of the answer of a tool."""
 _ENDED = ("output-available", "result")
 """States of a call in the Vercel AI SDK that has an answer, which may be null."""
 _MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
+"""Keys of the type of an image, a sound or a file."""
 _MEDIA_NAMES = ("filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri")
+"""Keys of the name or the place of an image, a sound or a file."""
 _LONGEST_URL = 2_000
+"""Most characters that are kept of an address."""
 
 
 @dataclass(slots=True)
@@ -97,9 +110,9 @@ class MessageParts:
         if not isinstance(part, dict):
             raise BadRecord(f"message {self.number} has a content part that is {kind_of(part)}")
         kind = part_kind(part)
-        inner = _inner(part)
+        inner = _inner_object(part)
         if kind == "text":
-            self._add_text(_text(part) or "")
+            self._add_text(_text_of_part(part) or "")
         elif kind == "call":
             self._add_call(inner)
         elif kind == "answer":
@@ -107,7 +120,7 @@ class MessageParts:
         elif kind == "reasoning":
             if self.calls:
                 self._end()
-            self.reasoning.append(_reasoning(inner))
+            self.reasoning.append(_thought_text(inner))
         elif kind == "media":
             self._add_text("\n".join([media_reference(part), *_file_text(part)]))
         elif kind == "unknown":
@@ -127,6 +140,7 @@ class MessageParts:
         return self.messages
 
     def _end(self) -> None:
+        """Makes a message of the parts collected so far."""
         self.messages.append(
             Message(
                 self.role,
@@ -141,17 +155,19 @@ class MessageParts:
         self.texts, self.calls, self.reasoning, self.facts = [], [], [], None
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
+        """Adds a tool call, and its answer if the part has that too."""
         if part.get("type") == "tool_call" and "name" not in part:
-            self.calls.extend(calls_in_text(_text(part) or ""))
+            self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
         name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
         arguments = _first(part, _ARGUMENTS)
-        self.calls.append(ToolCall(str(name), _as_text(arguments), _id(part, _CALL_IDS)))
+        self.calls.append(ToolCall(str(name), _as_text(arguments), _first_id(part, _CALL_IDS)))
         answer = _first(part, ("output", "result", "errorText"))
         if answer is not None or part.get("state") in _ENDED:
             self._add_answer(part, answer)
 
     def _add_answer(self, part: Mapping[str, Any], answer: Any) -> None:
+        """Adds the answer of a tool as a message of its own."""
         if self.texts or self.calls or self.reasoning:
             self._end()
         name = _first(part, _CALL_NAMES)
@@ -160,8 +176,8 @@ class MessageParts:
                 "tool",
                 answer_text(answer),
                 name if isinstance(name, str) else None,
-                tool_call_id=_id(part, _ANSWERED_IDS),
-                facts=json_text(failed) if (failed := _failure(part)) else None,
+                tool_call_id=_first_id(part, _ANSWERED_IDS),
+                facts=json_text(failed) if (failed := _failure_facts(part)) else None,
             )
         )
 
@@ -171,12 +187,14 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     kind = part.get("type")
     if kind is not None and not isinstance(kind, str):
         return "unknown"
-    if kind in _TEXTS and _text(part) is not None:
+    if kind in _TEXTS and _text_of_part(part) is not None:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind is None:
-        return next((found for key, found in _UNTYPED.items() if key in part), "unknown")
+        return next(
+            (untyped_kind for key, untyped_kind in _UNTYPED.items() if key in part), "unknown"
+        )
     if kind == "tool_call":
-        return "call" if "name" in part or calls_in_text(_text(part) or "") else "unknown"
+        return "call" if "name" in part or calls_in_text(_text_of_part(part) or "") else "unknown"
     if kind in _ANSWERS or kind.endswith("tool_result"):
         return "answer"
     if kind in _CALLS or kind == "tool-invocation":
@@ -240,7 +258,7 @@ def media_reference(part: Mapping[str, Any]) -> str:
     kind = str(part.get("type"))
     what = _MEDIA.get(kind) or next((_MEDIA[key] for key in part if key in _MEDIA), "file")
     facts: list[str] = []
-    for key, text in _strings(part):
+    for key, text in _keyed_strings(part):
         if text.startswith("data:"):
             head, _, data = text.partition(",")
             facts.append(head[5:].split(";")[0])
@@ -249,8 +267,8 @@ def media_reference(part: Mapping[str, Any]) -> str:
             facts.append(text[:_LONGEST_URL])
         elif key in ("data", "bytes", "file_data") and text:
             facts.append(f"{len(text) * 3 // 4:,} bytes")
-    known = ", ".join(dict.fromkeys(filter(None, facts)))
-    return f"[{what}: {known}]" if known else f"[{what}]"
+    description = ", ".join(dict.fromkeys(filter(None, facts)))
+    return f"[{what}: {description}]" if description else f"[{what}]"
 
 
 def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
@@ -270,19 +288,19 @@ def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
     raise BadRecord(f"message {number} has a {key} that is {kind_of(value)}")
 
 
-def _inner(part: dict[str, Any]) -> dict[str, Any]:
+def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
     """Returns the object that holds the content of a part, such as that under its only key in Bedrock and Gemini."""
     keys = tuple(_UNTYPED) if part.get("type") is None else ("toolInvocation",)
     return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
 
 
-def _text(part: Mapping[str, Any]) -> str | None:
-    found = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
-    if found is None and part.get("type") == "text":  # OpenTelemetry
-        found = part.get("content")
-    if isinstance(found, dict):
-        found = found.get("value")
-    return found if isinstance(found, str) else None
+def _text_of_part(part: Mapping[str, Any]) -> str | None:
+    text = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
+    if text is None and part.get("type") == "text":  # OpenTelemetry
+        text = part.get("content")
+    if isinstance(text, dict):
+        text = text.get("value")
+    return text if isinstance(text, str) else None
 
 
 def reasoning_text(value: Any) -> str:
@@ -292,19 +310,20 @@ def reasoning_text(value: Any) -> str:
         return ""
     if isinstance(value, list):
         return "\n".join(filter(None, map(reasoning_text, value)))
-    return _reasoning(value) if isinstance(value, dict) else _as_text(value)
+    return _thought_text(value) if isinstance(value, dict) else _as_text(value)
 
 
-def _reasoning(part: Mapping[str, Any]) -> str:
-    found = _first(
+def _thought_text(part: Mapping[str, Any]) -> str:
+    """Returns what a part says that a model thought; JSON if it is no text."""
+    thought = _first(
         part,
         ("thinking", "reasoning", "reasoningText", "text", "value", "content", "summary", "data"),
     )
-    if isinstance(found, dict):
-        found = _text(found)
-    if isinstance(found, list):
-        return answer_text(found)
-    return found if isinstance(found, str) else json_text(part)
+    if isinstance(thought, dict):
+        thought = _text_of_part(thought)
+    if isinstance(thought, list):
+        return answer_text(thought)
+    return thought if isinstance(thought, str) else json_text(part)
 
 
 def _file_text(part: Mapping[str, Any]) -> list[str]:
@@ -317,17 +336,17 @@ def _file_text(part: Mapping[str, Any]) -> list[str]:
     return [text] if isinstance(text, str) else []
 
 
-def _failure(part: Mapping[str, Any]) -> dict[str, Any]:
+def _failure_facts(part: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a part says of the failure of a tool; empty where it does not say that it failed."""
     return {
         key: part[key]
-        for key, told in (
+        for key, failed_value in (
             ("is_error", True),
             ("isError", True),
             ("status", "error"),
             ("state", "output-error"),
         )
-        if part.get(key) == told
+        if part.get(key) == failed_value
     }
 
 
@@ -336,7 +355,7 @@ def _answer_part(part: Any) -> str:
         return _as_text(part)
     kind = part_kind(part)
     if kind == "text":
-        return _text(part) or ""
+        return _text_of_part(part) or ""
     return media_reference(part) if kind == "media" else json_text(part.get("json", part))
 
 
@@ -350,19 +369,20 @@ def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((part[key] for key in keys if part.get(key) is not None), None)
 
 
-def _id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    found = _first(part, keys)
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    return found if isinstance(found, str) else None
+def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    value = _first(part, keys)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) else None
 
 
-def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+def _keyed_strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the texts within a value, each with its key."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, dict):
         for name, entry in value.items():
-            yield from _strings(entry, name)
+            yield from _keyed_strings(entry, name)
     elif isinstance(value, list):
         for entry in value:
-            yield from _strings(entry, key)
+            yield from _keyed_strings(entry, key)

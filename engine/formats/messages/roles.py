@@ -61,11 +61,15 @@ _SPEAKERS: dict[str, Role] = {
     **dict.fromkeys(USERS, "user"),
     **dict.fromkeys(ASSISTANTS, "assistant"),
 }
+"""Words for speakers, and the roles that they stand for."""
 _SYSTEM = re.compile(r"system|developer|instruction|guide|narrator")
+"""Finds words for instructions in a label."""
 _TOOL = re.compile(
     r"tool|function|api\b|observation|environment|knowledge.?base|database|sandbox|terminal|shell|crm|result|action|event"
 )
+"""Finds words for tools in a label."""
 _MANY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+"""Finds the words in a label such as `userMessage`."""
 
 
 def role_named(word: str) -> Role | None:

@@ -17,7 +17,9 @@ from engine.base.conversation import Conversation
 
 _Item = TypeVar("_Item")
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
+"""Matches a number in a text."""
 _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
+"""Matches a date of ISO 8601, perhaps with a time of day."""
 
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
@@ -50,7 +52,7 @@ def in_order(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
         return items
     if newest_first(keys):
         items, keys = items[::-1], keys[::-1]
-    return [items[at] for at in sorted(range(len(items)), key=keys.__getitem__)]
+    return [items[position] for position in sorted(range(len(items)), key=keys.__getitem__)]
 
 
 def newest_first(keys: Sequence[float]) -> bool:
@@ -80,19 +82,22 @@ _HOLDERS = frozenset(("metadata", "meta", "info", "attributes", "properties", "h
 """Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
 
 _ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
+"""Matches a whole text that is a date of ISO 8601."""
 _RFC = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
+"""Matches a date of RFC 2822."""
 _DIGITS = re.compile(r"\d{9,19}(\.\d+)?\Z")
+"""Matches a time since 1970 as text."""
 _FIRST, _LAST = "1990", "2100"
 """Years in which logs are written; a number outside is none of seconds or parts of them since 1970."""
 
 
-def dated(conversation: Conversation) -> tuple[Conversation, str]:
+def with_date(conversation: Conversation) -> tuple[Conversation, str]:
     """Returns the conversation with a time as `date_of` gives it, and the field of the metadata that it was taken from,
     as `metadata.date`; an empty name where the format has the time itself, or nothing has it."""
-    known = conversation.created_at
-    if known is not None:
-        return replace(conversation, created_at=date_of(known) or known), ""
-    earliest = min(_dates(conversation.meta, ""), default=None)
+    own_time = conversation.created_at
+    if own_time is not None:
+        return replace(conversation, created_at=date_of(own_time) or own_time), ""
+    earliest = min(_dates_in(conversation.meta, ""), default=None)
     if earliest is None:
         return conversation, ""
     _, name, time = earliest
@@ -127,7 +132,7 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _dates(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, str]]:
+def _dates_in(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, str]]:
     """Yields (rank of the name, the less the surer; path; date) of the dates with a usual name."""
     for key, value in fields.items():
         plain = re.sub(r"[^a-z]", "", key.lower())
@@ -135,7 +140,7 @@ def _dates(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, s
         if plain in _NAMES and (date := date_of(value)) is not None:
             yield _NAMES.index(plain), path, date
         elif plain in _HOLDERS and isinstance(value, dict) and inside.count(".") < 2:
-            yield from _dates(value, f"{path}.")
+            yield from _dates_in(value, f"{path}.")
 
 
 _A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
@@ -143,6 +148,7 @@ _A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\
 
 
 TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
+"""Keys of the time of a message, the surest first."""
 
 
 def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
@@ -155,8 +161,8 @@ def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
 def created_at(record: Mapping[str, Any]) -> str | None:
     """Returns when the conversation began, by the usual names of the field; None if unknown."""
     for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
-        if found := as_time(record.get(key)):
-            return found
+        if time := as_time(record.get(key)):
+            return time
     return None
 
 

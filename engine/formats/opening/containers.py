@@ -32,7 +32,9 @@ DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
 
 _BEGINNING = 512
+"""Number of bytes by which the kind of a file is told."""
 _HOW_TO_MERGE = "To take in what another project has, see `workbench merge`."
+"""Hint for a project that is given as a log."""
 _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
 """Compression in zip archives whose data are as in a file: bzip2 and zstd."""
 
@@ -42,10 +44,15 @@ _NOT_LOGS = re.compile(
     r"np[yz]|pkl|wb)$|-(?:wal|shm|journal)$",
     re.IGNORECASE,
 )
+"""Finds names of files that are no logs."""
 _OF_FILE_MANAGERS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
+"""Finds what file managers leave in archives."""
 _AIDER = ".aider.chat.history.md"
+"""Name of the log of Aider, which is hidden."""
 _INSPECT_SAMPLE = re.compile(r"^samples/.*\.json$")
+"""Matches the samples in an archive of Inspect."""
 _INSPECT_HEADERS = ("header.json", "_journal/start.json")
+"""Names of the file with what the samples of an archive of Inspect have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +145,13 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     if is_in_use(path):
         error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_MERGE)
         return [Content(path, name, size, kind="other", error=error)]
-    found = list(_contents(_File(path, path, name, size, 0, expansion)))
-    if all(content.kind == "other" for content in found):
+    file_contents = list(_contents(_File(path, path, name, size, 0, expansion)))
+    if all(content.kind == "other" for content in file_contents):
         raise FormatError(f"The archive {path} has no logs in it.", "Check the file.")
-    return found
+    return file_contents
 
 
-def _kind(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
+def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
     if start.startswith(b"PAR1"):
@@ -155,25 +162,26 @@ def _kind(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
 
 
 def _contents(file: _File) -> Iterator[Content]:
+    """Yields what is in a file on disk, by its first bytes."""
     with open(file.path, "rb") as opened:
-        kind = _kind(opened.read(_BEGINNING))
+        kind = _kind_of_bytes(opened.read(_BEGINNING))
     if kind == "Parquet":
-        yield _rows(file, file.label, file.name, file.size, partial(parquet_rows, file.path))
+        yield _row_content(file, file.label, file.name, file.size, partial(parquet_rows, file.path))
     elif kind == "SQLite":
-        yield from _tables(file)
+        yield from _table_contents(file)
     elif kind == "zip":
         yield from _zip_members(file)
     elif kind == "tar":
         yield from _tar_members(file)
     else:
-        yield from _unpacked(lambda: _open(file.path), file, None)
+        yield from _unpack(lambda: _open(file.path), file, None)
 
 
 def _open(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
-def _rows(
+def _row_content(
     file: _File,
     label: str,
     name: str,
@@ -184,61 +192,67 @@ def _rows(
     """Returns the content whose rows are read so, counted."""
 
     def counted() -> Iterator[Frame]:
+        """Yields the rows, and counts them anew."""
         return rows(file.expansion.reading(label, size))
 
     return Content(label, name, size, rows=counted, kind=kind, expansion=file.expansion)
 
 
-def _tables(file: _File) -> Iterator[Content]:
+def _table_contents(file: _File) -> Iterator[Content]:
+    """Yields the tables and views of a database, or the conversations of a log of `llm`."""
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
     if is_llm_log(names):
-        yield _rows(file, file.label, file.name, file.size, partial(llm_conversations, file.path))
+        yield _row_content(
+            file, file.label, file.name, file.size, partial(llm_conversations, file.path)
+        )
         return
     for table in names:
         label, name = f"{file.label}: {table}", f"{file.name}/{table}"
         rows = partial(sqlite_rows, file.path, table)
-        yield _rows(file, label, name, file.size // len(names), rows, "table")
+        yield _row_content(file, label, name, file.size // len(names), rows, "table")
 
 
-def _unpacked(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
+def _unpack(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
     """Yields what is in a stream: itself, or what is in the archive, database or table that it is, decompressed.
 
     Args:
         file: What to call it; its path need not be that of the stream.
         read: Number of bytes that reading the stream takes; None if that is the size of the file.
     """
-    whole = Content(
+    content_itself = Content(
         file.label, file.name, file.size, stream=opened, read=read, expansion=file.expansion
     )
     try:
-        source = whole.source()
+        source = content_itself.source()
         assert source is not None
         start = source.read()
         while len(start) < _BEGINNING and (more := source.read()):
             start += more
-        kind = _kind(start)
+        kind = _kind_of_bytes(start)
         if kind is None:
             source.close()
-            yield whole
+            yield content_itself
             return
         if kind in ("zip", "tar") and file.depth >= DEEPEST_ARCHIVE:
             raise FormatError(
                 f"{file.label} is an archive within {DEEPEST_ARCHIVE} others.", "Unpack it first."
             )
-        held = _on_disk(start, source, file)
-        on_disk = replace(file, path=held.name, held=held)
+        temporary_file = _write_to_disk(start, source, file)
+        on_disk = replace(file, path=temporary_file.name, held=temporary_file)
         for content in _contents(on_disk):
-            told = content.error is not None and content.label == file.label and source.error
-            if not told:
+            is_told_by_source = (
+                content.error is not None and content.label == file.label and source.error
+            )
+            if not is_told_by_source:
                 yield content
         if source.error:
             raise FormatError(f"{file.label} is damaged: {source.error}.", "Check the file.")
     except FormatError as error:
-        yield replace(whole, stream=None, error=error)
+        yield replace(content_itself, stream=None, error=error)
     except OSError as error:
-        yield replace(whole, stream=None, error=cannot_open(file.label, error))
+        yield replace(content_itself, stream=None, error=cannot_open(file.label, error))
 
 
 def cannot_open(label: str, error: OSError) -> FormatError:
@@ -249,17 +263,17 @@ def cannot_open(label: str, error: OSError) -> FormatError:
     )
 
 
-def _on_disk(start: bytes, source: Source, file: _File) -> Any:
+def _write_to_disk(start: bytes, source: Source, file: _File) -> Any:
     """Writes a stream into a file that is deleted when it is closed."""
-    held = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
+    temporary_file = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
     while start:
-        held.write(start)
+        temporary_file.write(start)
         start = source.read()
     source.close()
     if source.count.is_over:
         raise TooMuch(f"{file.label} is refused: {source.error}.")
-    held.flush()
-    return held
+    temporary_file.flush()
+    return temporary_file
 
 
 class _Member(io.BufferedIOBase):
@@ -271,6 +285,7 @@ class _Member(io.BufferedIOBase):
         self._sum = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
+        """Returns the next bytes; empty at the end."""
         try:
             data: bytes = self._stream.read(size)
         except (
@@ -288,6 +303,7 @@ class _Member(io.BufferedIOBase):
         return data
 
     def close(self) -> None:
+        """Closes the stream."""
         self._stream.close()
         super().close()
 
@@ -304,6 +320,7 @@ class _Lzma:
         self._data = header
 
     def read(self, size: int) -> bytes:
+        """Returns the next bytes; empty at the end."""
         while not self._decompressor.eof:
             if self._decompressor.needs_input and not self._data:
                 self._data = self._packed.read(CHUNK)
@@ -315,10 +332,12 @@ class _Lzma:
         return b""
 
     def close(self) -> None:
+        """Closes the packed stream."""
         self._packed.close()
 
 
 def _zip_members(file: _File) -> Iterator[Content]:
+    """Yields what is in the members of a zip archive; a log of Inspect is one content."""
     try:
         archive = zipfile.ZipFile(file.path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
@@ -331,7 +350,7 @@ def _zip_members(file: _File) -> Iterator[Content]:
     samples = [entry for entry in members if _INSPECT_SAMPLE.match(entry.filename)]
     if header is not None and samples:
         rows = partial(_inspect_rows, archive, archive.getinfo(header), samples)
-        yield _rows(file, file.label, file.name, file.size, rows)
+        yield _row_content(file, file.label, file.name, file.size, rows)
         return
     for entry in members:
 
@@ -344,6 +363,7 @@ def _zip_members(file: _File) -> Iterator[Content]:
 
 
 def _tar_members(file: _File) -> Iterator[Content]:
+    """Yields what is in the members of a tar archive."""
     try:
         archive = tarfile.open(file.path, "r:")  # noqa: SIM115 -- read with its members
         for entry in archive:
@@ -382,7 +402,7 @@ def _member(
         depth=file.depth + 1,
         held=None,
     )
-    yield from _unpacked(opened, inside, read)
+    yield from _unpack(opened, inside, read)
 
 
 def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
@@ -432,6 +452,7 @@ def _inspect_rows(
 
 
 def _json_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
+    """Returns the JSON value of a member, which may be as large as a record."""
     try:
         source = Source(_zip_stream(archive, entry))
     except OSError as error:

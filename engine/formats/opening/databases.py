@@ -168,7 +168,7 @@ def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
 
 def _has_rows(database: Database, table: str) -> bool:
     try:
-        return any(database.rows(f"select 1 from {quoted(table)} limit 1"))
+        return any(database.rows(f"select 1 from {quote_name(table)} limit 1"))
     except (DatabaseDamaged, ValueTooLarge):  # a virtual table whose module is not there
         return False
 
@@ -179,10 +179,10 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
     columns: list[str] = []
     try:
         with Database(path, count.expansion) as database:
-            columns = column_names(database.columns(f"select * from {quoted(table)} limit 0"))
-            for row in _rows(database, table, len(columns)):
+            columns = column_names(database.columns(f"select * from {quote_name(table)} limit 0"))
+            for row in _read_rows(database, table, len(columns)):
                 number += 1
-                yield _frame(number, columns, row)
+                yield _frame_of_row(number, columns, row)
                 size = sum(len(cell) for cell in row or () if isinstance(cell, str | bytes))
                 if not count.add(max(size, LEAST_OF_RECORD)):
                     yield Frame(None, b"", None, count.bounds.too_much)
@@ -207,13 +207,13 @@ def most_of_value(columns: int) -> int:
     return min(MAX_RECORD, _ROW_MEMORY // max(1, columns))
 
 
-def _frame(number: int, columns: list[str], row: tuple[Any, ...] | None) -> Frame:
+def _frame_of_row(number: int, columns: list[str], row: tuple[Any, ...] | None) -> Frame:
     if row is None or sum(len(cell) for cell in row if isinstance(cell, str | bytes)) > MAX_RECORD:
         return Frame(number, b"", None, too_large())
     return row_frame(number, dict(zip(columns, row, strict=True)))
 
 
-def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, ...] | None]:
+def _read_rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, ...] | None]:
     """Yields the rows of a table; None for one that is larger than a record may be.
 
     A row with a large value is read value by value, so that only they are in memory together that are allowed. That
@@ -222,7 +222,7 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
     Raises:
         ValueTooLarge: There is such a row.
     """
-    name = quoted(table)
+    name = quote_name(table)
     database.limit_values(most_of_value(columns))
     key = key_of(database, table)
     if key is None:
@@ -262,7 +262,7 @@ def key_of(database: Database, table: str) -> str | None:
     for key in ("rowid", "_rowid_", "oid"):
         if key not in hidden:
             try:
-                database.columns(f"select {key} from {quoted(table)} limit 0")
+                database.columns(f"select {key} from {quote_name(table)} limit 0")
             except DatabaseDamaged:  # without rowid
                 return None
             return key
@@ -270,13 +270,14 @@ def key_of(database: Database, table: str) -> str | None:
 
 
 def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...] | None:
+    """Returns a row that was read one value at a time; None if it is larger than a record may be."""
     database.limit_values(MAX_RECORD)
     columns = database.columns(f"select * from {name} limit 0")
     row: list[Any] = []
     size = 0
     try:
         for column in columns:
-            ((value,),) = database.rows(f"select {quoted(column)} from {name} where {where}")
+            ((value,),) = database.rows(f"select {quote_name(column)} from {name} where {where}")
             size += len(value) if isinstance(value, str | bytes) else 0
             if size > MAX_RECORD:
                 return None
@@ -288,6 +289,6 @@ def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...
     return tuple(row)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Returns the name of a table or column in a query."""
     return '"' + name.replace('"', '""') + '"'

@@ -28,6 +28,7 @@ DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: None
 """Reads numbers that JSON cannot write (NaN, infinities) as null."""
 
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
+"""Matches what stands between two values."""
 _MOST_READ = 16 << 20
 """Most bytes that are read at once after a record that goes on."""
 
@@ -68,6 +69,7 @@ class JsonCursor:
 
     @property
     def error(self) -> str | None:
+        """Why the source ended early; None if it did not."""
         return self._source.error
 
     def skip_blanks(self) -> bool:
@@ -86,12 +88,12 @@ class JsonCursor:
         if self.ended:
             return False
         pieces = [self.text[self.at :]]
-        wanted = min(max(CHUNK, len(pieces[0])), _MOST_READ)
+        bytes_wanted = min(max(CHUNK, len(pieces[0])), _MOST_READ)
         self.at = 0
-        while wanted > 0:
+        while bytes_wanted > 0:
             chunk = self._source.read()
             pieces.append(self._decoder.decode(chunk, final=not chunk))
-            wanted -= len(chunk)
+            bytes_wanted -= len(chunk)
             if not chunk:
                 self.ended = True
                 break
@@ -162,6 +164,7 @@ def joined_frame(
 
 
 _PYTHON_OBJECT = re.compile(r"\s*(?:\[\s*)?\{\s*'")
+"""Matches the beginning of an object as Python shows it."""
 
 
 def load(raw: bytes, unit: str) -> Any:
@@ -241,6 +244,7 @@ def lines(source: Source) -> Iterator[Frame]:
 
 
 def _line(number: int, raw: bytes, size: int) -> Frame | None:
+    """Returns the frame of a line; None for a blank one."""
     if size > MAX_RECORD:
         return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
     raw = raw.removesuffix(b"\r")

@@ -22,6 +22,7 @@ from engine.formats.opening.framing import (
 from engine.formats.opening.source import CHUNK, Source
 
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
+"""Finds where a record may begin after a broken one."""
 _MOST_EFFORT = 256 << 20
 """Most characters that are parsed in vain while searching for the record after a broken one."""
 
@@ -54,7 +55,7 @@ class Values:
                 list_open = False
                 cursor.at += 1
                 if cursor.skip_blanks():
-                    yield rest_of(cursor, number, "there is something else after the list")
+                    yield rest_frame(cursor, number, "there is something else after the list")
                     return
                 break
             frame = self._next(number)
@@ -70,6 +71,7 @@ class Values:
             yield Frame(number + 1, b"", None, "the list is not closed: the file was cut off")
 
     def _next(self, number: int) -> Frame:
+        """Returns the frame of the next value."""
         cursor = self._cursor
         while True:
             try:
@@ -86,7 +88,7 @@ class Values:
                 break
         text = cursor.text[cursor.at : end]
         cursor.at = end
-        return _frame(number, text, value)
+        return _value_frame(number, text, value)
 
     def _broken(self, number: int, reason: str) -> Frame:
         """Skips to the next record and returns the skipped text as a frame with a reason."""
@@ -121,10 +123,12 @@ class Values:
                     return Frame(number, skipped.raw(), None, reason)
                 effort -= end - search + _LEAST_EFFORT // 2
             search += 1
-        return rest_of(cursor, number, reason, skipped)
+        return rest_frame(cursor, number, reason, skipped)
 
 
-def rest_of(cursor: JsonCursor, number: int, reason: str, skipped: _Skipped | None = None) -> Frame:
+def rest_frame(
+    cursor: JsonCursor, number: int, reason: str, skipped: _Skipped | None = None
+) -> Frame:
     """Reads to the end of the input and returns the rest, after what was `skipped`, as one frame with a reason."""
     skipped = skipped or _Skipped()
     while True:
@@ -142,6 +146,7 @@ class _Skipped:
         self._size = 0
 
     def add(self, piece: str) -> None:
+        """Adds a piece; beyond the largest record only the beginning is kept."""
         if self._size <= MAX_RECORD:
             self._pieces.append(piece)
             self._size += len(piece)
@@ -149,15 +154,17 @@ class _Skipped:
                 self._pieces = ["".join(self._pieces)[:KEPT_OF_OVERSIZED]]
 
     def raw(self) -> bytes:
-        return _bytes("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
+        """Returns the bytes that were skipped."""
+        return _encode("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _frame(number: int, text: str, value: Any) -> Frame:
-    raw = _bytes(text)
+def _value_frame(number: int, text: str, value: Any) -> Frame:
+    """Returns the frame of a value, with a reason if it is too large or damaged."""
+    raw = _encode(text)
     if len(raw) > MAX_RECORD:
         return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
     try:
@@ -176,6 +183,7 @@ SLICE = 4 << 20
 """Size in characters of a slice of a large object."""
 
 _LARGEST_FIELD = 8 << 20
+"""Size in characters of a field of a large object up to which it is read as a whole."""
 _LEAST_ENTRIES = 20
 """Number of entries from which a large object of objects is read in slices."""
 
@@ -212,26 +220,27 @@ class Slices:
         cursor = self._cursor
         cursor.skip_blanks()
         cursor.at += 1
-        held: tuple[dict[str, Any], int] | None = None
+        last_slice: tuple[dict[str, Any], int] | None = None
         reason: str | None = None
         try:
             for value, before in self._slices():
-                if held is not None:
-                    yield _slice(*held)
-                held = value, before
+                if last_slice is not None:
+                    yield _slice_frame(*last_slice)
+                last_slice = value, before
             if cursor.skip_blanks():
                 reason = "there is something else after the object"
         except _TooLarge:
             reason = too_large()
         except BadRecord as bad:
             reason = bad.reason
-        if held is not None:
-            last = _slice({**held[0], **self._late}, held[1])
+        if last_slice is not None:
+            last = _slice_frame({**last_slice[0], **self._late}, last_slice[1])
             yield last._replace(outer=Envelope(None, True)) if self._late else last
         if reason is not None:
-            yield rest_of(cursor, 1, reason)._replace(number=None)
+            yield rest_frame(cursor, 1, reason)._replace(number=None)
 
     def _slices(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """Yields the slices, each with the number of elements before it."""
         cursor = self._cursor
         fields: dict[str, Any] = {}
         size = before = 0
@@ -326,7 +335,8 @@ def _all_objects(fields: dict[str, Any]) -> bool:
     return all(isinstance(value, dict) for value in fields.values())
 
 
-def _slice(value: dict[str, Any], before: int) -> Frame:
+def _slice_frame(value: dict[str, Any], before: int) -> Frame:
+    """Returns the frame of a slice."""
     try:
         raw = json_text(value).encode()
     except UnicodeEncodeError:

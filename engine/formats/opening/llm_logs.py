@@ -24,8 +24,11 @@ from engine.formats.opening.databases import (
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, too_large
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
+"""Tables of a log since version 0.32."""
 _RESPONSES = frozenset(("conversations", "responses"))
+"""Tables of an older log."""
 _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
+"""Columns that are facts of a message."""
 
 _Rows = list[dict[str, Any]]
 
@@ -114,14 +117,15 @@ class _Log:
             self._size = 0
 
     def _thread(self, thread: dict[str, Any]) -> dict[str, Any]:
+        """Returns a thread with its messages, from its last one back to the first."""
         turns = list(self._rows("turns", "thread_id = ? order by datetime_utc", thread["id"]))
         ends = {turn.get("tip_message_hash"): turn for turn in turns}
         path: _Rows = []
-        at = thread.get("tip_message_hash")
-        while at is not None and len(path) <= _LONGEST:
-            found = list(self._rows("messages", "hash = ?", at))
-            path += found
-            at = found[0].get("parent_hash") if found else None
+        message_hash = thread.get("tip_message_hash")
+        while message_hash is not None and len(path) <= _LONGEST:
+            rows = list(self._rows("messages", "hash = ?", message_hash))
+            path += rows
+            message_hash = rows[0].get("parent_hash") if rows else None
         messages = []
         for row in reversed(path):
             turn = ends.get(row["hash"], {})
@@ -132,18 +136,19 @@ class _Log:
         return {"thread": thread, "messages": messages, "turns": turns}
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
-        payload = _object(part.get("payload"))
+        """Returns a part of a message in the form of a chat API."""
+        payload = _object_in(part.get("payload"))
         if pieces := payload.pop("text_ref", None):
             part["text"] = "".join(map(self._piece, pieces))
-        found = {"type": part.get("type"), **payload}
+        chat_part = {"type": part.get("type"), **payload}
         if part.get("text"):
-            found["text"] = part["text"]
-        if found["type"] == "attachment":
-            found |= {
+            chat_part["text"] = part["text"]
+        if chat_part["type"] == "attachment":
+            chat_part |= {
                 "type": "file",
-                **self._attachment(_object(payload.get("attachment")).get("id")),
+                **self._attachment(_object_in(payload.get("attachment")).get("id")),
             }
-        return found
+        return chat_part
 
     def _first(self, table: str, where: str, *values: Any) -> dict[str, Any]:
         return next(self._rows(table, where, *values), {})
@@ -178,6 +183,7 @@ class _Log:
                 yield None
 
     def _conversation(self, name: Any, key: str, numbers: list[Any]) -> dict[str, Any]:
+        """Returns a conversation of the older tables with its messages."""
         thread = self._first("conversations", "id = ?", name) or {"id": name}
         messages: list[dict[str, Any]] = []
         turns: _Rows = []
@@ -188,7 +194,7 @@ class _Log:
                 system = response["system"]
                 messages.append({"role": "system", "content": system})
             messages += self._exchange(response)
-            turns.append({one: response[one] for one in response if one not in _SPOKEN})
+            turns.append({column: response[column] for column in response if column not in _SPOKEN})
         return {"thread": thread, "messages": messages, "turns": turns}
 
     def _exchange(self, response: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -196,8 +202,8 @@ class _Log:
         key = response["id"]
         for result in self._rows("tool_results", "response_id = ? order by id", key):
             content = result.get("output") or result.get("exception") or ""
-            found = {"role": "tool", "name": result.get("name"), "content": content}
-            yield {**found, "tool_call_id": result.get("tool_call_id")}
+            tool_message = {"role": "tool", "name": result.get("name"), "content": content}
+            yield {**tool_message, "tool_call_id": result.get("tool_call_id")}
         fragments = (
             self._rows(
                 "fragments",
@@ -222,15 +228,16 @@ class _Log:
         message |= {"tool_calls": calls} if calls else {}
         if response.get("reasoning"):
             message["reasoning_content"] = response["reasoning"]
-        yield {**message, **{one: response[one] for one in _FACTS if one in response}}
+        yield {**message, **{column: response[column] for column in _FACTS if column in response}}
 
 
 _SPOKEN = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
+"""Columns of a response that are read as messages."""
 _LONGEST = 100_000
 """Most messages that are followed from the last one of a thread."""
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object_in(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)

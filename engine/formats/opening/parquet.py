@@ -106,7 +106,7 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
     Raises:
         FormatError: The library is not installed.
     """
-    parquet = _parquet()
+    parquet = _import_parquet()
     number = 0
     try:
         with parquet.ParquetFile(path) as file, open(path, "rb") as pages:
@@ -114,7 +114,7 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
             for group, chunks in enumerate(_row_groups(pages)):
                 rows = file.metadata.row_group(group).num_rows
                 columns = _columns(file.metadata, chunks, indexable, pages)
-                if reason := _too_large(columns, rows, count):
+                if reason := _reason_not_unpacked(columns, rows, count):
                     yield Frame(number + 1, b"", None, reason)
                     number += rows
                     continue
@@ -136,7 +136,7 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
         yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")
 
 
-def _parquet() -> Any:
+def _import_parquet() -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
@@ -147,10 +147,12 @@ def _parquet() -> Any:
 def _indexable(path: str, metadata: Any) -> list[bool]:
     """Returns whether Arrow gives the values of each column as indices of a dictionary if it is told to. It does not
     for all types of a text, such as JSON."""
-    names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-    with _parquet().ParquetFile(path, metadata=metadata, read_dictionary=names) as file:
-        found = [is_index for kind in file.schema_arrow.types for is_index in _are_indices(kind)]
-    return found if len(found) == len(names) else [False] * len(names)
+    names = [metadata.schema.column(position).path for position in range(metadata.num_columns)]
+    with _import_parquet().ParquetFile(path, metadata=metadata, read_dictionary=names) as file:
+        are_indices = [
+            is_index for kind in file.schema_arrow.types for is_index in _are_indices(kind)
+        ]
+    return are_indices if len(are_indices) == len(names) else [False] * len(names)
 
 
 def _are_indices(kind: Any) -> Iterator[bool]:
@@ -160,28 +162,28 @@ def _are_indices(kind: Any) -> Iterator[bool]:
     if isinstance(kind, pyarrow.BaseExtensionType):
         kind = kind.storage_type
     if pyarrow.types.is_nested(kind):
-        for at in range(kind.num_fields):
-            yield from _are_indices(kind.field(at).type)
+        for position in range(kind.num_fields):
+            yield from _are_indices(kind.field(position).type)
     else:
         yield pyarrow.types.is_dictionary(kind)
 
 
-def _too_large(columns: list[_Column], rows: int, count: Reading) -> str | None:
+def _reason_not_unpacked(columns: list[_Column], rows: int, count: Reading) -> str | None:
     """Returns why a group of rows is not unpacked; None if it can be."""
     free = count.bounds.unpacked
 
     pages = sum(column.page + column.dictionary for column in columns)
     packed = sum(column.packed for column in columns)
     if pages > max(free, min(_MOST_TIMES * packed, _MOST_AT_ONCE)):
-        return _of_rows(rows, f"pages of {pages >> 20:,} MiB")
+        return _rows_reason(rows, f"pages of {pages >> 20:,} MiB")
     for column in columns:
         if column.nested and column.in_memory > max(free, _MOST_TIMES * column.packed):
             size = f"{column.in_memory >> 20:,} MiB"
-            return _of_rows(rows, f"lists of {size} in the column {column.name}")
+            return _rows_reason(rows, f"lists of {size} in the column {column.name}")
     return None
 
 
-def _of_rows(rows: int, what: str) -> str:
+def _rows_reason(rows: int, what: str) -> str:
     if rows == 1:
         return too_large()
     return f"{too_large()}, or {rows:,} rows from here on lie together in {what}; these are not read {RAISED}"
@@ -194,7 +196,7 @@ def _group_rows(
     by_index = [column.name for column in columns if column.by_index]
     largest = sum(column.page + column.dictionary for column in columns if not column.by_index)
     size = max(1, min(_MOST_ROWS, MAX_RECORD // max(1, largest)))
-    with _parquet().ParquetFile(
+    with _import_parquet().ParquetFile(
         path,
         metadata=metadata,
         buffer_size=1 << 20,
@@ -203,21 +205,21 @@ def _group_rows(
     ) as file:
         for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
             count.bounds.stop_if_cancelled()
-            sizes = _sizes(batch)
+            sizes = _row_sizes(batch)
             if sum(sizes) <= _TOGETHER:
                 for row in batch.to_pylist():
                     number += 1
                     yield row_frame(number, row)
                 continue
-            for at, row_size in enumerate(sizes):
+            for position, row_size in enumerate(sizes):
                 number += 1
                 if row_size > MAX_RECORD:
                     yield Frame(number, b"", None, too_large())
                 else:
-                    yield row_frame(number, batch.slice(at, 1).to_pylist()[0])
+                    yield row_frame(number, batch.slice(position, 1).to_pylist()[0])
 
 
-def _sizes(batch: Any) -> list[int]:
+def _row_sizes(batch: Any) -> list[int]:
     """Returns the size of each row in bytes, about as JSON."""
     from pyarrow import compute
 
@@ -252,11 +254,11 @@ def _value_sizes(values: Any) -> Any:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         offsets = values.offsets
         within = values.values.slice(offsets[0].as_py(), offsets[-1].as_py() - offsets[0].as_py())
-        return _sums(within, compute.subtract(offsets, offsets[0]))
+        return _sums_between(within, compute.subtract(offsets, offsets[0]))
     if types.is_fixed_size_list(kind):
         width = kind.list_size
         within = values.values.slice(values.offset * width, len(values) * width)
-        return _sums(within, pyarrow.array(range(0, len(values) * width + 1, width or 1)))
+        return _sums_between(within, pyarrow.array(range(0, len(values) * width + 1, width or 1)))
     if types.is_struct(kind):
         total = pyarrow.repeat(pyarrow.scalar(_BESIDE, pyarrow.int64()), len(values))
         for field in values.flatten():
@@ -266,7 +268,7 @@ def _value_sizes(values: Any) -> Any:
     return pyarrow.repeat(pyarrow.scalar(width + _BESIDE, pyarrow.int64()), len(values))
 
 
-def _sums(values: Any, offsets: Any) -> Any:
+def _sums_between(values: Any, offsets: Any) -> Any:
     """Returns the sums of the sizes of values between offsets."""
     import pyarrow
     from pyarrow import compute
@@ -285,15 +287,15 @@ def _row_groups(file: BinaryIO) -> Iterator[list[Any]]:
     length = int.from_bytes(file.read(4), "little")
     file.seek(-_FOOTER_END - length, os.SEEK_END)
     footer = io.BytesIO(file.read(length))
-    for field, kind in _fields(footer):
+    for field, kind in _read_fields(footer):
         if field == _ROW_GROUPS:
-            for group in _elements(footer):
+            for group in _read_elements(footer):
                 columns = group.get(1) if isinstance(group, dict) else None
                 if not isinstance(columns, list):
                     raise _Damaged("a group of rows has no columns")
                 yield columns
             return
-        _value(footer, kind, 0)
+        _read_value(footer, kind, 0)
 
 
 def _columns(
@@ -315,12 +317,12 @@ def _columns(
             about.get(1) == _BYTE_ARRAY,
             is_index,
             schema.max_repetition_level > 0,
-            _number(about, 7),
+            _required_number(about, 7),
         )
-        start = _number(about, 9)
+        start = _required_number(about, 9)
         if 11 in about:
-            start = min(start, _number(about, 11))
-        _look_at_pages(file, start, _number(about, 5), _number(about, 4), column)
+            start = min(start, _required_number(about, 11))
+        _look_at_pages(file, start, _required_number(about, 5), _required_number(about, 4), column)
         columns.append(column)
     return columns
 
@@ -331,8 +333,12 @@ def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: 
     longest: int | None = None
     dictionary = 0, 0, 0
     while column.values < values:
-        page = _struct(file)
-        kind, size, packed = _number(page, 1), _number(page, 2), _number(page, 3)
+        page = _read_struct(file)
+        kind, size, packed = (
+            _required_number(page, 1),
+            _required_number(page, 2),
+            _required_number(page, 3),
+        )
         place = file.tell()
         if kind == _DICTIONARY_PAGE:
             column.dictionary, longest = max(column.dictionary, size), None
@@ -341,7 +347,7 @@ def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: 
             about, encoded = (page[5], 2) if 5 in page else (page.get(8), 4)
             if not isinstance(about, dict):
                 raise _Damaged("a page has no number of values")
-            number, encoding = _number(about, 1), _number(about, encoded)
+            number, encoding = _required_number(about, 1), _required_number(about, encoded)
             column.page = max(column.page, size)
             column.values += number
             column.expanded += size + number * _BESIDE
@@ -350,14 +356,14 @@ def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: 
                 if longest is None:
                     longest = column.dictionary
                     if column.nested and column.is_text:
-                        longest = _longest(file, *dictionary, codec)
+                        longest = _longest_text_bytes(file, *dictionary, codec)
                 column.expanded += number * longest
             elif encoding not in _EACH_BY_ITSELF:
                 column.expanded += number * size
         file.seek(place + packed)
 
 
-def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: int) -> int:
+def _longest_text_bytes(file: BinaryIO, place: int, size: int, packed: int, codec: int) -> int:
     """Returns the number of bytes of the longest text in a dictionary; of all of it where that cannot be said
     quickly."""
     import pyarrow
@@ -372,84 +378,85 @@ def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: int) -> 
             data = pyarrow.decompress(data, decompressed_size=size, codec=name, asbytes=True)
         except (ValueError, TypeError, OSError, NotImplementedError):  # also of an unknown codec
             return size
-    longest = at = 0
+    longest = position = 0
     for _ in range(_MOST_ENTRIES):
-        if at + 4 > len(data):
+        if position + 4 > len(data):
             return longest
-        length = int.from_bytes(data[at : at + 4], "little")
+        length = int.from_bytes(data[position : position + 4], "little")
         longest = max(longest, length)
-        at += 4 + length
+        position += 4 + length
     return size
 
 
-def _number(found: dict[int, Any], field: int) -> int:
-    value = found.get(field)
+def _required_number(fields: dict[int, Any], field: int) -> int:
+    value = fields.get(field)
     if not isinstance(value, int) or value < 0:
         raise _Damaged("a column or a page does not say its size, number of values and encoding")
     return value
 
 
-def _struct(file: BinaryIO, depth: int = 0) -> dict[int, Any]:
+def _read_struct(file: BinaryIO, depth: int = 0) -> dict[int, Any]:
     """Returns the fields of a structure in Thrift's compact protocol: numbers, structures and lists; others are passed
     over."""
     if depth > _DEEPEST:
         raise _Damaged("a page's description is nested too deep")
-    return {field: _value(file, kind, depth) for field, kind in _fields(file)}
+    return {field: _read_value(file, kind, depth) for field, kind in _read_fields(file)}
 
 
-def _fields(file: BinaryIO) -> Iterator[tuple[int, int]]:
+def _read_fields(file: BinaryIO) -> Iterator[tuple[int, int]]:
     """Yields the number and the kind of each field of a structure; who iterates reads its value."""
     field = 0
-    while head := _byte(file):
+    while head := _read_byte(file):
         kind, step = head & 15, head >> 4
-        field = field + step if step else _signed(file)
+        field = field + step if step else _read_signed(file)
         yield field, kind
 
 
-def _elements(file: BinaryIO, depth: int = 0) -> Iterator[Any]:
+def _read_elements(file: BinaryIO, depth: int = 0) -> Iterator[Any]:
     """Yields the elements of a list."""
     if depth > _DEEPEST:
         raise _Damaged("a list is nested too deep")
-    head = _byte(file)
+    head = _read_byte(file)
     size, kind = head >> 4, head & 15
-    size = _varint(file) if size == 15 else size
+    size = _read_varint(file) if size == 15 else size
     place = file.tell()
-    left = file.seek(0, os.SEEK_END) - place
+    remaining_bytes = file.seek(0, os.SEEK_END) - place
     file.seek(place)
-    if size > left:  # each takes a byte at least
+    if size > remaining_bytes:  # each takes a byte at least
         raise _Damaged("a list is longer than the file")
     for _ in range(size):
-        yield _byte(file) if kind in (1, 2) else _value(file, kind, depth)
+        yield _read_byte(file) if kind in (1, 2) else _read_value(file, kind, depth)
 
 
-def _value(file: BinaryIO, kind: int, depth: int) -> Any:
+def _read_value(file: BinaryIO, kind: int, depth: int) -> Any:
+    """Reads a value of a kind; returns numbers, structures and lists, None for others."""
     if kind in (1, 2):  # true and false, which have no bytes
         return None
     if kind == 3:
-        _byte(file)
+        _read_byte(file)
     elif kind in (4, 5, 6):
-        return _signed(file)
+        return _read_signed(file)
     elif kind == 7:
         file.seek(8, 1)
     elif kind == 8:
-        file.seek(_varint(file), 1)
+        file.seek(_read_varint(file), 1)
     elif kind in (9, 10):
-        return list(_elements(file, depth + 1))
+        return list(_read_elements(file, depth + 1))
     elif kind == 12:
-        return _struct(file, depth + 1)
+        return _read_struct(file, depth + 1)
     else:
         raise _Damaged("a page's description has a field of an unknown kind")
     return None
 
 
-def _signed(file: BinaryIO) -> int:
-    number = _varint(file)
+def _read_signed(file: BinaryIO) -> int:
+    number = _read_varint(file)
     return number >> 1 ^ -(number & 1)
 
 
-def _varint(file: BinaryIO) -> int:
+def _read_varint(file: BinaryIO) -> int:
     number = shift = 0
-    while (byte := _byte(file)) & 128:
+    while (byte := _read_byte(file)) & 128:
         number |= (byte & 127) << shift
         shift += 7
         if shift > 63:
@@ -457,7 +464,7 @@ def _varint(file: BinaryIO) -> int:
     return number | byte << shift
 
 
-def _byte(file: BinaryIO) -> int:
+def _read_byte(file: BinaryIO) -> int:
     data = file.read(1)
     if not data:
         raise _Damaged("it was cut off")

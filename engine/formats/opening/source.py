@@ -15,10 +15,15 @@ from engine.base.errors import FormatError
 from engine.formats.opening.bounds import Reading, unlimited
 
 CHUNK = 1 << 18
+"""Number of bytes that are read at a time."""
 GZIP_MAGIC = b"\x1f\x8b"
+"""First bytes of gzip."""
 _BOM = b"\xef\xbb\xbf"
+"""Byte order mark of UTF-8."""
 _LONGEST_MAGIC = 6
+"""Number of bytes by which compression is told."""
 _PIECE = 1 << 9
+"""Number of bytes of zstd that are decompressed at a time."""
 
 MOST_KEPT = 64 << 20
 """Number of bytes of a pipe that are kept while its beginning is looked at."""
@@ -54,20 +59,24 @@ class _Zstd:
 
     @property
     def eof(self) -> bool:
+        """Whether the stream has ended."""
         return bool(self._stream.eof)
 
     @property
     def needs_input(self) -> bool:
+        """Whether nothing is left to decompress."""
         return not self._left
 
     @property
     def unused_data(self) -> bytes:
+        """What stands after the end of the stream."""
         return bytes(self._stream.unused_data) + bytes(self._left)
 
     def decompress(self, data: bytes, _: int) -> bytes:
-        left = memoryview(data) if data else self._left
-        self._left = left[_PIECE:]
-        return bytes(self._stream.decompress(left[:_PIECE]))
+        """Returns what the next piece unpacks to; the second argument is not heeded."""
+        packed = memoryview(data) if data else self._left
+        self._left = packed[_PIECE:]
+        return bytes(self._stream.decompress(packed[:_PIECE]))
 
 
 _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
@@ -109,6 +118,7 @@ class Source:
         self._begin(stream)
 
     def _begin(self, stream: BinaryIO) -> None:
+        """Begins to read a stream."""
         self.position = 0
         self.error: str | None = None
         self.count = self._new_count()
@@ -176,6 +186,7 @@ class Source:
         return data
 
     def _decompressed(self) -> Iterator[bytes]:
+        """Yields the data, decompressed and as UTF-8."""
         start = b""
         while len(start) < _LONGEST_MAGIC and (more := self._take()):
             start += more
@@ -186,17 +197,18 @@ class Source:
             if len(first) >= _LONGEST_MAGIC:
                 break
         if encoding := _utf16(first):
-            yield from _in_utf8(codecs.getincrementaldecoder(encoding)("replace"), first, plain)
+            yield from _encode_utf8(codecs.getincrementaldecoder(encoding)("replace"), first, plain)
             return
         if _is_windows_1252(first):
             self.guessed = "Windows-1252"
-            yield from _in_utf8(codecs.getincrementaldecoder("utf-8")(_MIXED), first, plain)
+            yield from _encode_utf8(codecs.getincrementaldecoder("utf-8")(_MIXED), first, plain)
             return
         if first := first.removeprefix(_BOM):
             yield first
         yield from plain
 
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yields the chunks until there are too many bytes."""
         if self.count.is_over:
             self.error = self.count.bounds.too_much
             return
@@ -207,6 +219,7 @@ class Source:
                 return
 
     def _uncompressed(self, start: bytes) -> Iterator[bytes]:
+        """Yields the data of a stream that begins so, decompressed."""
         if start.startswith(GZIP_MAGIC):
             yield from self._gunzipped(start)
             return
@@ -262,7 +275,7 @@ class Source:
                 out = member.decompress(data, CHUNK * 4)
             except zlib.error as error:
                 self.error = f"the gzip data are damaged: {error}"
-                yield from _readable(before, data)
+                yield from _readable_bytes(before, data)
                 return
             if out:
                 yield out
@@ -283,11 +296,11 @@ class Source:
             self.error = "the gzip data end early: the file was cut off"
 
 
-def _readable(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+def _readable_bytes(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     """Yields the data before a damaged place. Feeds single bytes, because a failing step returns nothing."""
-    for at in range(len(data)):
+    for position in range(len(data)):
         try:
-            out = member.decompress(data[at : at + 1])
+            out = member.decompress(data[position : position + 1])
         except zlib.error:
             return
         if out:
@@ -307,6 +320,7 @@ def _utf16(first: bytes) -> str | None:
 
 
 _MIXED = "windows-1252-where-not-utf-8"
+"""Name of the error handler that reads what is not UTF-8 as Windows-1252."""
 
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
@@ -317,7 +331,9 @@ def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_MIXED, _as_windows_1252)
 
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+"""Finds bytes outside ASCII."""
 _NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
+"""Finds bytes that no text in Windows-1252 has."""
 
 
 def _is_windows_1252(first: bytes) -> bool:
@@ -326,12 +342,12 @@ def _is_windows_1252(first: bytes) -> bool:
     Nothing in it may be UTF-8 outside ASCII. JSON is UTF-8 by its definition and may be damaged, so a few bytes in it
     prove nothing.
     """
-    found = _NOT_ASCII.findall(first)
+    byte_runs = _NOT_ASCII.findall(first)
     least = 3 if first.lstrip()[:1] in (b"{", b"[") else 1
     return (
-        len(found) >= least
+        len(byte_runs) >= least
         and _NEVER_IN_TEXT.search(first) is None
-        and not any(map(_is_utf8, found))
+        and not any(map(_is_utf8, byte_runs))
     )
 
 
@@ -343,7 +359,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _in_utf8(
+def _encode_utf8(
     decoder: codecs.IncrementalDecoder, first: bytes, rest: Iterator[bytes]
 ) -> Iterator[bytes]:
     for chunk in itertools.chain((first,), rest):

@@ -21,9 +21,13 @@ from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame,
 from engine.formats.opening.source import Source
 
 _DELIMITERS = ",\t;|"
+"""Characters that may divide cells."""
 _ROWS_COMPARED = 6
+"""Number of rows by which the delimiter is told."""
 _CHARS_COMPARED = 1 << 20
+"""Number of characters by which the delimiter is told."""
 _SEPARATOR = re.compile(r"\ufeff?sep=(.)\r?\n")
+"""Matches a first line that names the delimiter, as Excel writes it."""
 _SAID = ("content", "text")
 """Columns with what was said, which may happen to be JSON."""
 
@@ -34,8 +38,8 @@ def delimiter_of(head: bytes) -> str | None:
     Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
     """
     text = head[:_CHARS_COMPARED].decode("utf-8", "replace")
-    if said := _SEPARATOR.match(text):
-        return said[1]
+    if stated_delimiter := _SEPARATOR.match(text):
+        return stated_delimiter[1]
     best: tuple[int, str] | None = None
     for delimiter in _DELIMITERS:
         rows = _some_rows(text, delimiter)
@@ -49,16 +53,16 @@ def delimiter_of(head: bytes) -> str | None:
 
 def _some_rows(text: str, delimiter: str) -> list[list[str]]:
     """Returns the first rows, as far as they are complete."""
-    found: list[list[str]] = []
+    rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
             if row:
-                found.append(row)
-            if len(found) == _ROWS_COMPARED:
+                rows.append(row)
+            if len(rows) == _ROWS_COMPARED:
                 break
     except csv.Error:
         pass  # the end of the text lies within a quoted cell, or the quotes are not those of a table
-    return found
+    return rows
 
 
 def csv_rows(source: Source) -> Iterator[Frame]:
@@ -96,6 +100,7 @@ def csv_rows(source: Source) -> Iterator[Frame]:
 
 
 def _csv_row(number: int, header: list[str], row: list[str]) -> Frame:
+    """Returns the frame of a row of CSV."""
     if len(row) != len(header):
         raw = json_text(row).encode("utf-8", "surrogateescape")
         return Frame(number, raw, None, f"the row has {len(row)} cells, the header {len(header)}")
@@ -166,6 +171,7 @@ class _TextLines:
         self._size = self._quotes = 0
 
     def _next(self) -> bytes:
+        """Returns the next line."""
         if self._ended:
             line = self._ended.pop() + b"\n"
             self._quotes += line.count(b'"')

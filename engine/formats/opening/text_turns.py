@@ -42,14 +42,16 @@ class _Speakers(NamedTuple):
     def turns(self, pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
         """Returns the beginnings of the turns; [] if nobody asks or nobody answers. The words are all written like the
         first, since `model:` within a text of `User:` and `Model:` is no turn."""
-        found = list(pattern.finditer(text))
-        found = [
-            one for one in found if one["speaker"][0].isupper() == found[0]["speaker"][0].isupper()
+        turns = list(pattern.finditer(text))
+        turns = [
+            turn
+            for turn in turns
+            if turn["speaker"][0].isupper() == turns[0]["speaker"][0].isupper()
         ]
-        words = {one["speaker"].lower() for one in found}
-        asked = any(re.fullmatch(self.asks, word) for word in words)
+        words = {turn["speaker"].lower() for turn in turns}
+        asking = any(re.fullmatch(self.asks, word) for word in words)
         answered = any(re.fullmatch(self.answers, word) for word in words)
-        return found if asked and answered else []
+        return turns if asking and answered else []
 
 
 def _speakers(asks: str, answers: str, beside: str = "") -> _Speakers:
@@ -121,7 +123,7 @@ class _Style(NamedTuple):
 
 def style_of(head: bytes) -> str | None:
     """Returns the name of the style in which the beginning of a text is written; None if it has no turns."""
-    style = _style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
+    style = _find_style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
     return style and style.name
 
 
@@ -129,7 +131,7 @@ def turns_of(text: str) -> dict[str, Any] | None:
     """Returns the messages of a text, each with speaker and content, and the `preamble` before; None if it has no
     turns."""
     text = text.replace("\r\n", "\n")
-    style = _style(text)
+    style = _find_style(text)
     return None if style is None else style.read(text)
 
 
@@ -149,7 +151,7 @@ def text_records(source: Source) -> Iterator[Frame]:
     except UnicodeDecodeError as error:
         yield Frame(None, raw, None, f"broken UTF-8 at byte {error.start}")
         return
-    style = _style(text)
+    style = _find_style(text)
     if style is None:
         yield Frame(None, raw, None, source.error or "the text has no turns")
         return
@@ -164,11 +166,11 @@ def text_records(source: Source) -> Iterator[Frame]:
         yield Frame(len(parts) + 1, b"", None, source.error)
 
 
-def _style(text: str) -> _Style | None:
+def _find_style(text: str) -> _Style | None:
     return next((style for style in _STYLES if style.fits(text)), None)
 
 
-def _divided(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
+def _divide_turns(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
     """Returns a text divided at the beginnings of its turns."""
     messages: list[dict[str, Any]] = []
     for start, following in zip(starts, [*starts[1:], None], strict=True):
@@ -178,26 +180,26 @@ def _divided(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
         message["content"] = text[start.end() : end].strip()
         message |= {key: groups[key].strip() for key in ("time", "about") if groups.get(key)}
         messages.append(message)
-    return _record(messages, text[: starts[0].start()] if starts else text)
+    return _make_record(messages, text[: starts[0].start()] if starts else text)
 
 
 _SPELLED_OUT = {"q": "question", "a": "answer"}
 """Words of which the letters are short; elsewhere A and B are names of people."""
 
 
-def _spelled_out(record: dict[str, Any]) -> dict[str, Any]:
+def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:
     for message in record["messages"]:
         message["speaker"] = _SPELLED_OUT.get(message["speaker"].lower(), message["speaker"])
     return record
 
 
-def _record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
+def _make_record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
     return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
 
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
-    known = next(filter(None, (one.turns(one.plain, text) for one in _FAMILIES)), [])
-    return _with_others(known, text) if known else _turns_of_one_known_side(text)
+    known_turns = next(filter(None, (family.turns(family.plain, text) for family in _FAMILIES)), [])
+    return _add_other_speakers(known_turns, text) if known_turns else _turns_of_one_known_side(text)
 
 
 def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
@@ -207,50 +209,58 @@ def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
     Settings look alike (`User: root`, `Host: here`). So every line, or every turn by its time, begins with a speaker,
     both sides speak at least twice, and half of the turns or more are phrases. Else [].
     """
-    found = list(_NAMED.finditer(text))
-    if not found:
+    named_turns = list(_NAMED.finditer(text))
+    if not named_turns:
         return []
-    timed = [one for one in found if one["time"]]
-    found = timed or found
-    if not timed and sum(bool(line.strip()) for line in text.splitlines()) > len(found):
+    timed = [turn for turn in named_turns if turn["time"]]
+    named_turns = timed or named_turns
+    if not timed and sum(bool(line.strip()) for line in text.splitlines()) > len(named_turns):
         return []
-    asking = [one for one in found if re.fullmatch(_ASKS, one["speaker"], re.IGNORECASE)]
-    answering = [one for one in found if re.fullmatch(_ANSWERS, one["speaker"], re.IGNORECASE)]
-    known = len(asking) + len(answering)
-    if bool(asking) == bool(answering) or min(known, len(found) - known) < _TURNS_OF_A_SIDE:
+    asking = [turn for turn in named_turns if re.fullmatch(_ASKS, turn["speaker"], re.IGNORECASE)]
+    answering = [
+        turn for turn in named_turns if re.fullmatch(_ANSWERS, turn["speaker"], re.IGNORECASE)
+    ]
+    known_count = len(asking) + len(answering)
+    if (
+        bool(asking) == bool(answering)
+        or min(known_count, len(named_turns) - known_count) < _TURNS_OF_A_SIDE
+    ):
         return []
-    ends = [*(one.start() for one in found[1:]), len(text)]
-    said = [text[one.end() : end] for one, end in zip(found, ends, strict=True)]
-    phrases = sum(len(words.split()) >= _WORDS_OF_A_PHRASE for words in said)
-    return found if 2 * phrases >= len(found) else []
+    ends = [*(turn.start() for turn in named_turns[1:]), len(text)]
+    contents = [text[turn.end() : end] for turn, end in zip(named_turns, ends, strict=True)]
+    phrases = sum(len(words.split()) >= _WORDS_OF_A_PHRASE for words in contents)
+    return named_turns if 2 * phrases >= len(named_turns) else []
 
 
-def _with_others(known: list[re.Match[str]], text: str) -> list[re.Match[str]]:
+def _add_other_speakers(known_turns: list[re.Match[str]], text: str) -> list[re.Match[str]]:
     """Returns the turns of a text with those of speakers in no list: names before a colon, if that is how every line
     begins, or if they have a time as all other turns have. Elsewhere such a line may be part of a turn, as `Note:
     ...`."""
-    starts = {one.start() for one in known}
-    found = _NAMED.finditer(text, known[0].start())
-    others = [one for one in found if one.start() not in starts]
-    if all(one["time"] for one in known):
-        others = [one for one in others if one["time"]]
+    starts = {turn.start() for turn in known_turns}
+    named_turns = _NAMED.finditer(text, known_turns[0].start())
+    others = [turn for turn in named_turns if turn.start() not in starts]
+    if all(turn["time"] for turn in known_turns):
+        others = [turn for turn in others if turn["time"]]
     else:
-        lines = text[known[0].start() :].splitlines()
-        introduced = any(text[: one.start()].rstrip().endswith(":") for one in others)  # a list
-        if introduced or sum(bool(line.strip()) for line in lines) > len(known) + len(others):
-            return known
-    return sorted([*known, *others], key=lambda one: one.start())
+        lines = text[known_turns[0].start() :].splitlines()
+        introduced = any(text[: turn.start()].rstrip().endswith(":") for turn in others)  # a list
+        if introduced or sum(bool(line.strip()) for line in lines) > len(known_turns) + len(others):
+            return known_turns
+    return sorted([*known_turns, *others], key=lambda turn: turn.start())
 
 
-def _with_doubts(record: dict[str, Any]) -> dict[str, Any]:
+def _mark_doubts(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the record; a message in which somebody in no list may speak is marked, if several messages have that
     name."""
     messages = record["messages"]
-    named = [{one["speaker"] for one in _NAMED.finditer(said["content"])} for said in messages]
+    named = [
+        {turn["speaker"] for turn in _NAMED.finditer(message_named["content"])}
+        for message_named in messages
+    ]
     counts = Counter(name for names in named for name in names)
     for message, names in zip(messages, named, strict=True):
-        if again := sorted(name for name in names if counts[name] > 1):
-            message[UNKNOWN_ROLE] = ", ".join(again)
+        if repeated_names := sorted(name for name in names if counts[name] > 1):
+            message[UNKNOWN_ROLE] = ", ".join(repeated_names)
     return record
 
 
@@ -264,23 +274,23 @@ def _plain_parts(text: str) -> list[str]:
 
 
 def _markdown_turns(text: str) -> list[re.Match[str]]:
-    return next(filter(None, (one.turns(one.markdown, text) for one in _FAMILIES)), [])
+    return next(filter(None, (family.turns(family.markdown, text) for family in _FAMILIES)), [])
 
 
-def _markdown(text: str) -> dict[str, Any]:
-    record = _divided(_markdown_turns(text), text)
+def _read_markdown(text: str) -> dict[str, Any]:
+    record = _divide_turns(_markdown_turns(text), text)
     for message in record["messages"]:
         message["content"] = re.sub(r"(?:\A|\n+)-{3,}\s*\Z", "", message["content"])
-    return _spelled_out(record)
+    return _spell_out_speakers(record)
 
 
 def _chatml_turns(text: str) -> list[re.Match[str]]:
-    found = list(_CHATML.finditer(text)) or list(_HEADERS.finditer(text))
-    return found if len({one["speaker"].strip() for one in found}) > 1 else []
+    turns = list(_CHATML.finditer(text)) or list(_HEADERS.finditer(text))
+    return turns if len({turn["speaker"].strip() for turn in turns}) > 1 else []
 
 
-def _chatml(text: str) -> dict[str, Any]:
-    record = _divided(_chatml_turns(text), text)
+def _read_chatml(text: str) -> dict[str, Any]:
+    record = _divide_turns(_chatml_turns(text), text)
     for message in record["messages"]:
         message["content"] = _CHAT_ENDS.sub("", message["content"])
     if before := _CHAT_ENDS.sub("", record.pop("preamble", "")).strip():
@@ -295,8 +305,8 @@ def _fits_whatsapp(text: str) -> bool:
     return sum(_LEVEL.search(speaker) is None for speaker in speakers) > max(1, len(speakers) // 2)
 
 
-def _whatsapp(text: str) -> dict[str, Any]:
-    record = _divided(list(_WHATSAPP.finditer(text)), text)
+def _read_whatsapp(text: str) -> dict[str, Any]:
+    record = _divide_turns(list(_WHATSAPP.finditer(text)), text)
     times = _iso_times([message["time"] for message in record["messages"]])
     for message, time in zip(record["messages"], times, strict=True):
         message["speaker"] = message["speaker"] or "WhatsApp"
@@ -317,24 +327,24 @@ def _iso_times(written: list[str]) -> list[str]:
         return written
     year_first = all(len(first) == 4 for first, *_ in parts)
     orders = [(0, 1, 2)] if year_first else [(2, 1, 0), (2, 0, 1)]
-    found = [times for order in orders if (times := _in_order(parts, order))]
-    if len(found) > 1:
-        found = [times for times in found if times == sorted(times)] or found
-    if len(found) > 1 and found[0] != found[1]:
+    readings = [times for order in orders if (times := _in_order(parts, order))]
+    if len(readings) > 1:
+        readings = [times for times in readings if times == sorted(times)] or readings
+    if len(readings) > 1 and readings[0] != readings[1]:
         if "." in written[0].split()[0]:
-            found = found[:1]
+            readings = readings[:1]
         elif parts[0][-1]:
-            found = found[1:]
+            readings = readings[1:]
         else:
             return written
-    return found[0] if found else written
+    return readings[0] if readings else written
 
 
 def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list[str]:
     """Returns the times in ISO 8601, if year, month and day stand in this order; [] if one of them is no date so."""
     times: list[str] = []
     for *date, hour, minute, second, half in parts:
-        year, month, day = (int(date[at]) for at in order)
+        year, month, day = (int(date[index]) for index in order)
         hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
         try:
             time = datetime(
@@ -360,39 +370,39 @@ def _aider_parts(text: str) -> list[str]:
     return parts
 
 
-def _aider(text: str) -> dict[str, Any]:
+def _read_aider(text: str) -> dict[str, Any]:
     """Returns a session of Aider: a line after `####` is the user's, one after `>` Aider's own, the rest is the
     assistant's."""
     starts = list(_AIDER.finditer(text))
-    asked = _AIDER_USER.search(text, starts[0].end())
-    assert asked is not None
-    start = [one for one in starts if one.start() < asked.start()][-1]
-    following = _AIDER.search(text, asked.start())
+    first_question = _AIDER_USER.search(text, starts[0].end())
+    assert first_question is not None
+    start = [mark for mark in starts if mark.start() < first_question.start()][-1]
+    following = _AIDER.search(text, first_question.start())
     end = following.start() if following else len(text)
     messages: list[dict[str, Any]] = []
     for line in text[start.end() : end].split("\n"):
         user, tool = line.startswith("####"), line.startswith("> ")
         speaker = "user" if user else "aider" if tool else "assistant"
-        said = line[5:] if user else line[2:] if tool else line
+        line_text = line[5:] if user else line[2:] if tool else line
         if messages and (messages[-1]["speaker"] == speaker or not line.strip()):
-            messages[-1]["content"] += "\n" + said
-        elif said.strip():
-            messages.append({"speaker": speaker, "content": said})
+            messages[-1]["content"] += "\n" + line_text
+        elif line_text.strip():
+            messages.append({"speaker": speaker, "content": line_text})
     for message in messages:
         message["content"] = message["content"].strip()
     after = {"after": text[end:].strip()} if following else {}
-    record = _record(messages, text[: start.start()])
+    record = _make_record(messages, text[: start.start()])
     return {"started_at": start["time"].strip(), **record, **after}
 
 
-def _cues(text: str) -> dict[str, Any]:
+def _read_cues(text: str) -> dict[str, Any]:
     """Cues of WebVTT or SubRip; consecutive ones of a speaker are one message, and what is no cue is the preamble.
 
     Numbers of cues and where they stand on the screen are only in the bytes of the text.
     """
     messages: list[dict[str, Any]] = []
     others: list[str] = []
-    names = _names(text)
+    names = _speaker_names(text)
     for block in re.split(r"\n(?:[ \t]*\n)+", text):
         cue = _CUE.search(block)
         if cue is None:
@@ -401,55 +411,61 @@ def _cues(text: str) -> dict[str, Any]:
         others += filter(
             None, (_CUE_ID.sub("", block[: cue.start()]), _SETTINGS.sub("", cue["rest"]))
         )
-        for named, said in _said(block[cue.end() :].strip(), names):
+        for named, cue_text in _speakers_of_cue(block[cue.end() :].strip(), names):
             # a cue without a name goes on with what the speaker before it says
             speaker = named or (messages[-1]["speaker"] if messages else "")
             if messages and messages[-1]["speaker"] == speaker:
-                messages[-1]["content"] += "\n" + said
+                messages[-1]["content"] += "\n" + cue_text
                 messages[-1]["end"] = cue["end"]
             else:
                 times = {"time": cue["time"], "end": cue["end"]}
-                messages.append({"speaker": speaker, "content": said, **times})
-    return _record(messages, "\n\n".join(others))
+                messages.append({"speaker": speaker, "content": cue_text, **times})
+    return _make_record(messages, "\n\n".join(others))
 
 
-def _names(text: str) -> set[str]:
+def _speaker_names(text: str) -> set[str]:
     """Returns the names before a colon at the beginnings of cues that are speakers: short ones, and what is there
     twice."""
     bodies = (text[cue.end() :].lstrip("\n") for cue in _CUE.finditer(text))
-    found = Counter(named["speaker"] for body in bodies if (named := _SAID_BY.match(body)))
-    return {name for name, count in found.items() if count > 1 or len(name.split()) <= _NAME_WORDS}
+    name_counts = Counter(named["speaker"] for body in bodies if (named := _SAID_BY.match(body)))
+    return {
+        name for name, count in name_counts.items() if count > 1 or len(name.split()) <= _NAME_WORDS
+    }
 
 
-def _said(body: str, names: Collection[str]) -> list[tuple[str, str]]:
+def _speakers_of_cue(body: str, names: Collection[str]) -> list[tuple[str, str]]:
     """Returns who says what in a cue: after `<v Name>`, or after one of the names and a colon; "" if that is not
     said."""
     before, *voices = _VOICE.split(body.replace("</v>", ""))
     named = _SAID_BY.match(before) if not voices else None
     if named is not None and named["speaker"] in names:
         return [(named["speaker"], before[named.end() :].strip())]
-    said = list(zip(voices[::2], voices[1::2], strict=True))
+    parts = list(zip(voices[::2], voices[1::2], strict=True))
     if before.strip():
-        said.insert(0, ("", before))
-    return [(speaker.strip(), words.strip()) for speaker, words in said]
+        parts.insert(0, ("", before))
+    return [(speaker.strip(), words.strip()) for speaker, words in parts]
 
 
 _STYLES: tuple[_Style, ...] = (
-    _Style("WebVTT", lambda text: text.startswith("WEBVTT") and bool(_CUE.search(text)), _cues),
-    _Style("SubRip", lambda text: re.match(r"\s*\d+\n[\d:]+,\d+ --> ", text) is not None, _cues),
+    _Style(
+        "WebVTT", lambda text: text.startswith("WEBVTT") and bool(_CUE.search(text)), _read_cues
+    ),
+    _Style(
+        "SubRip", lambda text: re.match(r"\s*\d+\n[\d:]+,\d+ --> ", text) is not None, _read_cues
+    ),
     _Style(
         "Aider",
         lambda text: bool((start := _AIDER.search(text)) and _AIDER_USER.search(text, start.end())),
-        _aider,
+        _read_aider,
         _aider_parts,
     ),
-    _Style("ChatML", lambda text: bool(_chatml_turns(text)), _chatml),
-    _Style("Markdown", lambda text: bool(_markdown_turns(text)), _markdown),
-    _Style("WhatsApp", _fits_whatsapp, _whatsapp),
+    _Style("ChatML", lambda text: bool(_chatml_turns(text)), _read_chatml),
+    _Style("Markdown", lambda text: bool(_markdown_turns(text)), _read_markdown),
+    _Style("WhatsApp", _fits_whatsapp, _read_whatsapp),
     _Style(
         "text",
         lambda text: bool(_plain_turns(text)),
-        lambda text: _with_doubts(_spelled_out(_divided(_plain_turns(text), text))),
+        lambda text: _mark_doubts(_spell_out_speakers(_divide_turns(_plain_turns(text), text))),
         _plain_parts,
     ),
 )

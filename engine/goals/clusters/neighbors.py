@@ -33,6 +33,7 @@ search (ef)."""
 BATCH_ROWS = 4_096
 """Rows that are searched or added at once."""
 _SEED = 20_240_607
+"""Seed of the index."""
 
 
 class NearestRows(NamedTuple):

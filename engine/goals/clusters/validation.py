@@ -46,7 +46,7 @@ class HeldOut:
     euclidean_test: float
 
 
-def held_out(count: int, share: float, seed: int) -> Mask:
+def choose_held_out(count: int, share: float, seed: int) -> Mask:
     """Returns a mask of the conversations to hold out, shape (count,): a random share, at least one held out and one
     not.
 
@@ -63,7 +63,7 @@ def held_out(count: int, share: float, seed: int) -> Mask:
     return is_held_out
 
 
-def judge(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
+def measure_held_out(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
     """Returns the distances of the clustered rows, and of the held-out rows after these are assigned to clusters.
 
     Args:

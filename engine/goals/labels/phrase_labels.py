@@ -61,7 +61,9 @@ station", not in "cheap restaurant"."""
 _VERB_WEIGHTS = {"get": 0.5, "will": 0.5}
 """Weights of verbs beside others for the same content."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
+"""Punctuation that is stripped from both ends of a word."""
 _UNNAMED = "Unnamed goal"
+"""Label of a cluster without any words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,8 @@ class _Cluster:
             for phrase in text_phrases:
                 weight = (
                     ASIDE_WEIGHT
-                    if phrase.place < 0
-                    else 1 / (1 + LATER_REQUEST_DECAY * phrase.place)
+                    if phrase.request_index < 0
+                    else 1 / (1 + LATER_REQUEST_DECAY * phrase.request_index)
                 )
                 text_weights[phrase.content] = max(text_weights.get(phrase.content, 0.0), weight)
                 counted_phrase = Phrase(phrase.words, phrase.content, phrase.verb, 0)
@@ -335,7 +337,7 @@ def _sentence(
     first = asking = ""
     for text in texts:
         for sentence in sentences(text):
-            requests = [phrase for phrase in find_phrases(sentence) if phrase.place >= 0]
+            requests = [phrase for phrase in find_phrases(sentence) if phrase.request_index >= 0]
             if chosen and any(chosen.content <= phrase.content for phrase in requests):
                 return clipped(sentence, MAX_SENTENCE_CHARS)
             asking = asking or (sentence if requests else "")

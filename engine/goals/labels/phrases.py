@@ -125,14 +125,14 @@ class Phrase:
         words: As they are written in the label, in lower case; 2 to `MAX_PHRASE_WORDS`.
         content: Stems of the content words without the verb.
         verb: The verb, empty for a noun phrase.
-        place: Number of requests that the text made before this one; -1 if it was not part of a request.
+        request_index: Number of requests that the text made before this one; -1 if it was not part of a request.
         cut: Pairs (word left out, word that begins what was kept), where a noun phrase was shortened.
     """
 
     words: tuple[str, ...]
     content: frozenset[str]
     verb: str
-    place: int
+    request_index: int
     cut: tuple[tuple[str, str], ...] = ()
 
 
@@ -162,7 +162,7 @@ def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
     for sentence in sentences(text):
         for clause in clauses(sentence):
             clause_phrases = list(_phrases_of_clause(clause, verbs, requests))
-            requests += any(phrase.place >= 0 for phrase in clause_phrases)
+            requests += any(phrase.request_index >= 0 for phrase in clause_phrases)
             yield from clause_phrases
 
 
@@ -174,34 +174,40 @@ def clauses(sentence: str) -> list[str]:
     return [stripped for part in _CLAUSES.split(plain) if (stripped := part.strip())]
 
 
-def _phrases_of_clause(clause: str, verbs: frozenset[str], place: int) -> Iterator[Phrase]:
+def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -> Iterator[Phrase]:
     """Yields the candidates of a clause: those of its request, its wish or its question, then its noun phrases
     alone."""
     opened, rest = _strip_openings(clause)
     words = rest.split()
     if wish := _WISHES.match(f"{rest} "):
         verb = _WISH_VERBS.get(wish["verb"], ("get",))
-        yield from _verb_phrases(verb, words[len(wish[0].split()) :], verbs, place)
+        yield from _verb_phrases(verb, words[len(wish[0].split()) :], verbs, request_index)
     elif whether := _WHETHER.match(f"{rest} "):
-        yield from _whether_phrases(whether, words[len(whether[0].split()) :], place)
+        yield from _whether_phrases(whether, words[len(whether[0].split()) :], request_index)
     elif question := _QUESTIONS.match(f"{rest} "):
         verb = ("find",) if question["find"] else ("get",)
-        yield from _verb_phrases(verb, words[len(question[0].split()) :], verbs, place)
+        yield from _verb_phrases(verb, words[len(question[0].split()) :], verbs, request_index)
     elif words and (verb_word := _base_form(words[0], verbs, opened=opened)):
-        yield from _verb_phrases((_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, place)
+        yield from _verb_phrases(
+            (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
+        )
     yield from _noun_phrases(words)
 
 
-def _whether_phrases(match: re.Match[str], words: list[str], place: int) -> Iterator[Phrase]:
+def _whether_phrases(
+    match: re.Match[str], words: list[str], request_index: int
+) -> Iterator[Phrase]:
     """Yields the question whether it will be so, or whether there will be something."""
     if match["there"] or match["there2"]:
         noun_phrase = _read_noun_phrase(words, 0)
         for form in noun_phrase.forms() if noun_phrase else ():
             written = ("will", "there", "be", *form.written)
-            yield from _checked_phrase(written, "will", form.content, place, form.cut)
+            yield from _checked_phrase(written, "will", form.content, request_index, form.cut)
     elif words and is_content(words[0]) and not words[0].endswith(("ing", "ed")):
         be = ("be",) if match["be"] or match["be2"] or match["be3"] else ()
-        yield from _checked_phrase(("will", "it", *be, words[0]), "will", (words[0],), place)
+        yield from _checked_phrase(
+            ("will", "it", *be, words[0]), "will", (words[0],), request_index
+        )
 
 
 def _strip_openings(clause: str) -> tuple[bool, str]:
@@ -315,7 +321,7 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
 
 
 def _verb_phrases(
-    verb: tuple[str, ...], words: list[str], verbs: frozenset[str], place: int
+    verb: tuple[str, ...], words: list[str], verbs: frozenset[str], request_index: int
 ) -> Iterator[Phrase]:
     """Yields the verb with the noun phrase after it, then with a second one that a preposition joins to it."""
     index = 0
@@ -346,9 +352,11 @@ def _verb_phrases(
     if object_phrase is None:
         return
     for form in object_phrase.forms():
-        yield from _checked_phrase((*verb, *form.written), verb[0], form.content, place, form.cut)
+        yield from _checked_phrase(
+            (*verb, *form.written), verb[0], form.content, request_index, form.cut
+        )
         if len(form.content) > 1:
-            yield from _checked_phrase(form.content, "", form.content, place, form.cut)
+            yield from _checked_phrase(form.content, "", form.content, request_index, form.cut)
     link = words[object_phrase.end] if object_phrase.end < len(words) else ""
     if link not in _LINKS:
         return
@@ -363,7 +371,7 @@ def _verb_phrases(
                 (*verb, *form.written, *links, *second_form.written),
                 verb[0],
                 (*form.content, *second_form.content),
-                place,
+                request_index,
                 form.cut + second_form.cut,
             )
 
@@ -419,7 +427,7 @@ def _checked_phrase(
     words: tuple[str, ...],
     verb: str,
     content: tuple[str, ...],
-    place: int,
+    request_index: int,
     cut: tuple[tuple[str, str], ...] = (),
 ) -> Iterator[Phrase]:
     """Yields one phrase unless it is too short or long, repeats a word, or ends vaguely."""
@@ -432,4 +440,4 @@ def _checked_phrase(
         or content[-1].endswith("'s")
     ):
         return
-    yield Phrase(words, frozenset(stems), verb, place, cut)
+    yield Phrase(words, frozenset(stems), verb, request_index, cut)

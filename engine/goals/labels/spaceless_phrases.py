@@ -132,9 +132,11 @@ class SpacelessPhrases:
                         or self.is_phrase(run[start:end])
                         or (start == request_start and self._ends_word(run[start:end]))
                     ):
-                        place = requests if start >= request_start else -1
+                        request_index = requests if start >= request_start else -1
                         verb = "do" if start == request_start else ""
-                        yield Phrase((run[start:end],), self._words(run[start:end]), verb, place)
+                        yield Phrase(
+                            (run[start:end],), self._words(run[start:end]), verb, request_index
+                        )
             requests += bool(openings)
 
     def _ends_word(self, run: str) -> bool:

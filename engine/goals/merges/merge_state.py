@@ -175,7 +175,7 @@ class MergeState:
             key = self.successor[key]
         return key if key in self.current else None
 
-    def numbers(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
+    def group_indices(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
         """Returns all conversation ids, ascending, and for each the index of its group in `ids`; -1 for one in none of
         them."""
         group_indices = np.full(len(self.conversation_ids), -1, dtype=np.int32)
@@ -184,7 +184,7 @@ class MergeState:
         return self.conversation_ids, group_indices
 
     def decided(self, a: str, b: str) -> bool:
-        """Whether an *apart* or a *never* holds for a pair."""
+        """Returns whether an *apart* or a *never* holds for a pair."""
         pair = pair_of(a, b)
         return pair in self.refused or pair in self.forbidden
 
@@ -206,8 +206,8 @@ class MergeState:
 
     def sides_key(self, a: str, b: str) -> str:
         """Returns a hash of the members of a pair of groups, 32 hex digits, the same for both orders."""
-        both = b"".join(self._digest(group.id) for group in self.sides(a, b))
-        return hashlib.sha256(both).hexdigest()[:32]
+        digests = b"".join(self._digest(group.id) for group in self.sides(a, b))
+        return hashlib.sha256(digests).hexdigest()[:32]
 
     def _digest(self, key: str) -> bytes:
         """Returns the SHA-256 of the members of a group, from the cache if it is there."""
@@ -243,8 +243,8 @@ class MergeState:
         labels = tuple(self.groups[key].label for key in decision.sides if key in self.groups)
         names = decision.names
         if decision.kind == "merge" and not names:
-            both = sorted(self._pair(decision), key=lambda g: (not g.pinned, -g.size, g.id))
-            names = ((both[0].label, both[0].description),)
+            first, _ = sorted(self._pair(decision), key=lambda g: (not g.pinned, -g.size, g.id))
+            names = ((first.label, first.description),)
         elif decision.kind == "split":
             group = self._single(decision)
             _, parts = self._parts(decision, group)
@@ -331,8 +331,8 @@ class MergeState:
             )
         if any(not len(part) for part in member_parts):
             raise UsageError("A part needs a member of the group.", "Look at its members again.")
-        rest = np.setdiff1d(members, named, assume_unique=True)
-        parts = [*member_parts, rest] if len(rest) else member_parts
+        unnamed = np.setdiff1d(members, named, assume_unique=True)
+        parts = [*member_parts, unnamed] if len(unnamed) else member_parts
         if len(parts) < 2:
             raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
         return named_parts, parts

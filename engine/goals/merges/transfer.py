@@ -287,7 +287,7 @@ class _Transfer:
     def overlap_with(self, members: Ids) -> _Overlap:
         """Returns how the members of an old group are spread over the new groups."""
         keys = list(self.new.current)
-        ids, group_indices = self.new.numbers(keys)
+        ids, group_indices = self.new.group_indices(keys)
         in_old = np.isin(ids, self.old.conversation_ids, assume_unique=True)
         in_group = in_old & np.isin(ids, members, assume_unique=True)
         all_counts = np.bincount(group_indices[in_old & (group_indices >= 0)], minlength=len(keys))

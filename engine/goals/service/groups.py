@@ -19,6 +19,7 @@ from engine.goals.records import (
     LEAST_SHARE,
     ClusteringSummary,
     GoalGroup,
+    GroupExamples,
     GroupPeriod,
     Ids,
     LowestGoal,
@@ -88,7 +89,7 @@ class GoalService:
     def shown(self) -> ClusteringSummary | None:
         """Returns the clustering that is shown; None before any was made. Quick."""
         with self._project.reading() as conn, snapshot(conn):
-            if clusterings.shown(conn) is None:
+            if clusterings.shown_id(conn) is None:
                 return None
             return summarize(conn, stored_clustering(conn, None))
 
@@ -218,6 +219,17 @@ class GoalService:
             view, keys, ids[best], _Distances(*(column[best] for column in distances))
         )
 
+    def examples(self, group_id: str, count: int) -> GroupExamples:
+        """Returns so many of the most central and of the most doubtful members of a current or former group.
+
+        Raises:
+            NotFound: There never was such a group.
+        """
+        return GroupExamples(
+            tuple(self.members(group_id, "central", count)),
+            tuple(self.members(group_id, "doubtful", count)),
+        )
+
     def more_like(self, conversation_id: int, limit: int = 50) -> list[MemberRow]:
         """Returns the conversations whose vectors are nearest to that of one, nearest first; `distance` is to that one.
 
@@ -225,7 +237,7 @@ class GoalService:
             NotYet: It has no vector.
         """
         view, space = self._view_and_space()
-        vector = space.of(np.array([conversation_id], dtype=np.int64))
+        vector = space.rows_of(np.array([conversation_id], dtype=np.int64))
         if not len(vector):
             raise NotYet(
                 "This conversation has no vector.", "Assign what came after the clustering first."
@@ -361,7 +373,7 @@ def _distances(
     distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
     other = np.full(len(ids), -1, np.float32)
     for part in blocks(len(ids)):
-        to_groups = np.maximum(0, 1 - space.of(ids[part]) @ centres.T)
+        to_groups = np.maximum(0, 1 - space.rows_of(ids[part]) @ centres.T)
         rows = np.arange(len(to_groups))
         columns = (
             to_groups.argmin(axis=1) if own is None else np.full(len(to_groups), keys.index(own))

@@ -107,7 +107,9 @@ class MergeReviewService:
             return None
         queue = self._queue()
         skipped_pairs = {frozenset(pair) for pair in skipped}
-        pair = next((pair for pair in queue.left() if frozenset(pair) not in skipped_pairs), None)
+        pair = next(
+            (pair for pair in queue.ordered_pairs() if frozenset(pair) not in skipped_pairs), None
+        )
         if pair is None:
             return None
         return self._proposals(queue, [pair], REASON_OF_ORDER[queue.order])[0]
@@ -137,9 +139,9 @@ class MergeReviewService:
                 0, 0, 0, 0.0, (0.0, 0.0), 0, 0, 0, None, nothing, 0, least, order, False, False
             )
         queue = self._queue()
-        stored, left = queue.table.view.stored, queue.left()
-        likely = queue.likely(left)
-        to_merge, to_merge_range = queue.to_merge(left)
+        stored, pairs = queue.table.view.stored, queue.ordered_pairs()
+        likely = queue.likely(pairs)
+        to_merge, to_merge_range = queue.to_merge(pairs)
         unasked = sum(not queue.asked(pair) for pair in likely)
         active = self._log.active(stored.id)
         with self._project.reading() as conn:
@@ -147,7 +149,7 @@ class MergeReviewService:
         return ReviewProgress(
             merged=sum(1 for d in active if d.kind == "merge"),
             refused=sum(1 for d in active if d.kind in ("apart", "never")),
-            left=len(left),
+            left=len(pairs),
             to_merge=to_merge,
             to_merge_range=to_merge_range,
             likely=len(likely),
@@ -158,7 +160,7 @@ class MergeReviewService:
             learned_from=queue.model.decisions,
             least_similarity=queue.least_similarity,
             order=queue.order,
-            finished=not left,
+            finished=not pairs,
             asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
         )
 
@@ -186,9 +188,11 @@ class MergeReviewService:
         return self._runner.start(self._stages.ask())
 
     def _queue(self) -> QueueSnapshot:
+        """Returns the merge queue of the clustering that is shown."""
         return self._cache.snapshot(self.goals.view().stored.id)
 
     def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
+        """Returns a proposal for each pair; `why` says in words why it is proposed."""
         return queue.proposals(pairs, self.goals.groups(), why) if pairs else []
 
     def _between(self, low: float, high: float, why: str) -> list[Proposal]:
@@ -196,9 +200,9 @@ class MergeReviewService:
         if self.goals.shown() is None:
             return []
         queue = self._queue()
-        left = queue.left("probability")
-        probabilities = queue.probabilities(left).tolist()
-        pairs = [pair for pair, p in zip(left, probabilities, strict=True) if low <= p < high]
+        undecided = queue.ordered_pairs("probability")
+        probabilities = queue.probabilities(undecided).tolist()
+        pairs = [pair for pair, p in zip(undecided, probabilities, strict=True) if low <= p < high]
         return self._proposals(queue, pairs, why)
 
     # Decisions on pairs
@@ -309,13 +313,13 @@ class MergeReviewService:
         view = self.goals.view()
         view.state.group(group_id)
         space, members = self._cache.space(view.stored), view.members(group_id)
-        part_rows = split(space.of(members), np.arange(len(members)), parts, SPLIT_SEED)
+        part_rows = split(space.rows_of(members), np.arange(len(members)), parts, SPLIT_SEED)
         words = self._words_of_parts(view, members, [members[rows] for rows in part_rows])
         rows_by_id = {row.conversation_id: row for row in self.goals.members(group_id)}
         preview = []
         for number, rows in enumerate(part_rows):
             ids = members[rows]
-            vectors = space.of(ids)
+            vectors = space.rows_of(ids)
             order = np.argsort(-(vectors @ vectors.mean(axis=0)), kind="stable")
             central = tuple(rows_by_id[int(key)] for key in ids[order[:MAX_PREVIEW_MEMBERS]])
             preview.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))
@@ -398,6 +402,7 @@ class MergeReviewService:
         return became if became and made_by is not None and made_by.kind == "split" else group_id
 
     def _decide(self, decision: GoalDecision) -> GoalDecision:
+        """Stores one decision as an act and returns it as it is stored."""
         return self._act(lambda state: [decision])[0]
 
     def _act(self, plan: Plan) -> list[GoalDecision]:
@@ -407,6 +412,7 @@ class MergeReviewService:
         return act
 
     def _notify(self, decision: GoalDecision | None) -> GoalDecision | None:
+        """Notifies the listeners unless the decision is None; returns it."""
         if decision is not None:
             self._changed()
         return decision
@@ -435,6 +441,7 @@ def _merge(shown: Proposal, label: str | None) -> GoalDecision:
 
 
 def _refusal(shown: Proposal, kind: Literal["apart", "never"]) -> GoalDecision:
+    """Returns the decision to keep a pair apart."""
     return _with_evidence(GoalDecision(kind, shown.pair), shown)
 
 

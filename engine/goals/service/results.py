@@ -127,7 +127,7 @@ def assignment_lines(
         space = Space.read(conn, view.stored.vector_config)
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
-        judged = second_goals.judged(conn, view.stored.id)
+        judged = second_goals.judgements(conn, view.stored.id)
         membership = membership_of(*_vectors_and_groups(view, space, keys), len(keys))
         group_of: dict[int, int] = {}
         for number, key in enumerate(keys):
@@ -136,7 +136,7 @@ def assignment_lines(
         for page in id_pages(conn, conversation_ids):
             in_clustering = [item in group_of or item in outliers for item in page]
             ids = np.asarray(page, dtype=np.int64)[np.array(in_clustering)]
-            rows = space.of(ids)
+            rows = space.rows_of(ids)
             shares = _shares(rows, membership)
             distances = 1 - rows @ membership.centres.T
             row_of = {int(item): row for row, item in enumerate(ids)}
@@ -158,8 +158,8 @@ def _vectors_and_groups(
     view: ClusteringView, space: Space, keys: Sequence[str]
 ) -> tuple[Vectors, Numbers]:
     """Returns the vectors of the conversations of a clustering, and the index in `keys` of the group of each."""
-    ids, groups = view.state.numbers(keys)
-    return space.of(ids), groups
+    ids, groups = view.state.group_indices(keys)
+    return space.rows_of(ids), groups
 
 
 def _assignment(
@@ -405,7 +405,7 @@ def store_paper_result(project: Project, result: Mapping[str, Any]) -> None:
     """Stores the result with the clustering that is shown, which is that of the run; reports show it."""
 
     def work(conn: sqlite3.Connection) -> None:
-        shown = clusterings.shown(conn)
+        shown = clusterings.shown_id(conn)
         assert shown is not None
         measurements.put(conn, "paper_goals", shown, result)
 

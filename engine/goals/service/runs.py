@@ -11,7 +11,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.questions import with_context
-from engine.goals.requests import ASK, ClusteringRequest
+from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, LabelStage
@@ -173,7 +173,7 @@ class GoalStages:
         )
         return [*self.setup.tuning_before(model), summarise, embed, paper]
 
-    def ask(self, model: str | None = None, limit: int = ASK) -> list[Stage]:
+    def ask(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
         """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is shown."""
         run_model = self.model(model)
         return [*self.setup.tuning_before(run_model), self._propose(run_model, limit)]
@@ -286,7 +286,7 @@ class GoalStages:
             self.queue_cache,
             merge,
             reason,
-            most=limit,
+            limit=limit,
             cluster=cluster,
         )
 

@@ -20,7 +20,7 @@ from engine.base.conversation import render_log, without_surrogates
 from engine.base.number_format import counted
 from engine.base.request_options import check, share, whole_number
 from engine.conversations.tables import conversations
-from engine.goals.clusters.validation import held_out
+from engine.goals.clusters.validation import choose_held_out
 from engine.goals.labels.phrase_labels import distinctive_words
 from engine.goals.paper import (
     Distances,
@@ -259,7 +259,7 @@ class PaperStage(ModelStage):
             result.bootstraps.append(clusters)
             result.ari_bootstraps.extend(pairwise_ari([full.labels, clusters.labels]))
         if self._wanted.hold_out is not None:
-            is_held_out = held_out(len(texts), self._wanted.hold_out, self._seed)
+            is_held_out = choose_held_out(len(texts), self._wanted.hold_out, self._seed)
             sampled = np.flatnonzero(~is_held_out).astype(np.int32)
             train_embedder = self._make()
             train_embedder.fit([texts[row] for row in sampled])

@@ -37,7 +37,9 @@ CONVERSATIONS_PER_BATCH = 4_096
 
 
 Item = TypeVar("Item")
+"""What is assigned: the id of a conversation, or a request."""
 Entry = TypeVar("Entry", Assignment, RequestGoal)
+"""The assignment of an item, as it is stored."""
 
 
 class ToGroupsStage(CpuStage):
@@ -55,7 +57,7 @@ class ToGroupsStage(CpuStage):
     def params(self) -> Mapping[str, Any]:
         """The clustering and the newest decision on it, which determine the groups."""
         with self._project.reading() as conn:
-            newest = goal_decisions.newest(conn, self._stored.id)
+            newest = goal_decisions.newest_row(conn, self._stored.id)
         return {"clustering": self._stored.config_hash, "after": newest}
 
     @cached_property
@@ -116,7 +118,7 @@ class ToGroupsStage(CpuStage):
         report(0, "learning from the groups")
         state = self._decision_log.state(self._stored.id)
         groups = list(state.current)
-        ids, labels = state.numbers(groups)
+        ids, labels = state.group_indices(groups)
         with self._project.reading() as conn:
             _, rows = read_vectors(conn, self._stored.vector_config, ids)
         return groups, membership_of(rows, labels, len(groups))

@@ -61,13 +61,13 @@ def settle_moves(
         note: Called with (`indexed` or `looked at`, conversations done, conversations in all); may raise to stop.
     """
     keys = list(view.sizes)
-    ids, labels = view.state.numbers(keys)
+    ids, labels = view.state.group_indices(keys)
     space = queue_cache.space(view.stored)
     with_vector = np.isin(ids, space.ids, assume_unique=True)
     ids, labels = ids[with_vector], labels[with_vector]
     if len(ids) < 2 or not keys:
         return []
-    neighbours = Neighbours(space.of(ids), partial(note, "indexed"))
+    neighbours = Neighbours(space.rows_of(ids), partial(note, "indexed"))
     count = min(SETTLE_NEIGHBOURS, len(ids) - 1)
     near = neighbours.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
     settled = settle(near, labels, _placed_by_person(view, ids, decided))
@@ -189,7 +189,7 @@ class DecideStage(OnClustering, CpuStage):
         while True:
             self._check()
             snapshot = self._queue_cache.snapshot(self._stored.id)
-            pairs = snapshot.left("probability" if self._rule == "auto" else "similarity")
+            pairs = snapshot.ordered_pairs("probability" if self._rule == "auto" else "similarity")
             if not pairs:
                 break
             if unasked := self._pairs_to_ask(snapshot, pairs):
@@ -353,7 +353,7 @@ class NameStage(OnClustering, CpuStage):
     def _find_names(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
         """Returns the name of each current group, by its index in `state.current`."""
         report(0, "looking for labels")
-        members, numbers = state.numbers(list(state.current))
+        members, numbers = state.group_indices(list(state.current))
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._stored.vector_config, members)
             labels = np.full(len(ids), NONE, dtype=np.int32)

@@ -201,7 +201,7 @@ class ProposeStage(OnClustering, ModelStage):
         merge: Prompt,
         reason: Prompt,
         *,
-        most: int | None = None,
+        limit: int | None = None,
         cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
@@ -209,12 +209,12 @@ class ProposeStage(OnClustering, ModelStage):
         Args:
             queue_cache: Reads the merge queue.
             merge, reason: Prompts `merge` and `merge-reason`.
-            most: Most pairs to ask about; None asks about all.
+            limit: Most pairs to ask about; None asks about all.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
         self._queue_cache, self._merge, self._reason = queue_cache, merge, reason
-        self._most, self._cluster = most, cluster
+        self._limit, self._cluster = limit, cluster
         self.asked = 0
 
     @property
@@ -242,12 +242,12 @@ class ProposeStage(OnClustering, ModelStage):
             return
         yield Progress(0, self._total(waiting), "loading the model")
         self.load()
-        while waiting and (self._most is None or self.asked < self._most):
+        while waiting and (self._limit is None or self.asked < self._limit):
             self._work.check()
             room = (
                 PAIRS_PER_BLOCK
-                if self._most is None
-                else min(PAIRS_PER_BLOCK, self._most - self.asked)
+                if self._limit is None
+                else min(PAIRS_PER_BLOCK, self._limit - self.asked)
             )
             yield from self.ask(run_id, waiting[:room], self._total(waiting))
             waiting = self.waiting()
@@ -276,7 +276,7 @@ class ProposeStage(OnClustering, ModelStage):
         for _ in self._work.live(partial(self._answer, state, block), entries.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
-        self._project.write(partial(self._commit, run_id=run_id, found=entries, total=total))
+        self._project.write(partial(self._commit, run_id=run_id, entries=entries, total=total))
         yield Progress(self.asked, total)
 
     def summary(self) -> str:
@@ -329,17 +329,17 @@ class ProposeStage(OnClustering, ModelStage):
         conn: sqlite3.Connection,
         *,
         run_id: int,
-        found: Sequence[AnswerEntry],
+        entries: Sequence[AnswerEntry],
         total: int | None,
     ) -> None:
-        decisions.add_answers(conn, self.config_hash, run_id, found)
+        decisions.add_answers(conn, self.config_hash, run_id, entries)
         if total is not None:
             runs.count(conn, run_id, self.asked, total)
 
     def _total(self, waiting: Sequence[Pair]) -> int:
         """Returns the number of pairs that this run will have asked about, if nobody decides any."""
         total = self.asked + len(waiting)
-        return total if self._most is None else min(self._most, total)
+        return total if self._limit is None else min(self._limit, total)
 
 
 class SplitQuestionsStage(ProposeStage):

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.validation import HeldOut, Repetition, held_out, judge, stability_run
+from engine.goals.clusters.validation import (
+    HeldOut,
+    Repetition,
+    choose_held_out,
+    measure_held_out,
+    stability_run,
+)
 from engine.goals.records import Ids
 from engine.goals.stages.clustering import OnClustering
 from engine.goals.tables import clusterings, measurements
@@ -43,7 +49,7 @@ class StabilityStage(OnClustering, CpuStage):
         bootstraps: int = BOOTSTRAPS,
     ) -> None:
         super().__init__(project)
-        self._repetitions: list[measurements.Repetition] = [
+        self._repetitions: list[measurements.RepetitionKey] = [
             *(("seed", number) for number in range(seeds)),
             *(("bootstrap", number) for number in range(bootstraps)),
         ]
@@ -105,7 +111,7 @@ class StabilityStage(OnClustering, CpuStage):
         self,
         rows: Vectors,
         labels: Numbers,
-        repetition: measurements.Repetition,
+        repetition: measurements.RepetitionKey,
         _report: OnProgress,
     ) -> Repetition:
         """Returns one repetition; runs on a thread of its own."""
@@ -192,7 +198,7 @@ class HoldOutStage(OnClustering, CpuStage):
         report(0, "reading the texts")
         with self._project.reading() as conn:
             ids = np.asarray(clusterings.membership(conn, stored.id)[0])
-        is_held_out = held_out(len(ids), self._share, self._seed)
+        is_held_out = choose_held_out(len(ids), self._share, self._seed)
         train, test = self._rows(ids[~is_held_out], ids[is_held_out])
         clusters = cluster(
             train,
@@ -200,7 +206,7 @@ class HoldOutStage(OnClustering, CpuStage):
             self._seed,
             note=lambda step, steps: report(0, f"clustering, step {step} of {steps}"),
         )
-        return judge(train, clusters.labels, test)
+        return measure_held_out(train, clusters.labels, test)
 
     def _rows(self, train: Ids, test: Ids) -> tuple[Vectors, Vectors]:
         """Returns the vectors of both parts: those that are stored, or of an embedder that is fitted anew."""

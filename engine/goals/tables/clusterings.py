@@ -197,6 +197,7 @@ _CLUSTERING = (
     " g.conversations, g.outliers, g.no_text, v.config_hash, v.goal_config, g.label_config, g.pair_config"
     " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
 )
+"""SQL for clusterings, with the columns of `Clustering`."""
 
 
 def clusterings(conn: sqlite3.Connection) -> list[Clustering]:
@@ -218,7 +219,7 @@ def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
     return None if row[0] is None else int(row[0])
 
 
-def shown(conn: sqlite3.Connection) -> int | None:
+def shown_id(conn: sqlite3.Connection) -> int | None:
     """Returns the id of the clustering that is shown; None before any was made."""
     value: int | None = settings.get(conn, _SHOWN)
     return value
@@ -230,7 +231,7 @@ def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Cl
     Raises:
         NotYet: There is no such clustering.
     """
-    key = shown(conn) if clustering_id is None else clustering_id
+    key = shown_id(conn) if clustering_id is None else clustering_id
     stored = None if key is None else clustering(conn, key)
     if stored is None:
         raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
@@ -283,7 +284,7 @@ def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tup
     return {number: (label, description) for number, label, description in rows}
 
 
-def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
+def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
     """Returns the configuration of the current labels and their number, which change whenever the labels change."""
     row = conn.execute(
         "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
@@ -350,12 +351,12 @@ def ids_without_assignment(
     from engine.goals.tables import vectors
 
     with snapshot(conn):
-        every = IdSet.every(conn)
+        all_ids = IdSet.every(conn)
         (key,) = conn.execute(
             "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
         ).fetchone()
-        with_vector = every.of(vectors.vector_ids(conn, key))
-        placed = every.of(
+        with_vector = all_ids.of(vectors.vector_ids(conn, key))
+        placed = all_ids.of(
             read_ids(
                 conn,
                 "SELECT conversation_id FROM membership WHERE clustering_id = ?1 UNION ALL"

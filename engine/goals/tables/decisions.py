@@ -37,7 +37,7 @@ def next_id(conn: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def newest(conn: sqlite3.Connection, clustering_id: int) -> int:
+def newest_row(conn: sqlite3.Connection, clustering_id: int) -> int:
     """Returns the id of the newest row of a clustering, undo and redo included; 0 before the first."""
     row = conn.execute(
         "SELECT coalesce(max(id), 0) FROM decision WHERE clustering_id = ?", (clustering_id,)

@@ -56,6 +56,7 @@ _PROPOSED_SECOND = (
     " WHERE a.clustering_id = ?1 AND a.conversation_id {0} AND a.others <> '[]'"
     " AND g.current IS NOT own.current GROUP BY a.conversation_id, g.current"
 )
+"""SQL of `proposed_second`, with the condition and the least share to fill in."""
 
 
 def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
@@ -198,7 +199,7 @@ def first_goals(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
 def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tuple[str, int]]:
     """Returns the labels of the clustering that is shown with the number of conversations of a set, the most frequent
     first; none before anything was clustered."""
-    key = clusterings.shown(conn)
+    key = clusterings.shown_id(conn)
     if key is None:
         return []
     count_by_group: dict[str | None, int] = {}
@@ -248,7 +249,7 @@ def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tupl
 def _order(conn: sqlite3.Connection) -> list[int]:
     """Returns the ids of the clusterings, the one that is shown first, then the newest first; raises WorkbenchError if
     there is none."""
-    shown = clusterings.shown(conn)
+    shown = clusterings.shown_id(conn)
     if shown is None:
         raise WorkbenchError("Nothing was clustered yet.", "Run `workbench run cluster` first.")
     rows = conn.execute("SELECT id FROM clustering ORDER BY id = ? DESC, id DESC", (shown,))
@@ -326,16 +327,19 @@ def _with_special_value(
 
 
 def _goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set that a term on `goal` or `also` matches."""
     return conversations(conn, term.values, among, second=term.field == "also")
 
 
 def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    """Returns the labels of a set with their numbers of conversations, at most `limit`."""
     return counts(conn, among, second=field == "also")[:limit]
 
 
 def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    inner = number("share", term)
-    return among & among.of(with_share(conn, inner.text, inner.values))
+    """Returns those of a set that a term on `share` matches."""
+    condition = number("share", term)
+    return among & among.of(with_share(conn, condition.text, condition.values))
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {

@@ -26,7 +26,7 @@ Kind = Literal["hold_out", "paper_goals"]
 """`hold_out`: `engine.goals.clusters.validation.HeldOut` by field, with `share` and `seed`. `paper_goals`: what
 `workbench run paper-goals --json` prints."""
 
-Repetition = tuple[Literal["seed", "bootstrap"], int]
+RepetitionKey = tuple[Literal["seed", "bootstrap"], int]
 """A kind of resampling and its number, from 0."""
 
 
@@ -51,7 +51,7 @@ class Measurements:
 
 def of_shown(conn: sqlite3.Connection) -> Measurements | None:
     """Returns what was measured of the clustering that is shown; None before any was made."""
-    shown = clusterings.shown(conn)
+    shown = clusterings.shown_id(conn)
     if shown is None:
         return None
     newest = conn.execute(
@@ -89,7 +89,7 @@ def add_repetition(
     clustering_id: int,
     config_hash: str,
     run_id: int,
-    repetition: Repetition,
+    repetition: RepetitionKey,
     ari: float,
     jaccard: Mapping[int, float],
 ) -> None:
@@ -115,8 +115,8 @@ def missing_repetitions(
     conn: sqlite3.Connection,
     clustering_id: int,
     config_hash: str,
-    repetitions: Iterable[Repetition],
-) -> list[Repetition]:
+    repetitions: Iterable[RepetitionKey],
+) -> list[RepetitionKey]:
     """Returns those of the repetitions that are not stored yet, in their order."""
     stored = {repetition for repetition, _ in agreements(conn, clustering_id, config_hash)}
     return [repetition for repetition in repetitions if repetition not in stored]
@@ -124,7 +124,7 @@ def missing_repetitions(
 
 def agreements(
     conn: sqlite3.Connection, clustering_id: int, config_hash: str
-) -> list[tuple[Repetition, float]]:
+) -> list[tuple[RepetitionKey, float]]:
     """Returns each stored repetition with its adjusted Rand index with the clustering, by kind and number."""
     return [
         ((kind, number), float(ari))
@@ -267,6 +267,7 @@ def _group_number(group_bytes: bytes) -> int:
 
 
 def _state_counts(counts: _States, size: int) -> StateCounts:
+    """Returns the counts of a group of this size; members without a score are unscored."""
     complete, incomplete, borderline = (
         counts.get(state, (0, 0))[0]
         for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)

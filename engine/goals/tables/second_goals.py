@@ -41,7 +41,7 @@ def of_conversation(
     Args:
         least: Least share. Goals with less than `LEAST_SHARE` are shown nowhere else and cannot be judged.
     """
-    key = clusterings.shown(conn)
+    key = clusterings.shown_id(conn)
     if key is None:
         return []
     rows = conn.execute(
@@ -75,13 +75,13 @@ def judge(
     conn.execute(
         "INSERT INTO second_goal (clustering_id, conversation_id, group_id, kind, annotator, given_at)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        (clusterings.shown(conn), conversation_id, group_id, judgement, annotator, utc_now()),
+        (clusterings.shown_id(conn), conversation_id, group_id, judgement, annotator, utc_now()),
     )
 
 
 def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneJudgement | None:
     """Takes back the newest act on the clustering that is shown and returns it; None if there is none."""
-    key = clusterings.shown(conn)
+    key = clusterings.shown_id(conn)
     row = conn.execute(
         "SELECT s.id, s.conversation_id, s.group_id, s.kind, coalesce(l.label, s.group_id)"
         " FROM second_goal AS s LEFT JOIN goal_group AS b ON b.clustering_id = s.clustering_id"
@@ -100,7 +100,7 @@ def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneJudgement | Non
     return UndoneJudgement(conversation_id, label, kind)
 
 
-def judged(
+def judgements(
     conn: sqlite3.Connection, clustering_id: int
 ) -> dict[tuple[int, str], SecondGoalJudgement]:
     """Returns what was said of the second goals of a clustering, by conversation and current group."""
@@ -127,7 +127,7 @@ def carry_over(
         places: The groups of the other clustering where the members of a current group of the one before are now, the
             one that matters most first; what was said of a group without any stays where it was said.
     """
-    judgements = judged(conn, clustering_id)
+    known_judgements = judgements(conn, clustering_id)
     proposed = {
         (conversation_id, group)
         for conversation_id, group, _ in conn.execute(
@@ -145,7 +145,7 @@ def carry_over(
         candidates = places.get(group) or ()
         target = next((key for key in candidates if (conversation_id, key) in proposed), None)
         target = target or next(iter(candidates), None)
-        if target is None or judgements.get((conversation_id, target)) == kind:
+        if target is None or known_judgements.get((conversation_id, target)) == kind:
             continue
         conn.execute(
             "INSERT INTO second_goal (clustering_id, conversation_id, group_id, kind, annotator, given_at)"

@@ -15,8 +15,9 @@ from engine.project.idset import read_ids
 from engine.project.sql import chunks, message_ids, placeholders
 
 NOTHING_WRITTEN = "the user wrote nothing"
+"""Reason why a conversation has no goal text of what was written."""
 NO_SUMMARY = "no run has summarized it"
-"""Reasons why a conversation has no goal text."""
+"""Reason why a conversation has no summary."""
 
 _SEPARATOR = "\n"
 """What stands between the messages of a goal text."""

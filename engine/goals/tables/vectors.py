@@ -70,12 +70,12 @@ def config(conn: sqlite3.Connection, config_hash: str) -> VectorConfig | None:
 def ids_without_vector(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations that have neither a vector nor a reason for none; in id order."""
     config_id, _ = _key(conn, config_hash)
-    every = IdSet.every(conn)
+    all_ids = IdSet.every(conn)
     known_ids = read_ids(
         conn, "SELECT conversation_id FROM no_vector WHERE config_id = ? ORDER BY 1", (config_id,)
     )
     known_ids.extend(vector_ids(conn, config_id))
-    return (every - every.of(known_ids)).ascending()
+    return (all_ids - all_ids.of(known_ids)).ascending()
 
 
 def add(

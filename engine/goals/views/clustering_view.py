@@ -14,7 +14,7 @@ from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
-from engine.goals.tables import clusterings, decisions, measurements, vectors
+from engine.goals.tables import clusterings, decisions, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
@@ -41,7 +41,7 @@ class Space:
         """Returns all vectors of a configuration."""
         return cls(*read_vectors(conn, vector_config))
 
-    def of(self, ids: Ids) -> Vectors:
+    def rows_of(self, ids: Ids) -> Vectors:
         """Returns the vectors of those of `ids` that have one, in this order; they must not be changed."""
         if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
             return self.rows
@@ -152,7 +152,7 @@ class ClusteringView:
             return np.frombuffer(self._by_key[part.id].centre, dtype="<f4").astype(np.float64)
         if space is None or part.own is None:
             return None
-        rows = space.of(part.own)
+        rows = space.rows_of(part.own)
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def needs_space(self) -> bool:
@@ -290,13 +290,6 @@ def group_row(
         made_of=group.made_of,
         made_by=None if group.made_by is None else group.made_by.id,
     )
-
-
-def read_space(conn: sqlite3.Connection, vector_config: str, cached: Space | None) -> Space:
-    """Returns the vectors of a configuration; `cached` if none were added since that was read."""
-    if cached is not None and len(cached.ids) == vectors.count(conn, vector_config):
-        return cached
-    return Space.read(conn, vector_config)
 
 
 def _by_id(key: str) -> tuple[str, float]:

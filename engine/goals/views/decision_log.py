@@ -22,6 +22,7 @@ from engine.project.project import Project
 from engine.project.sql import snapshot, utc_now
 
 T = TypeVar("T")
+"""What a write returns."""
 
 Plan = Callable[[MergeState], Iterable[GoalDecision]]
 """Yields decisions one after another; each is applied to the state before the next is asked for."""
@@ -35,7 +36,7 @@ MOVING_KINDS = ("split", "move")
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """Cache key of a state: the newest decision, and the labels of the clusters as `clusterings.labelled` returns
+    """Cache key of a state: the newest decision, and the labels of the clusters as `clusterings.labels_version` returns
     them."""
 
     newest: int
@@ -59,7 +60,7 @@ class DecisionLog:
             UsageError: There is no such clustering.
         """
         with self._project.reading() as conn, snapshot(conn):
-            return self._read(conn, clustering_id)
+            return self._read_state(conn, clustering_id)
 
     def history(self, clustering_id: int) -> list[GoalDecision]:
         """Returns all decisions on a clustering, newest first, including those that were undone."""
@@ -95,12 +96,12 @@ class DecisionLog:
         decisions of people from the one shown before, in one transaction. Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
-            shown_before = clusterings.shown(conn)
+            shown_before = clusterings.shown_id(conn)
             clustering_id = clusterings.add(conn, **made)
             if shown_before is not None:
                 self._transfer(conn, shown_before, clustering_id)
             else:
-                self._store_groups(conn, clustering_id, self._read(conn, clustering_id), ())
+                self._store_groups(conn, clustering_id, self._read_state(conn, clustering_id), ())
             return clustering_id
 
         return self._write(work)
@@ -111,7 +112,7 @@ class DecisionLog:
         `engine.goals.tables.clusterings.show` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
-            shown_before = clusterings.shown(conn)
+            shown_before = clusterings.shown_id(conn)
             clusterings.show(conn, clustering_id)
             if shown_before is not None and shown_before != clustering_id:
                 self._transfer(conn, shown_before, clustering_id)
@@ -140,7 +141,7 @@ class DecisionLog:
                 d for d in goal_decisions.history(conn, clustering_id) if d.act == act
             ]
             self._store_groups(
-                conn, clustering_id, self._read(conn, clustering_id), decisions_of_act
+                conn, clustering_id, self._read_state(conn, clustering_id), decisions_of_act
             )
             return replace(decisions_of_act[0], active=active, count=len(decisions_of_act))
 
@@ -161,7 +162,7 @@ class DecisionLog:
         self, conn: sqlite3.Connection, clustering_id: int, plan: Plan
     ) -> list[GoalDecision]:
         """Returns the stored decisions of a plan, each completed and applied before the next is planned."""
-        state = self._read(conn, clustering_id).copy()
+        state = self._read_state(conn, clustering_id).copy()
         act = next_id = goal_decisions.next_id(conn)
         decisions: list[GoalDecision] = []
         for planned in plan(state):
@@ -185,7 +186,7 @@ class DecisionLog:
     ) -> None:
         """Stores the groups after these decisions for filters and views of SQL."""
         moved = any(decision.kind in MOVING_KINDS for decision in decisions)
-        clusters = self._base(conn, clustering_id) if moved else None
+        clusters = self._read_clusters(conn, clustering_id) if moved else None
         store_groups(conn, clustering_id, state, clusters)
 
     def _transfer(self, conn: sqlite3.Connection, before: int, key: int) -> None:
@@ -212,33 +213,33 @@ class DecisionLog:
         def plan(state: MergeState) -> Iterable[GoalDecision]:
             # the newest clustering first, because its decisions take precedence
             for clustering_id in sorted(sources, reverse=True):
-                old = self._read(conn, clustering_id)
+                old = self._read_state(conn, clustering_id)
                 unplaced.update((yield from transfer_decisions(old, sources[clustering_id], state)))
 
         self._append_act(conn, key, plan)
         goal_decisions.add_unplaced(conn, key, unplaced)
-        judged = {group for _, group in second_goals.judged(conn, before)}
-        places = find_places(self._read(conn, before), self._read(conn, key), judged)
+        judged = {group for _, group in second_goals.judgements(conn, before)}
+        places = find_places(self._read_state(conn, before), self._read_state(conn, key), judged)
         second_goals.carry_over(conn, before, key, places)
 
-    def _read(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
+    def _read_state(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         """Returns the groups of a clustering after its active decisions, from the cache if nothing has changed."""
         version = _version(conn, clustering_id)
         with self._guard:
             cached = self._states.get(clustering_id)
         if cached is not None and cached[0] == version:
             return cached[1]
-        state = _decided(conn, clustering_id, self._base(conn, clustering_id))
+        state = _apply_decisions(conn, clustering_id, self._read_clusters(conn, clustering_id))
         self._cache_state(clustering_id, version, state)
         return state
 
-    def _base(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
+    def _read_clusters(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         """Returns the clusters of a clustering as groups before any decision, from the cache if they are there."""
         with self._guard:
             cached = self._clusters.get(clustering_id)
         if cached is not None:
             return cached
-        base = _undecided(conn, clustering_id)
+        base = _clusters_as_groups(conn, clustering_id)
         with self._guard:
             self._clusters[clustering_id] = base
             while len(self._clusters) > MAX_CACHED_CLUSTERINGS:
@@ -257,7 +258,8 @@ class DecisionLog:
 def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
     """Returns the cache key of the state of a clustering as it is stored now."""
     return _Version(
-        goal_decisions.newest(conn, clustering_id), clusterings.labelled(conn, clustering_id)
+        goal_decisions.newest_row(conn, clustering_id),
+        clusterings.labels_version(conn, clustering_id),
     )
 
 
@@ -284,10 +286,10 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
     Raises:
         UsageError: There is no such clustering.
     """
-    return _decided(conn, clustering_id, _undecided(conn, clustering_id))
+    return _apply_decisions(conn, clustering_id, _clusters_as_groups(conn, clustering_id))
 
 
-def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
+def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
     """Returns the clusters of a clustering as groups without labels and decisions."""
     if clusterings.clustering(conn, clustering_id) is None:
         raise NotFound(f"There is no clustering {clustering_id}.", "Run `workbench run cluster`.")
@@ -305,7 +307,7 @@ def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
     )
 
 
-def _decided(conn: sqlite3.Connection, clustering_id: int, base: MergeState) -> MergeState:
+def _apply_decisions(conn: sqlite3.Connection, clustering_id: int, base: MergeState) -> MergeState:
     """Returns `base` with the labels of the clusters, after the active decisions."""
     names = {
         f"c{cluster.number}": (cluster.name, cluster.description)
@@ -338,8 +340,8 @@ def _moves(state: MergeState, clusters: MergeState) -> Iterator[tuple[int, str |
     expected = np.array(
         [-1 if key is None else index_of_group[key] for key in successors] + [-1], np.int32
     )
-    ids, cluster_indices = clusters.numbers(numbers)
-    _, group_indices = state.numbers(current)
+    ids, cluster_indices = clusters.group_indices(numbers)
+    _, group_indices = state.group_indices(current)
     for row in np.flatnonzero(group_indices != expected[cluster_indices]).tolist():
         yield int(ids[row]), current[group_indices[row]] if group_indices[row] >= 0 else None
     yield from state.latecomers.items()

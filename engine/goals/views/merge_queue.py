@@ -21,9 +21,9 @@ from engine.goals.records import (
     Pair,
     Proposal,
 )
-from engine.goals.tables import clusterings, measurements
+from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables.clusterings import stored_clustering
-from engine.goals.views.clustering_view import ClusteringView, Space, read_space
+from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.goals.views.decision_log import MAX_CACHED_CLUSTERINGS, DecisionLog
 from engine.goals.views.pair_table import (
     Floats,
@@ -58,14 +58,18 @@ def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
 
 def put_order(conn: sqlite3.Connection, order: MergeOrder) -> None:
     """Stores the order of the merge queue."""
-    settings.put(conn, QUEUE_SETTING, {**settings.get(conn, QUEUE_SETTING, {}), "order": order})
+    _put_setting(conn, "order", order)
 
 
 def put_least_similarity(conn: sqlite3.Connection, similarity: float) -> None:
     """Stores the similarity of descriptions below which no pair is proposed."""
-    settings.put(
-        conn, QUEUE_SETTING, {**settings.get(conn, QUEUE_SETTING, {}), "floor": similarity}
-    )
+    _put_setting(conn, "floor", similarity)
+
+
+def _put_setting(conn: sqlite3.Connection, name: str, value: str | float) -> None:
+    """Stores one of the values of `QUEUE_SETTING`."""
+    stored = settings.get(conn, QUEUE_SETTING, {})
+    settings.put(conn, QUEUE_SETTING, {**stored, name: value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +86,13 @@ class QueueSnapshot:
     order: MergeOrder
     least_similarity: float
 
-    def left(self, order: MergeOrder | None = None) -> list[Pair]:
+    def ordered_pairs(self, order: MergeOrder | None = None) -> list[Pair]:
         """Returns the undecided pairs that are proposed, the next to decide first, in an order; None stands for the
         order that the person chose."""
         table, pairs = self.table, self._undecided()
         if not pairs:
             return []
-        first, second = table.at(pairs)
+        first, second = table.rows_and_columns(pairs)
         ranking = rank_pairs(
             order or self.order,
             self.model,
@@ -100,7 +104,7 @@ class QueueSnapshot:
 
     def unasked(self) -> list[Pair]:
         """Returns the proposed pairs that the model was not asked about, the next to decide first."""
-        return [pair for pair in self.left() if not self.asked(pair)]
+        return [pair for pair in self.ordered_pairs() if not self.asked(pair)]
 
     def asked(self, pair: Pair) -> bool:
         """Returns whether the model was asked about a pair with the members that its groups have now."""
@@ -128,7 +132,7 @@ class QueueSnapshot:
         table, features = self.table, pair_features(self.table, pairs)
         probabilities = self.model.probabilities(features)
         for pair, row, probability in zip(pairs, features, probabilities, strict=True):
-            first, second = (table.place[key] for key in pair)
+            first, second = (table.row_of[key] for key in pair)
             evidence = Evidence(
                 float(probability),
                 float(table.description[first, second]),
@@ -169,7 +173,9 @@ class QueueSnapshot:
         pairs = self.table.open_pairs
         if not pairs or self.least_similarity <= 0:
             return pairs
-        is_similar = self.table.description[self.table.at(pairs)] >= self.least_similarity
+        is_similar = (
+            self.table.description[self.table.rows_and_columns(pairs)] >= self.least_similarity
+        )
         return [pair for pair, similar in zip(pairs, is_similar, strict=True) if similar]
 
 
@@ -196,7 +202,7 @@ class MergeQueueCache:
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
         self._views: dict[int, tuple[tuple[object, ...], ClusteringView]] = {}
-        self._space: tuple[str, Space] | None = None
+        self._space: tuple[tuple[str, int], Space] | None = None
         self._learned: tuple[ClusteringView, MergeModel] | None = None
 
     def view(self, clustering_id: int) -> ClusteringView:
@@ -227,13 +233,10 @@ class MergeQueueCache:
         """Returns the vectors of a clustering (1.5 GB for a million conversations), read once."""
         # a lock of its own: reading a million vectors takes seconds, and other threads read groups meanwhile
         with self._reading_space, self._project.reading() as conn:
-            cached = self._space
-            known_space = (
-                cached[1] if cached is not None and cached[0] == stored.vector_config else None
-            )
-            space = read_space(conn, stored.vector_config, known_space)
-            self._space = stored.vector_config, space
-        return space
+            version = stored.vector_config, vectors.count(conn, stored.vector_config)
+            if self._space is None or self._space[0] != version:
+                self._space = version, Space.read(conn, stored.vector_config)
+            return self._space[1]
 
     def snapshot(self, clustering_id: int) -> QueueSnapshot:
         """Returns the merge queue of a clustering as it is now.

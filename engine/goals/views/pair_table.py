@@ -68,7 +68,7 @@ class PairTable:
     answers: Mapping[str, PairAnswer]
 
     @cached_property
-    def place(self) -> Mapping[str, int]:
+    def row_of(self) -> Mapping[str, int]:
         """The row of each group in the matrices."""
         return {key: row for row, key in enumerate(self.keys)}
 
@@ -82,10 +82,10 @@ class PairTable:
         first, second = self.view.state.sides(a, b)
         return first.id, second.id
 
-    def at(self, pairs: Sequence[Pair]) -> tuple[Indices, Indices]:
+    def rows_and_columns(self, pairs: Sequence[Pair]) -> tuple[Indices, Indices]:
         """Returns the rows and columns of pairs in the matrices."""
-        first = np.array([self.place[a] for a, _ in pairs], dtype=np.int64)
-        return first, np.array([self.place[b] for _, b in pairs], dtype=np.int64)
+        first = np.array([self.row_of[a] for a, _ in pairs], dtype=np.int64)
+        return first, np.array([self.row_of[b] for _, b in pairs], dtype=np.int64)
 
     def answer(self, pair: Pair) -> PairAnswer | None:
         """Returns the model's answer on a pair with its current members; None if it was not asked."""
@@ -94,11 +94,13 @@ class PairTable:
     def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
         """Returns (label, cosine of the centers) of the `count` groups nearest to `key` other than `but`, nearest
         first."""
-        row = self.member[self.place[key]]
+        row = self.member[self.row_of[key]]
         order = [self.keys[int(n)] for n in np.argsort(-row, kind="stable")]
         nearest_keys = [other for other in order if other not in (key, but)][:count]
         groups = self.view.state.groups
-        return tuple((groups[other].label, float(row[self.place[other]])) for other in nearest_keys)
+        return tuple(
+            (groups[other].label, float(row[self.row_of[other]])) for other in nearest_keys
+        )
 
 
 class PairTables:
@@ -211,7 +213,7 @@ class PairTables:
     def _overlaps(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Floats:
         """Returns the overlap of each pair of groups, shape (groups, groups), the larger of both directions."""
         sample, near = self._neighbours(view, space)
-        ids, numbers = view.state.numbers(keys)
+        ids, numbers = view.state.group_indices(keys)
         labels = numbers[np.searchsorted(ids, space.ids[sample])]
         shares = overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
         larger_shares: Floats = np.maximum(shares, shares.T)
@@ -242,7 +244,7 @@ def _as_text(label: str, description: str) -> str:
 def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
     """Returns the features of each pair, shape (pairs, features), NaN where the model was not asked; see
     `engine.goals.merges.merge_probability`."""
-    rows_and_columns = table.at(pairs)
+    rows_and_columns = table.rows_and_columns(pairs)
     first_rows, second_rows = rows_and_columns
     answers = [table.answer(pair) for pair in pairs]
 

@@ -71,7 +71,7 @@ def split_candidates(view: ClusteringView, space: Space) -> list[SplitProposal]:
         members = np.intersect1d(view.members(key), space.ids, assume_unique=True)
         if group.settled_by_person or len(members) < MIN_MEMBERS or not usual:
             continue
-        rows = space.of(members)
+        rows = space.rows_of(members)
         all_rows = np.arange(len(rows))
         apart = gap_between_parts(rows, all_rows) / usual
         if apart >= MIN_APART:

@@ -217,6 +217,7 @@ class HttpEmbedder(_PretrainedEmbedder):
         return embed_in_batches(texts, self._ask, BATCH)
 
     def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
+        """Returns the rows of one batch; raises EndpointError if the answer is not one embedding for each text."""
         answer = self._client.ask_blocking(
             "embeddings", {"model": self._named_model(), "input": list(texts)}
         )

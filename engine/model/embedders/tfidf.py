@@ -48,8 +48,11 @@ MAX_TEXT_CHARS = 8_000
 MIN_TEXTS_FOR_RARITY = 50
 """Number of texts from which a term has to occur in two of them."""
 TEXTS_PER_BATCH = 4_096
+"""Texts whose counts are in memory together."""
 
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Ranges of the characters of scripts without spaces, for a regular expression."""
+
 _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
 """A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
 Numbers are left out: they identify a booking, not a goal."""
@@ -70,20 +73,24 @@ _LEFTOVERS = (
 )
 """Parts of contractions such as `I've` that are stop words."""
 _MAGIC = b"WTFIDF1\n"
+"""First bytes of a state."""
+
 _LIMITS = {"words": 200_000, "rank": 4_096}
+"""Largest plausible number of words and of dimensions in a state."""
 
 
 class TfidfEmbedder:
-    """Makes vectors of at most `dimensions` numbers; fewer if the rank of the TF-IDF matrix is lower.
-
-    Args:
-        dimensions: Most numbers in a vector.
-        seed: Seed of the sample and of the decomposition.
-    """
+    """Makes vectors of at most `dimensions` numbers; fewer if the rank of the TF-IDF matrix is lower."""
 
     kind = "tfidf"
 
     def __init__(self, *, dimensions: int = DIMENSIONS, seed: int = 0) -> None:
+        """Prepares an embedder that has to be fitted.
+
+        Args:
+            dimensions: Most numbers in a vector.
+            seed: Seed of the sample and of the decomposition.
+        """
         self._dimensions = dimensions
         self._seed = seed
         self._words: list[str] = []
@@ -94,14 +101,17 @@ class TfidfEmbedder:
 
     @property
     def recipe(self) -> str:
+        """The dimensions and the seed."""
         return f"tfidf-1:{self._dimensions}:{self._seed}"
 
     @property
     def fitted(self) -> bool:
+        """Whether words and axes are known."""
         return self._counter is not None
 
     @property
     def fingerprint(self) -> str:
+        """The hash of the state; raises UsageError before `fit`."""
         if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         return self._fingerprint

@@ -103,6 +103,7 @@ _CONTROL_TOKEN = re.compile(
     r"|<(?=｜[^｜<>\s]{1,48}｜>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
+"""The first character of a text that some server reads as a control token; what follows is only looked at."""
 
 
 def without_controls(text: str) -> tuple[str, int]:
@@ -204,7 +205,7 @@ def _read_named_token(name: str, log_p: Any) -> ListedToken:
 
 def _read_chat_step(entry: Mapping[str, Any]) -> Step:
     top: Sequence[Mapping[str, Any]] = entry.get("top_logprobs") or entry.get("top_probs") or []
-    listed = sorted((_read_chat_token(one) for one in top), key=lambda one: -one.log_p)
+    listed = sorted((_read_chat_token(token) for token in top), key=lambda token: -token.log_p)
     return Step(_read_chat_token(entry), tuple(listed))
 
 

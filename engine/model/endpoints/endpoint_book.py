@@ -106,14 +106,14 @@ class EndpointBook:
             UsageError: Some of the names are endpoints and some are not.
         """
         names = tuple(part.strip() for part in (name or "").split(",") if part.strip())
-        known = [name for name in names if name in self._entries]
-        if known and len(known) < len(names):
+        endpoint_names = [name for name in names if name in self._entries]
+        if endpoint_names and len(endpoint_names) < len(names):
             other = next(name for name in names if name not in self._entries)
             raise UsageError(
-                f"{other!r} is no endpoint, so it cannot share a run with {known[0]!r}.",
+                f"{other!r} is no endpoint, so it cannot share a run with {endpoint_names[0]!r}.",
                 "`workbench models list` names them.",
             )
-        return names if known else ()
+        return names if endpoint_names else ()
 
     def add(
         self,
@@ -138,8 +138,8 @@ class EndpointBook:
         name = name or address.model.rstrip("/").rsplit("/", 1)[-1]
         if "," in name:
             raise UsageError(f"{name!r} has a comma in it.", "Choose another with --name.")
-        known = self._entries.get(name)
-        if known is not None and known.url != url:
+        existing = self._entries.get(name)
+        if existing is not None and existing.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
         can = probe(address, key, end_text=end_text, seconds=seconds)
         self._entries[name] = entry = EndpointEntry(name, url, can, key_env, prices, timeout)
@@ -237,14 +237,15 @@ class EndpointBook:
                     f"{other.address.model!r}.",
                     "Endpoints that share a run serve the same model under the same name.",
                 )
-            differ = [
-                what
-                for what, value in first.can.decisive.items()
-                if other.can.decisive[what] != value and what not in ("server", "context")
+            differences = [
+                capability
+                for capability, value in first.can.decisive.items()
+                if other.can.decisive[capability] != value
+                and capability not in ("server", "context")
             ]
-            if differ:
+            if differences:
                 raise UsageError(
-                    f"{first.name!r} and {other.name!r} differ in {', '.join(differ)}.",
+                    f"{first.name!r} and {other.name!r} differ in {', '.join(differences)}.",
                     "Endpoints that share a run do the same; add them again if one was changed.",
                 )
         return entries

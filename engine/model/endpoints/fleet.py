@@ -170,6 +170,7 @@ class Fleet:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _count(self, member: _Member, answer: Any) -> None:
+        """Adds an answer to the account: its request, its tokens as the endpoint counts them, and their cost."""
         account = self.account
         account.requests += 1
         usage = answer.get("usage") if isinstance(answer, dict) else None
@@ -204,6 +205,11 @@ class _Places:
     def __init__(
         self, members: Sequence[_Member], clients: Mapping[int, httpx.AsyncClient]
     ) -> None:
+        """Frees all places.
+
+        Args:
+            clients: The connection pool of each endpoint, by the id of its member.
+        """
         self._members, self.clients = members, clients
         self._waiting: list[asyncio.Future[None]] = []
         for member in members:

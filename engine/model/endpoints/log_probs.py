@@ -39,6 +39,7 @@ _HEADERS = (
     f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n",
     STEP_OPENING,
 )
+"""Texts whose common beginning in tokens is that of every next step."""
 
 
 UNBOUNDED = 1_000_000_000

@@ -162,6 +162,7 @@ def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) ->
 def _log_probs(
     model: EndpointModel, request: LogProbs, _report: Callable[[int], None]
 ) -> list[list[tuple[float, int]]]:
+    """Reads the log-probability of each continuation of each text; refuses a continuation that the endpoint hides."""
     model.refuse_reading(request.prompt)
 
     async def work() -> list[list[tuple[float, int]]]:
@@ -207,6 +208,8 @@ def _count_tokens(
 
 
 EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
+"""Answers one kind of request; it is given the model, the request, and a callback for counts."""
+
 EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
 """The function that answers each kind of request; it is given the model, the request, and a callback for counts."""
 
@@ -216,3 +219,4 @@ OWN_HANDLERS: EndpointHandlers = {
     LogProbs: _log_probs,
     CountTokens: _count_tokens,
 }
+"""The handlers of the requests that all subjects use."""

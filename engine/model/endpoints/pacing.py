@@ -36,12 +36,16 @@ JITTER = 0.25
 """Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+"""Seconds of each unit in a duration such as `6m0s`."""
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+"""One number with its unit in a duration."""
 
 _REMAINING = ("x-ratelimit-remaining-requests", "x-ratelimit-remaining", "ratelimit-remaining")
+"""Headers with the number of requests that a rate limit still allows, the most specific first."""
 
 _RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
+"""Headers with the time until a rate limit allows requests again."""
 
 
 class RequestLimit:

@@ -32,14 +32,22 @@ MAX_DIFFERENCE = 0.05
 what the probability of another token would give."""
 
 _TEXT = "TURN 1, STEP 1, user chat:\nThe capital of France is Paris. The capital of Italy is"
+"""The raw text that most completions of a probe continue."""
+
 _OTHER_TEXTS = (
     "The capital of Spain is",
     "One, two, three, four, five,",
     "Monday, Tuesday,",
     "Roses are",
 )
+"""Texts that keep the endpoint busy while noise is measured."""
+
 _CONTROL_TOKENS = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of_turn>")
+"""Control tokens of well-known models; an endpoint that reads one as such gives it one token."""
+
 _WORD = "zqzq"
+"""A word that no model writes by itself."""
+
 PROBE_SECONDS = 240.0
 """Default time limit of a request, which writes a few tokens; the server may have to load the model first."""
 
@@ -78,10 +86,12 @@ class _Probe:
         self._last_failure = ""
 
     async def run(self) -> Capabilities:
+        """Returns the capabilities."""
         async with self._endpoint.open_connections() as self._client:
             return await self._probe_all()
 
     async def _probe_all(self) -> Capabilities:
+        """Probes one capability after another, because later requests depend on what earlier ones showed."""
         props = await self._get("/props")
         props = props if isinstance(props, dict) else {}
         plain = await self._attempt(self._complete(_TEXT, max_tokens=4))
@@ -142,12 +152,12 @@ class _Probe:
             self._last_failure = error.message
             return None
 
-    async def _complete(self, prompt: str | Sequence[int], **more: Any) -> Written:
-        body = {"prompt": prompt, "temperature": 0, **more}
+    async def _complete(self, prompt: str | Sequence[int], **options: Any) -> Written:
+        body = {"prompt": prompt, "temperature": 0, **options}
         return read_completion(await self._ask("completions", body))
 
-    async def _reply(self, messages: Sequence[Mapping[str, str]], **more: Any) -> Written:
-        body = {"messages": list(messages), "temperature": 0, **more}
+    async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Written:
+        body = {"messages": list(messages), "temperature": 0, **options}
         return read_completion(await self._ask("chat/completions", body))
 
     async def _embed(self) -> Any:
@@ -197,34 +207,34 @@ class _Probe:
         text = await self._complete(
             _TEXT, max_tokens=1, logprobs=1, return_tokens_as_token_ids=True
         )
-        named = bool(text.steps) and all(one.token is not None for one in text.steps[0].top)
+        named = bool(text.steps) and all(token.token is not None for token in text.steps[0].top)
         if not tokens:
             return False, named
         ids = await token_ids(self._ask, tokens, _TEXT, start=True)
-        same = await self._attempt(
+        from_ids = await self._attempt(
             self._complete(ids, max_tokens=1, logprobs=1, return_tokens_as_token_ids=True)
         )
-        return same is not None and _same_steps(text.steps, same.steps), named
+        return from_ids is not None and _same_steps(text.steps, from_ids.steps), named
 
     async def _gives_echo(self, tokens: Tokens, ids: bool) -> bool:
         """Returns whether the endpoint gives the probabilities of a prompt's own tokens. They are compared with those
         of the completion that the prompt repeats, because some servers give those of the next token."""
         if not tokens:
             return False
-        more = {"temperature": 0, "logprobs": 1, "return_tokens_as_token_ids": True}
-        first = await self._complete(_TEXT, max_tokens=3, **more)
+        options = {"temperature": 0, "logprobs": 1, "return_tokens_as_token_ids": True}
+        first = await self._complete(_TEXT, max_tokens=3, **options)
         prompt: str | list[int] = _TEXT + first.text
         if ids:
             start = await token_ids(self._ask, tokens, _TEXT, start=True)
             named = [step.chosen.token for step in first.steps if step.chosen]
             more_ids = [token for token in named if token is not None]
             prompt = start + (more_ids or await token_ids(self._ask, tokens, first.text))
-        echoed = await self._attempt(self._complete(prompt, max_tokens=1, echo=True, **more))
+        echoed = await self._attempt(self._complete(prompt, max_tokens=1, echo=True, **options))
         if echoed is None or len(echoed.steps) <= len(first.steps) + 1:
             return False
         for shift in (0, 1):  # with or without the token written after the prompt
-            at = len(echoed.steps) - len(first.steps) - shift
-            if _same_steps(first.steps, echoed.steps[at : at + len(first.steps)]):
+            start_index = len(echoed.steps) - len(first.steps) - shift
+            if _same_steps(first.steps, echoed.steps[start_index : start_index + len(first.steps)]):
                 return True
         return False
 
@@ -233,19 +243,19 @@ class _Probe:
         grammar: some servers divide by the probability of all that the grammar allows."""
         free = await self._complete(_TEXT, max_tokens=1, logprobs=20)
         listed = free.steps[0].top[1:] if free.steps else ()
-        plain = [one for one in listed if (one.text or b"").strip().isalpha()]
-        if not plain:
+        words = [token for token in listed if (token.text or b"").strip().isalpha()]
+        if not words:
             return False
-        wanted = plain[0]
-        text = (wanted.text or b"").decode()
+        target = words[0]
+        text = (target.text or b"").decode()
         request = self._complete(_TEXT, max_tokens=1, logprobs=1, grammar=grammar_for(text))
         forced = await self._attempt(request)
         if forced is None or len(forced.steps) != 1 or forced.steps[0].chosen is None:
             return False
         chosen = forced.steps[0].chosen
         return (
-            chosen.text == wanted.text
-            and abs(exp(chosen.log_p) - exp(wanted.log_p)) <= MAX_DIFFERENCE
+            chosen.text == target.text
+            and abs(exp(chosen.log_p) - exp(target.log_p)) <= MAX_DIFFERENCE
         )
 
     async def _find_template(self) -> Template:
@@ -270,10 +280,10 @@ class _Probe:
         begun_messages = [*messages, {"role": "assistant", "content": first_half}]
         continued = {"continue_final_message": True, "add_generation_prompt": False}
         kinds: tuple[tuple[Prefill, dict[str, bool]], ...] = (("last", {}), ("continue", continued))
-        for kind, more in kinds:
-            result = await self._attempt(self._reply(begun_messages, max_tokens=6, **more))
-            rest = full_reply.text[len(first_half) :].strip()[:6]
-            if result is not None and rest and result.text.strip().startswith(rest):
+        for kind, options in kinds:
+            result = await self._attempt(self._reply(begun_messages, max_tokens=6, **options))
+            next_text = full_reply.text[len(first_half) :].strip()[:6]
+            if result is not None and next_text and result.text.strip().startswith(next_text):
                 return kind
         return ""
 
@@ -281,17 +291,17 @@ class _Probe:
         """Returns whether the same seed gives the same sampled text, and another seed another one."""
 
         async def sampled(seed: int) -> str | None:
-            more = {"temperature": 1.5, "seed": seed, "max_tokens": 12}
+            options = {"temperature": 1.5, "seed": seed, "max_tokens": 12}
             request = (
-                self._complete(_TEXT, **more)
+                self._complete(_TEXT, **options)
                 if completions
-                else self._reply([_user_message("Tell a story.")], **more)
+                else self._reply([_user_message("Tell a story.")], **options)
             )
             result = await self._attempt(request)
             return None if result is None else result.text
 
-        first, again, other = [await sampled(seed) for seed in (11, 11, 12)]
-        return first is not None and first == again != other
+        first, repeated, other = [await sampled(seed) for seed in (11, 11, 12)]
+        return first is not None and first == repeated != other
 
     async def _keeps_grammar(self, completions: bool) -> bool:
         """Returns whether a completion follows a grammar."""
@@ -383,11 +393,11 @@ def _positive(value: Any) -> int | None:
 
 def _largest_difference(first: Step, second: Step) -> float | None:
     """Returns the largest difference between the probabilities of tokens that both steps list; None without any."""
-    other = {(one.token, one.text): one.log_p for one in second.top}
+    log_p_by_token = {(token.token, token.text): token.log_p for token in second.top}
     shared = [
-        abs(exp(one.log_p) - exp(other[(one.token, one.text)]))
-        for one in first.top
-        if (one.token, one.text) in other
+        abs(exp(token.log_p) - exp(log_p_by_token[(token.token, token.text)]))
+        for token in first.top
+        if (token.token, token.text) in log_p_by_token
     ]
     return max(shared, default=None)
 
@@ -397,9 +407,10 @@ def _same_steps(first: Sequence[Step], second: Sequence[Step]) -> bool:
     if not first or len(first) != len(second):
         return False
     return all(
-        one.chosen is not None
-        and other.chosen is not None
-        and (one.chosen.token, one.chosen.text) == (other.chosen.token, other.chosen.text)
-        and abs(exp(one.chosen.log_p) - exp(other.chosen.log_p)) <= MAX_DIFFERENCE
-        for one, other in zip(first, second, strict=True)
+        step.chosen is not None
+        and other_step.chosen is not None
+        and (step.chosen.token, step.chosen.text)
+        == (other_step.chosen.token, other_step.chosen.text)
+        and abs(exp(step.chosen.log_p) - exp(other_step.chosen.log_p)) <= MAX_DIFFERENCE
+        for step, other_step in zip(first, second, strict=True)
     )

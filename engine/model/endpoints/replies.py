@@ -166,6 +166,13 @@ class _Writer:
         head: RawPrompt,
         tail: RawPrompt,
     ) -> None:
+        """Prepares a writer.
+
+        Args:
+            raw: Whether the prompt is sent as raw text.
+            room: Tokens that are left for a log.
+            head, tail: The raw prompt before and after a log.
+        """
         self._reader, self._prompt, self._raw, self._room = reader, prompt, raw, room
         self._head, self._tail = head, tail
 
@@ -173,6 +180,12 @@ class _Writer:
     async def for_endpoint(
         cls, reader: Reader, prompt: Prompt | None, max_tokens: int, context: int
     ) -> _Writer:
+        """Returns the writer of a prompt, in the form in which the endpoint takes it.
+
+        Args:
+            max_tokens: Largest number of tokens of a reply.
+            context: Longest sequence in tokens.
+        """
         can, empty = reader.can, RawPrompt("", ())
         room = context - max_tokens
         if prompt is not None and prompt.chat and no_laid_out(can, prompt):
@@ -277,6 +290,7 @@ async def chat_replies(
 
 
 async def _reply(reader: Reader, call: Call, context: int) -> Completion:
+    """Returns the reply to one call, with notes on control tokens and on messages that were left out."""
     messages, notes = list(call.messages), []
     if reader.can.controls:
         split_texts = [without_controls(message.content) for message in messages]

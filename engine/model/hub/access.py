@@ -25,8 +25,14 @@ from engine.base.errors import HubError, ModelError, NetworkRefused, UsageError,
 from engine.base.text import one_line
 
 DEFAULT_HUB = "https://huggingface.co"
+"""The hub that is asked if `HF_ENDPOINT` names none."""
+
 KEYRING_SERVICE = "conversation-workbench"
+"""Name under which the keyring of the system may keep a token for this program."""
+
 TOKEN = "HF_TOKEN"
+"""Environment variable with the token, and its name in the keyring."""
+
 READ_SECONDS = 10.0
 """Seconds without an answer before a request fails."""
 CONNECT_SECONDS = 4.0
@@ -36,8 +42,11 @@ QUESTION_SECONDS = 60.0
 MAX_ANSWER_BYTES = 8 << 20
 """Most bytes of an answer about models: what the hub says of 50 repositories, or of 20,000 files."""
 MAX_REDIRECTS = 5
+"""Most redirects that a question follows."""
 
 _NO_HUB_HINT = "Look at HF_ENDPOINT; if it names a hub, run it again later."
+"""Hint about a server that answers otherwise than a hub."""
+
 SETTINGS = {
     **network_guard.SILENT,
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
@@ -48,7 +57,10 @@ SETTINGS = {
 BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Status codes of errors that may be temporary."""
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+"""Number that an error of the system has in front of its text."""
+
 _api_lock = threading.Lock()
+"""Held while a thread asks the hub: the library has one HTTP client for the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +68,8 @@ class Hub:
     """A model hub.
 
     Attributes:
-        url: Its address, without a slash at the end.
-        token: Empty if there is none.
+        url: URL of the hub, without a slash at the end.
+        token: Token of an account; empty for none.
     """
 
     url: str
@@ -65,12 +77,12 @@ class Hub:
 
     @property
     def host(self) -> str:
-        """Its name or address."""
+        """The name or address of its machine."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
-        """The port it answers on."""
+        """The TCP port that it answers on."""
         return port_of(self.url)
 
     @property
@@ -81,10 +93,10 @@ class Hub:
 
     @contextlib.contextmanager
     def api_session(self, repository: str = "") -> Iterator[Any]:
-        """Returns the client of the hub, while it is asked; one thread at a time.
+        """Yields the client of the hub, while its host can be reached; one thread at a time.
 
         Args:
-            about: The repository that is asked for, for messages.
+            repository: The repository that is asked for, for messages; "" for none.
 
         Raises:
             ModelError: The hub cannot be reached, does not know what was asked for, or refuses it.
@@ -106,7 +118,7 @@ class Hub:
                 library.close_session()
 
     def client(self) -> Any:
-        """Returns a client of HTTP that goes nowhere by itself. What it reads of refusals is limited."""
+        """Returns an HTTP client that follows no redirect. What it reads of refusals is limited."""
         import httpx2
 
         def bound_refusal(answer: Any) -> None:
@@ -291,6 +303,7 @@ class _TimeLimit:
     """
 
     def __init__(self, host: str) -> None:
+        """Prepares a limit for a question to this host."""
         self._host = host
         self._connection: socket.socket | None = None
         self._over = threading.Event()

@@ -20,7 +20,10 @@ MAX_ATTEMPTS = 6
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds; each wait is twice the one before, or what the server asks for."""
 MAX_REDIRECTS = 5
+"""Most requests on the way from the hub to the file."""
+
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+"""Header of an answer that gives a piece: the first byte of the piece."""
 
 
 class _RetryLater(Exception):
@@ -32,14 +35,7 @@ class _RetryLater(Exception):
 
 
 class Fetch:
-    """Downloads one file into `target`, which can be resumed at any moment.
-
-    Args:
-        revision: A commit, so that a resumed file is the file that was begun.
-        stop: When set, the fetch ends with Paused.
-        arrived: Called with the number of bytes in `target` after each piece.
-        on_redirect: Called with the host that the hub redirects the download to, before that host is asked.
-    """
+    """Downloads one file of a repository, which can be resumed at any moment."""
 
     def __init__(
         self,
@@ -53,6 +49,16 @@ class Fetch:
         arrived: Callable[[int], None],
         on_redirect: Callable[[str], None],
     ) -> None:
+        """Prepares a download; sends no request.
+
+        Args:
+            revision: A commit, so that a resumed file is the file that was begun.
+            part: The file in the repository.
+            target: Path of the file while it is incomplete.
+            stop: When set, the download ends with Paused.
+            arrived: Called with the number of bytes in `target` after each piece.
+            on_redirect: Called with the host that the hub redirects the download to, before that host is asked.
+        """
         self._hub, self._repository, self._revision = hub, repository, revision
         self._part, self._target = part, target
         self._stop, self._arrived, self._on_redirect = stop, arrived, on_redirect

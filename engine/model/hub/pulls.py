@@ -1,4 +1,5 @@
-"""Pulls a model from the hub into the catalogue. An interrupted pull can be resumed.
+"""Pulls models from the hub, which downloads and checks their files, into the catalog. An interrupted pull can be
+resumed. `Pulls` runs pulls in the background, each on its own thread.
 
 All state is on disk: a partial file beside the place of each incomplete file, and the plan beside the first file. So a
 pull that ended in any way, even with a killed process, resumes from there.
@@ -40,10 +41,15 @@ from engine.model.hub.download import Fetch
 from engine.model.records import HubFile, HubRepository, PullRow, PullState
 
 PLAN_SUFFIX = ".pull.json"
+"""Ending of a stored plan in place of that of the first file."""
+
 PART_SUFFIX = ".part"
+"""Ending that is added to a file while it is incomplete."""
+
 SPARE_BYTES = 500_000_000
 """Bytes that a pull leaves free on the disk."""
 _CHUNK = 1 << 20
+"""Bytes that are read at once to compute a checksum."""
 
 RATE_SECONDS = 5.0
 """Length of the time window of a rate."""
@@ -59,7 +65,7 @@ class PullPlan:
 
     Attributes:
         folder: Folder of the files.
-        wanted: The manifest that the model will have.
+        manifest: The manifest that the model will have.
     """
 
     folder: Path
@@ -67,25 +73,30 @@ class PullPlan:
 
     @property
     def name(self) -> str:
-        """Name that the model will have in the catalogue."""
+        """The name that the model will have in the catalog."""
         return self.manifest.name
 
     @property
     def first(self) -> Path:
-        """Path of the first file of the model."""
+        """The path of the first file of the model."""
         return self.folder / self.manifest.files[0].name
 
     @property
     def file(self) -> Path:
-        """Path of the stored plan, which exists until the pull is finished."""
+        """The path of the stored plan, which exists until the pull is finished."""
         return self.first.with_suffix(PLAN_SUFFIX)
 
     @property
     def done(self) -> int:
-        """Bytes that are on disk."""
+        """The bytes that are on disk."""
         return sum(
-            _size(self.folder / one.name) or _size(self.part(one)) for one in self.manifest.files
+            _size(self.folder / file.name) or _size(self.part(file)) for file in self.manifest.files
         )
+
+    @property
+    def sha256s(self) -> list[str]:
+        """The checksums of the files, which identify their version."""
+        return [file.sha256 for file in self.manifest.files]
 
     def part(self, file: PartFile) -> Path:
         """Returns the path of a file while it is incomplete."""
@@ -180,30 +191,30 @@ def plan_pull(
         files=file.parts,
     )
     plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), manifest)
-    begun = next((one for one in unfinished(data) if one.file == plan.file), None)
-    if begun is not None:
-        if [one.sha256 for one in begun.manifest.files] == [one.sha256 for one in manifest.files]:
-            return begun
+    stored_plan = next((stored for stored in unfinished(data) if stored.file == plan.file), None)
+    if stored_plan is not None:
+        if stored_plan.sha256s == plan.sha256s:
+            return stored_plan
         raise UsageError(
             f"A pull of another version of {file.name} was begun.",
-            f"Go on with `workbench models pull`, or give it up: `workbench models remove {begun.name}`.",
+            f"Go on with `workbench models pull`, or give it up: `workbench models remove {stored_plan.name}`.",
         )
-    here = read_manifest(plan.first)
-    if here is not None:
+    present = read_manifest(plan.first)
+    if present is not None:
         raise NameTaken(
-            f"{file.name} of {repository.name} is here as {here.name!r}, pulled on {here.pulled_at[:10]}.",
-            f"Remove it first (`workbench models remove {here.name}`) to pull it again.",
+            f"{file.name} of {repository.name} is here as {present.name!r}, pulled on {present.pulled_at[:10]}.",
+            f"Remove it first (`workbench models remove {present.name}`) to pull it again.",
         )
     return plan
 
 
 def unfinished(data: Path) -> list[PullPlan]:
     """Returns the plans of the unfinished pulls of a data folder, by name."""
-    found = []
+    plans = []
     for path in (data / PULLED).glob(f"*/*{PLAN_SUFFIX}"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            found.append(PullPlan(path.parent, Manifest.parse(path.read_text("utf-8"))))
-    return sorted(found, key=lambda plan: plan.name)
+            plans.append(PullPlan(path.parent, Manifest.parse(path.read_text("utf-8"))))
+    return sorted(plans, key=lambda plan: plan.name)
 
 
 def carry_out(
@@ -227,16 +238,16 @@ def carry_out(
     with _locked_plan(plan):
         try:
             reporter("pulling", plan.done)
-            for one in plan.manifest.files:
-                if _size(plan.folder / one.name) != one.size:
-                    _fetch(hub, plan, one, stop, reporter)
-            files = tuple(_check(plan, one, stop, reporter) for one in plan.manifest.files)
+            for part in plan.manifest.files:
+                if _size(plan.folder / part.name) != part.size:
+                    _fetch(hub, plan, part, stop, reporter)
+            files = tuple(_check(plan, part, stop, reporter) for part in plan.manifest.files)
         except (ModelError, NetworkRefused):
             if not plan.done:
                 _delete_files(plan)
             raise
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = replace(plan.manifest, pulled_at=at, files=files)
+        pulled_at = datetime.now(UTC).isoformat(timespec="seconds")
+        manifest = replace(plan.manifest, pulled_at=pulled_at, files=files)
         manifest.write(plan.folder)
         plan.file.unlink(missing_ok=True)
     return manifest
@@ -256,7 +267,8 @@ def forget(plan: PullPlan) -> None:
 
 def free_space(folder: Path) -> int:
     """Returns the free bytes of the disk of a folder, which need not exist yet."""
-    return shutil.disk_usage(next(at for at in (folder, *folder.parents) if at.exists())).free
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return shutil.disk_usage(existing).free
 
 
 def refuse_without_room(plan: PullPlan) -> None:
@@ -277,23 +289,24 @@ def refuse_without_room(plan: PullPlan) -> None:
 def _delete_files(plan: PullPlan) -> None:
     """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalogue."""
     finished = read_manifest(plan.first) is not None
-    for one in plan.manifest.files:
-        plan.part(one).unlink(missing_ok=True)
+    for part in plan.manifest.files:
+        plan.part(part).unlink(missing_ok=True)
         if not finished:
-            (plan.folder / one.name).unlink(missing_ok=True)
+            (plan.folder / part.name).unlink(missing_ok=True)
     plan.file.unlink(missing_ok=True)
     if not any(plan.folder.iterdir()):
         plan.folder.rmdir()
 
 
 def _fetch(
-    hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, report: _Reporter
+    hub: Hub, plan: PullPlan, part: PartFile, stop: threading.Event, report: _Reporter
 ) -> None:
-    others = plan.done - _size(plan.part(one))
+    """Downloads the rest of one file, and reports after each piece."""
+    other_bytes = plan.done - _size(plan.part(part))
     redirect = ""
 
     def arrived(count: int) -> None:
-        report("pulling", others + count, redirect=redirect)
+        report("pulling", other_bytes + count, redirect=redirect)
 
     def on_redirect(host: str) -> None:
         nonlocal redirect
@@ -304,40 +317,47 @@ def _fetch(
         hub,
         plan.manifest.repository,
         plan.manifest.revision,
-        one,
-        plan.part(one),
+        part,
+        plan.part(part),
         stop=stop,
         arrived=arrived,
         on_redirect=on_redirect,
     ).run()
 
 
-def _check(plan: PullPlan, one: PartFile, stop: threading.Event, report: _Reporter) -> PartFile:
-    """Verifies checksum and header of a file, moves it to its place, and returns it with its time of change."""
-    place, part = plan.folder / one.name, plan.part(one)
+def _check(
+    plan: PullPlan, expected: PartFile, stop: threading.Event, report: _Reporter
+) -> PartFile:
+    """Verifies checksum and header of a file, moves it to its place, and returns it with its time of change.
+
+    Raises:
+        ModelFileError: It is damaged or no model; it was deleted.
+        Paused: `stop` was set.
+    """
+    place, path = plan.folder / expected.name, plan.part(expected)
     if place.exists():
-        part = place
-    digest, read = hashlib.sha256(), 0
-    with part.open("rb") as file:
+        path = place
+    digest, bytes_read = hashlib.sha256(), 0
+    with path.open("rb") as file:
         while piece := file.read(_CHUNK):
             digest.update(piece)
-            read += len(piece)
-            report("checking", read, one.size)
+            bytes_read += len(piece)
+            report("checking", bytes_read, expected.size)
             if stop.is_set():
                 raise Paused("The pull is paused.", "Pull again to go on.")
-    if digest.hexdigest() != one.sha256:
-        part.unlink()
+    if digest.hexdigest() != expected.sha256:
+        path.unlink()
         raise ModelFileError(
-            f"{one.name} arrived damaged: its checksum is not what the hub says. It was thrown away.",
+            f"{expected.name} arrived damaged: its checksum is not what the hub says. It was thrown away.",
             "Pull again; where it happens again, something between the hub and this machine changes it.",
         )
     try:
-        read_gguf(part)
+        read_gguf(path)
     except ModelFileError:
-        part.unlink()
+        path.unlink()
         raise
-    part.replace(place)
-    return replace(one, changed_ns=place.stat().st_mtime_ns)
+    path.replace(place)
+    return replace(expected, changed_ns=place.stat().st_mtime_ns)
 
 
 @contextlib.contextmanager
@@ -369,6 +389,7 @@ class _Pull:
     """One pull of this process, from its start to its result."""
 
     def __init__(self, hub: Hub, plan: PullPlan, ended: Callable[[], None]) -> None:
+        """Prepares a pull; `ended` is called from its thread at its end."""
         self.plan = plan
         self.stop = threading.Event()
         self._hub, self._ended = hub, ended

@@ -15,19 +15,36 @@ from typing import Any, get_args
 from engine.base.errors import HubError, UsageError
 from engine.model.catalog_files import PartFile
 from engine.model.hub.access import Hub
-from engine.model.records import HubFile, HubModel, HubRepository, Recommended, RecommendedSet, Role
+from engine.model.records import (
+    HubFile,
+    HubModel,
+    HubRepository,
+    Purpose,
+    Recommended,
+    RecommendedSet,
+)
 
 FILE = "recommended.toml"
+"""Name of the file with recommended models."""
 
 SHIPPED = Path(__file__).parents[1] / FILE
+"""The file that comes with the program."""
 
 _GB = 1_000_000_000
+"""Bytes of a gigabyte, as makers of memory count."""
 
 MAX_REPOSITORIES = 50
+"""Most repositories that a search returns."""
+
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
+"""A path in a repository that is safe as a path on disk."""
+
 _SPLIT_PATH = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
+"""The path of one file of a split model: its stem, its number and how many there are."""
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+"""OWNER/NAME of a repository."""
 
 
 def recommended_sets(config: Path, memory: int | None = None) -> list[RecommendedSet]:
@@ -64,8 +81,8 @@ def _parse_set(content: dict[str, Any]) -> RecommendedSet:
 
 def _parse_model(content: dict[str, Any]) -> Recommended:
     role = content["role"]
-    if role not in get_args(Role):
-        raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Role))}")
+    if role not in get_args(Purpose):
+        raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Purpose))}")
     texts = [content[key] for key in ("repository", "file", "licence", "note")]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("repository, file, licence and note are texts")

@@ -59,6 +59,7 @@ class ChatRenderer:
 
     @contextmanager
     def _guarded(self, what: str) -> Iterator[None]:
+        """Limits what runs in the block, and translates its errors; `what` continues "The chat template of a model"."""
         try:
             with _limited_steps(), _limited_memory():
                 yield

@@ -17,6 +17,7 @@ from engine.model.memory_plan import MemoryEstimate, available_memory, estimate
 
 log = logging.getLogger(__name__)
 _WARNING, _ERROR = 3, 4
+"""llama.cpp's numbers of the levels of its log that are passed on."""
 
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]

@@ -36,6 +36,7 @@ from engine.model.memory_plan import (
 )
 
 ABORTED = 2
+"""Status of a decode that the abort callback ended."""
 
 
 class LlamaModel:
@@ -94,6 +95,7 @@ class LlamaModel:
         self._rows = 0
 
     def _new_context(self) -> Any:
+        """Returns a new context of llama.cpp with the current layout of the cache; raises OutOfMemory."""
         options = self.options
         params = llama_cpp.llama_context_default_params()
         capacity = self.capacity
@@ -300,6 +302,7 @@ class LlamaModel:
         return self._states.rows(self._rows)
 
     def _decode(self, spans: Sequence[Span]) -> int:
+        """Decodes spans as one batch, and returns the number of rows of logits; raises as `decode`."""
         if self._states:
             self._states.forget()
         batch, rows = self._buffers.fill(spans)

@@ -15,6 +15,7 @@ from engine.base.errors import ModelError
 from engine.model.interface import Sampling
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r", "\n": "\\n"})
+"""Characters that a literal of a grammar escapes."""
 
 
 def grammar_of(schema: str) -> str:
@@ -40,6 +41,15 @@ class Sampler:
     """Chooses tokens for one sequence, within a grammar when there is one."""
 
     def __init__(self, vocab: Any, vocabulary: int, settings: Sampling, seed: int) -> None:
+        """Builds llama.cpp's chain of samplers, and the grammar if there is one.
+
+        Args:
+            vocab: The vocabulary of the model in llama.cpp.
+            vocabulary: Number of tokens in it.
+
+        Raises:
+            ModelError: The grammar cannot be parsed.
+        """
         chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
         if settings.temperature > 0:
             steps = []
@@ -101,6 +111,7 @@ class Sampler:
 
 
 _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+"""The layout of llama.cpp's `llama_token_data`: a token that may be chosen."""
 
 
 def _candidate_array(candidates: NDArray[Any]) -> Any:

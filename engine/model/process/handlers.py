@@ -43,6 +43,7 @@ from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 
 
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
+    """Loads the model of a request and switches to its adapter; returns the figures of the model."""
     path, adapter, options = request.path, request.adapter, request.options
     if request.merged is not None and adapter is not None:
         path, adapter = _merged_copy(session, path, adapter, request.merged), None
@@ -76,6 +77,7 @@ def _merged_copy(session: ModelSession, base: Path, adapter: Path, out: Path) ->
 
 
 def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
+    """Writes one reply to each log, which the prompt is laid around."""
     model = session.take_to_arrange()
     prompt_frame = frame(request.prompt, model)
     room = model.longest - request.max_tokens - len(prompt_frame.head) - len(prompt_frame.tail)

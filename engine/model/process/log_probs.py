@@ -311,6 +311,7 @@ def _read_in_batches(
     also: Sequence[int],
     progress: Callable[[int], None] | None,
 ) -> Iterator[TokenDistribution]:
+    """Yields the distribution after each token; the text is decoded in batches."""
     step = min(model.capacity.batch, model.capacity.rows)
     for start in range(0, len(tokens), step):
         chunk = tokens[start : start + step]

@@ -370,6 +370,7 @@ _IDLE_REASON = (
     "no answer and no use of the processor for"
     f" {duration(MAX_IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
 )
+"""Why a process that does nothing is killed."""
 
 
 class _IdleWatch:

@@ -103,6 +103,8 @@ class Stopped(msgspec.Struct, tag=True):
 
 
 Frame = Hello | Ask | Cancel | Working | Answer | Failure | Stopped
+"""What crosses the pipe."""
+
 _FRAME_DECODER = msgspec.msgpack.Decoder(Frame)
 
 

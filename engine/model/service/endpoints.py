@@ -26,7 +26,10 @@ from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.tables import ReplyCache
 
 REPLIES = "replies.sqlite"
+"""Name of the reply cache in the cache folder."""
+
 NO_HANDLERS: EndpointHandlers = {}
+"""No other subject answers requests by endpoints."""
 
 
 class Endpoints:
@@ -103,9 +106,9 @@ class Endpoints:
         """Returns the key of the endpoint at a URL; empty if it is unknown, needs no key, or the text is not a URL."""
         if not url.startswith(("http://", "https://")):
             return ""
-        asked = parse_address(url, leaf="embeddings")
+        address = parse_address(url, leaf="embeddings")
         for entry in self.book.entries():
-            if entry.key_env and entry.address.base == asked.base:
+            if entry.key_env and entry.address.base == address.base:
                 return os.environ.get(entry.key_env, "").strip()
         return ""
 
@@ -151,7 +154,7 @@ def work_lines(can: Capabilities) -> list[str]:
     summary, judge, base, merge = (
         parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
     )
-    asked: dict[str, str | None] = {
+    reasons: dict[str, str | None] = {
         "replies": no_writing(can, summary),
         "curves": no_curve(can, None, None),
         "curves with an end tag in words": no_curve(can, None, "END"),
@@ -160,9 +163,9 @@ def work_lines(can: Capabilities) -> list[str]:
         "merge questions": no_reading(can) or no_laid_out(can, merge),
         "trees": no_tree(can),
     }
-    able = [what for what, reason in asked.items() if reason is None]
-    found = [f"gives {', '.join(able)}"] if able else []
-    return found + [f"no {what}: {reason}" for what, reason in asked.items() if reason]
+    possible = [work for work, reason in reasons.items() if reason is None]
+    lines = [f"gives {', '.join(possible)}"] if possible else []
+    return lines + [f"no {work}: {reason}" for work, reason in reasons.items() if reason]
 
 
 def endpoint_json(entry: EndpointEntry) -> dict[str, Any]:

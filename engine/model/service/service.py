@@ -92,14 +92,14 @@ class ModelService:
         used = [Fact("used for", works)] if works else []
         endpoint = self._endpoint(name)
         if endpoint is not None:
-            return [*used, *_known_of_endpoint(endpoint)]
+            return [*used, *_endpoint_details(endpoint)]
         entry = find(self._catalog, name)
         file = Fact("file", self._shown(entry.path))
         if isinstance(entry, AdapterEntry):
-            return [file, *_known_of_adapter(self._catalog, entry)]
+            return [file, *_adapter_details(self._catalog, entry)]
         machine = machine_memory()
-        known = _known(self._catalog, model_facts(self._catalog, entry, machine), machine)
-        return [*used, file, *known]
+        details = _model_details(self._catalog, model_facts(self._catalog, entry, machine), machine)
+        return [*used, file, *details]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
         """Stores a model as the project's choice for these kinds of work, used when a run names none.
@@ -167,6 +167,7 @@ class ModelService:
         return next((entry for entry in self._endpoints() if entry.name == name), None)
 
     def _model_row(self, facts: ModelFacts) -> ModelRow:
+        """Returns the row of a model in the list."""
         footprint = facts.footprint
         manifest, folder = facts.manifest, facts.entry.path.parent
         return ModelRow(
@@ -236,8 +237,8 @@ class ModelService:
     def pull(self, repository: str, file: str) -> str:
         """Starts a pull in the background and returns the name that the model will have."""
         hub = hub_from_environment()
-        found = look_at(hub, repository)
-        plan = plan_pull(self._catalog.data, hub, found, found.file(file))
+        page = look_at(hub, repository)
+        plan = plan_pull(self._catalog.data, hub, page, page.file(file))
         self._catalog.refuse_taken(plan.name, plan.first)
         self._pulls.begin(hub, plan)
         return plan.name
@@ -263,18 +264,19 @@ def hub_of(url: str) -> Hub:
     return today if today.url == url else Hub(url)
 
 
-def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
-    entry, known = facts.entry, list[Fact]()
+def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
+    """Returns what is known of a model, in the order in which it is shown."""
+    entry, facts_shown = facts.entry, list[Fact]()
     if facts.problem:
         return [Fact("problem", facts.problem)]
     manifest, header, footprint = facts.manifest, facts.header, facts.footprint
     if manifest is not None:
-        known += [
+        facts_shown += [
             Fact("from", f"{manifest.repository} on {manifest.hub}"),
             Fact("commit", manifest.revision),
             Fact("pulled", manifest.pulled_at),
         ]
-    known += [
+    facts_shown += [
         Fact("license", facts.licence or "unknown"),
         Fact("SHA-256", catalog.sha256(entry.path)),
         Fact("size", number_format.size(facts.size)),
@@ -282,13 +284,13 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
     if header is not None:
         arch = header.text("general.architecture")
         trained = header.number(f"{arch}.context_length")
-        known += [
+        facts_shown += [
             Fact("model", f"{header.text('general.name')} ({arch})"),
             Fact("context", f"trained for {trained or 0:,} tokens"),
         ]
     if footprint is not None:
         need = footprint.need
-        known.append(
+        facts_shown.append(
             Fact(
                 "memory",
                 f"{need.total / 1e9:.2f} GB for logs of {need.context:,} tokens: weights {need.weights / 1e9:.2f},"
@@ -297,7 +299,7 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
         )
         if footprint.plan is not None:
             plan = footprint.plan
-            known.append(
+            facts_shown.append(
                 Fact(
                     "GPU",
                     f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
@@ -306,19 +308,19 @@ def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[
             )
     tuning = entry.tuning
     if tuning is None:
-        known.append(Fact("tuning", "never tuned on this machine"))
+        facts_shown.append(Fact("tuning", "never tuned on this machine"))
     else:
-        known.append(
+        facts_shown.append(
             Fact(
                 "tuning",
                 f"runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
                 f" {tuning['gain']:.1f} times as fast as the file",
             )
         )
-    return known
+    return facts_shown
 
 
-def _known_of_adapter(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
+def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     facts = adapter_facts(catalog, entry)
     if facts.size is None:
         return [Fact("problem", "its file is gone"), Fact("adapter", facts.note)]
@@ -330,12 +332,17 @@ def _known_of_adapter(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     ]
 
 
-def _known_of_endpoint(entry: EndpointEntry) -> list[Fact]:
+def _endpoint_details(entry: EndpointEntry) -> list[Fact]:
+    """Returns what is known of an endpoint, in the order in which it is shown."""
     key = f"from the variable {entry.key_env}" if entry.key_env else "none"
-    known = [Fact("address", entry.url), Fact("server", entry.can.server), Fact("key", key)]
+    facts_shown = [Fact("address", entry.url), Fact("server", entry.can.server), Fact("key", key)]
     if entry.prices is not None:
         read, written = entry.prices.read, entry.prices.written
-        known.append(Fact("prices", f"{read:g} read, {written:g} written, for a million tokens"))
+        facts_shown.append(
+            Fact("prices", f"{read:g} read, {written:g} written, for a million tokens")
+        )
     if entry.timeout is not None:
-        known.append(Fact("time limit", f"{number_format.duration(entry.timeout)} for a request"))
-    return known + [Fact("work", line) for line in work_lines(entry.can)]
+        facts_shown.append(
+            Fact("time limit", f"{number_format.duration(entry.timeout)} for a request")
+        )
+    return facts_shown + [Fact("work", line) for line in work_lines(entry.can)]

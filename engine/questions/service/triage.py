@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
+from typing import TypeVar
 
 from engine.base.conversation import Verdict
 from engine.completeness.tables import hidden_states
@@ -15,11 +17,13 @@ from engine.questions.records import QueueOrder, TriagePage, TriagePlace, Verdic
 from engine.questions.tables import second_verdicts, triage_queue, verdicts
 from engine.questions.tables.verdicts import Act
 
+T = TypeVar("T")
+
 PLACE = "triage.place"
 """Setting: where triage goes on: order, filter, what was skipped."""
 FORMER_INFORMATIVE = "teaching"
 """The name of the order `informative` in places that earlier versions stored."""
-RECENT = 10
+RECENT_VERDICTS = 10
 """Number of newest verdicts that are not asked again, because a person may still remember them."""
 
 
@@ -34,7 +38,11 @@ class TriageService:
     """
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called after every act of a person that was stored."""
+        """Reads nothing yet.
+
+        Args:
+            changed: Called after every act of a person that was stored.
+        """
         self.annotator = ""
         self._project = project
         self._changed = changed
@@ -50,41 +58,35 @@ class TriageService:
         with self._project.reading() as conn:
             return triage_queue.queue(conn, order, query, only=only)
 
+    def _store(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """Stores an act of a person, tells that something changed, and returns what the act returns."""
+        result = self._project.write(act)
+        self._changed()
+        return result
+
     def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
-        """Records a verdict."""
-        row = self._project.write(
+        """Stores a verdict and returns it."""
+        return self._store(
             lambda conn: verdicts.give(conn, conversation_id, verdict, note, self.annotator)
         )
-        self._changed()
-        return row
 
     def repeat(self, conversation_id: int, verdict: Verdict) -> VerdictRow:
-        """Records a second verdict, given blind; the current verdict does not change."""
-        row = self._project.write(
+        """Stores a second verdict, given blind, and returns it; the current verdict does not change."""
+        return self._store(
             lambda conn: verdicts.repeat(conn, conversation_id, verdict, self.annotator)
         )
-        self._changed()
-        return row
 
     def note(self, conversation_id: int, note: str) -> VerdictRow:
-        """Records a note and leaves the verdict as it is."""
-        row = self._project.write(
-            lambda conn: verdicts.note(conn, conversation_id, note, self.annotator)
-        )
-        self._changed()
-        return row
+        """Stores a note and returns it; the verdict stays as it is."""
+        return self._store(lambda conn: verdicts.note(conn, conversation_id, note, self.annotator))
 
     def tag(self, conversation_ids: Sequence[int], tag: str) -> None:
         """Tags conversations in one act."""
-        self._project.write(lambda conn: verdicts.tag(conn, conversation_ids, tag, self.annotator))
-        self._changed()
+        self._store(lambda conn: verdicts.tag(conn, conversation_ids, tag, self.annotator))
 
     def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
         """Takes a tag from conversations in one act."""
-        self._project.write(
-            lambda conn: verdicts.untag(conn, conversation_ids, tag, self.annotator)
-        )
-        self._changed()
+        self._store(lambda conn: verdicts.untag(conn, conversation_ids, tag, self.annotator))
 
     def give_all(
         self,
@@ -120,21 +122,16 @@ class TriageService:
             acts += [Act(key, "untag", text=name) for name in sorted(removed)]
         acts = [replace(act, annotator=self.annotator) for act in acts]
         if acts:
-            self._project.write(lambda conn: verdicts.give_all(conn, acts))
-            self._changed()
+            self._store(lambda conn: verdicts.give_all(conn, acts))
         return acts
 
     def undo(self) -> VerdictRow | None:
         """Undoes the newest act in force and returns it; None when nothing is left."""
-        row = self._project.write(verdicts.undo)
-        self._changed()
-        return row
+        return self._store(verdicts.undo)
 
     def redo(self) -> VerdictRow | None:
         """Redoes the act that the newest undo took back; None when there is none."""
-        row = self._project.write(verdicts.redo)
-        self._changed()
-        return row
+        return self._store(verdicts.redo)
 
     def current(self, conversation_id: int) -> VerdictRow | None:
         """Returns the current verdict, note and tags of a conversation; None when it has none of them."""
@@ -151,7 +148,7 @@ class TriageService:
         judged once and not recently."""
         with self._project.reading() as conn:
             return second_verdicts.to_repeat(
-                conn, count, RECENT, random.Random(count), self.annotator
+                conn, count, RECENT_VERDICTS, random.Random(count), self.annotator
             )
 
     def to_judge_second(self, count: int) -> list[int]:

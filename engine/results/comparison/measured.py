@@ -61,7 +61,7 @@ class Measured:
 
     @classmethod
     def read(cls, conn: sqlite3.Connection, view: ClusteringView | None) -> Measured:
-        """Reads all conversations of a project, with the goals of a clustering or none. Slow: see
+        """Reads all conversations of a project, with the goals of a clustering or none; slow, see
         `ScoredConversations.read`."""
         sizes = _columns(conn, "SELECT id, turns, chars FROM conversation ORDER BY id")
         ids = sizes[:, 0].astype(np.int64)

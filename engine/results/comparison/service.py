@@ -198,7 +198,7 @@ class ComparisonService:
 
     def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
         """Returns the clustering that is shown; None before anything was clustered."""
-        if clusterings.shown(conn) is None:
+        if clusterings.shown_id(conn) is None:
             return None
         return self._cache.view(stored_clustering(conn, None).id)
 

@@ -9,11 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import get_args
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
@@ -43,7 +41,7 @@ from engine.results.metrics.completeness import (
     places,
     truth_tables,
 )
-from engine.results.records import CompletenessTable, RowKind, SeparationRow
+from engine.results.records import CompletenessTable, RowKind, SeparationRow, TruncationTest
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
@@ -52,7 +50,7 @@ from engine.training.run_files import all_runs, manifest_of, part_to_test, run_n
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterOrigin:
+class AdapterTraining:
     """How an adapter was trained.
 
     Attributes:
@@ -66,21 +64,21 @@ class AdapterOrigin:
     cut: int | None = None
 
 
-def adapter_origins(
+def adapter_trainings(
     conn: sqlite3.Connection,
     catalog: Catalog,
     configs: Sequence[ScoreConfig],
     trained: Mapping[str, RunDirectory],
-) -> dict[str, AdapterOrigin]:
-    """Returns the origin of each configuration's adapter, by config hash; configurations without an adapter are absent.
+) -> dict[str, AdapterTraining]:
+    """Returns how the adapter of each configuration was trained, by config hash; none for one without an adapter.
 
-    An adapter file is recognised by its SHA-256 at the time of use, wherever it is now. If no file matches, the recipe
+    An adapter file is recognized by its SHA-256 at the time of use, wherever it is now. If no file matches, the recipe
     comes from the training run of the same name.
 
     Args:
         trained: The project's training runs by name.
     """
-    runs_in_use = {
+    sha256_by_config = {
         run.config_hash: run.fingerprints.get("adapter_sha256")
         for run in reversed(runs.all_runs(conn))
     }
@@ -88,15 +86,15 @@ def adapter_origins(
     for config in configs:
         if config.adapter is None:
             continue
-        entry = _entry_with(catalog, runs_in_use.get(config.config_hash))
+        entry = _entry_with(catalog, sha256_by_config.get(config.config_hash))
         if entry is not None:
-            origins[config.config_hash] = AdapterOrigin(
+            origins[config.config_hash] = AdapterTraining(
                 entry.made_of.recipe, entry.conversations, entry.cut
             )
         elif config.adapter in trained:
             with contextlib.suppress(ConfigError):
                 recipe = TrainConfig.load(trained[config.adapter].config).recipe
-                origins[config.config_hash] = AdapterOrigin(recipe)
+                origins[config.config_hash] = AdapterTraining(recipe)
     return origins
 
 
@@ -144,51 +142,6 @@ def only_run(project: Path) -> str | None:
     """Returns the name of a project's only training run; None when it has none or several."""
     runs_of_project = all_runs(project)
     return runs_of_project[0].path.name if len(runs_of_project) == 1 else None
-
-
-@dataclass(frozen=True, slots=True)
-class TruncationTest:
-    """A truncation test, as a person asks for it.
-
-    Attributes:
-        run_name: Training run whose test part is tested; None tests all conversations.
-        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
-            its file or its run.
-        seed: Seed of the random cuts.
-        limit: Test at most this many conversations; None tests all.
-        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
-        paper: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
-        every_boundary: Also compare the scores with how often conversations end, at every boundary.
-
-    Raises:
-        UsageError: A value cannot be used.
-    """
-
-    run_name: str | None = declared(
-        None,
-        Option(
-            "only the test part of this training run",
-            default="the project's only run, else all conversations",
-            flag="run",
-            metavar="NAME",
-        ),
-    )
-    mode: Mode | None = choice(None, "only scores of this mode", get_args(Mode))
-    adapter: str | None = declared(None, Option("only scores with this adapter"))
-    seed: int = declared(0, Option("seed of the cuts", convert=int, must="a whole number"))
-    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
-    same_kind: bool = switch(
-        "cut only after steps of the kind (assistant, tool) that a conversation ends with"
-    )
-    paper: bool = switch(
-        "decide as Soroka et al. do: complete where the end tag is what the model writes next"
-    )
-    every_boundary: bool = switch(
-        "also: are the scores probabilities of an end, before and after correction for how rare ends are?"
-    )
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 def completeness_table(
@@ -240,7 +193,7 @@ def completeness_table(
                 "`workbench run complete PROJECT --paper` scores with a model of this machine.",
             )
         covered, left_out = _split_by_coverage(configs, values)
-        origins = adapter_origins(conn, catalog, configs, runs)
+        origins = adapter_trainings(conn, catalog, configs, runs)
         titles = _titles(configs, origins)
         scorings: dict[str, Values] = {
             titles[c.config_hash]: values[c.config_hash] for c in covered
@@ -399,7 +352,9 @@ def _split_by_coverage(
     return covered, [config for config in configs if config not in covered]
 
 
-def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterOrigin]) -> dict[str, str]:
+def _titles(
+    configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterTraining]
+) -> dict[str, str]:
     """Returns a title for each config hash: mode and recipe, then model and hash where needed to tell titles apart."""
     titles = {config.config_hash: _title(config, origins) for config in configs}
     more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
@@ -411,13 +366,13 @@ def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterOrigin]
     return titles
 
 
-def _title(config: ScoreConfig, origins: Mapping[str, AdapterOrigin]) -> str:
+def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
     """Returns the mode of scores, with the recipe and the name of their adapter."""
     if config.mode != "tuned":
         return config.mode
     if config.adapter is None:
         return "tuned, no adapter"
-    recipe = origins.get(config.config_hash, AdapterOrigin()).recipe
+    recipe = origins.get(config.config_hash, AdapterTraining()).recipe
     words = ["tuned", _RECIPE_WORDS.get(recipe, recipe), f"({config.adapter})"]
     return " ".join(filter(None, words))
 
@@ -481,7 +436,7 @@ def _row(
     places_by_id: Mapping[int, Place],
     metrics: Classification,
     config: ScoreConfig | None,
-    origins: Mapping[str, AdapterOrigin],
+    origins: Mapping[str, AdapterTraining],
 ) -> SeparationRow:
     """Returns the row of one scoring; `config` is None for a baseline."""
     values, are_whole, _ = pairs(scoring, places_by_id)
@@ -498,7 +453,7 @@ def _row(
     )
     if config is None:
         return row
-    origin = origins.get(config.config_hash, AdapterOrigin())
+    origin = origins.get(config.config_hash, AdapterTraining())
     return replace(
         row,
         mode=config.mode,

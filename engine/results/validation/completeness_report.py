@@ -126,8 +126,8 @@ def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
 
 
 def main_contrasts(table: CompletenessTable, truth: TruthTable | None = None) -> list[Contrast]:
-    """The contrasts of the truncation test, or those of a claim, without those of scores and the worse baseline: scores
-    have to be better than the best that needs no model."""
+    """Returns the contrasts of the truncation test, or those of a claim, without those of scores and the worse
+    baseline: scores have to be better than the best that needs no model."""
     areas = {row.name: row.metrics.auroc.value for row in table.rows}
     if truth is not None:
         areas = {row.name: row.auroc.value for row in truth.rows}
@@ -254,7 +254,7 @@ _BOUNDARY_COLUMNS = (
 
 
 def every_boundary_table(table: CompletenessTable) -> ReportTable:
-    """A row for each scoring; none where it was not asked for."""
+    """Returns the calibration of each scoring at every boundary; no rows where it was not asked for."""
     rows = [
         ReportRow((row.name, row.boundaries, row.share, row.mean, row.ece, row.corrected))
         for row in table.every_boundary

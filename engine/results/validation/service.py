@@ -19,9 +19,15 @@ from engine.project.project import Project
 from engine.results.document import Block, Paragraph, Plot
 from engine.results.metrics import claims
 from engine.results.metrics.claims import OnStep
-from engine.results.records import CompletenessTable, Missing, ValidationProgress, ValidationReport
+from engine.results.records import (
+    CompletenessTable,
+    Missing,
+    TruncationTest,
+    ValidationProgress,
+    ValidationReport,
+)
 from engine.results.validation import completeness_report
-from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
+from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
 from engine.results.validation.trees import (
     TreeValidation,

@@ -216,6 +216,7 @@ def tree_tables(validation: TreeValidation) -> list[ReportTable]:
 
 
 def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
+    """Returns the comparison of all figures with one claim."""
     covered = table.holds + table.fails
     right = table.fails / covered
     return ReportTable(
@@ -241,6 +242,7 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
 
 
 def _row(row: Ranked, table: ClaimTable) -> ReportRow:
+    """Returns the row of one figure."""
     lacking = table.holds + table.fails - row.positives - row.negatives
     kind = FIGURES[row.figure]
     return ReportRow(

@@ -191,15 +191,15 @@ class WatchService:
         """Returns how the conversations that were watched compare with the past ones; None before the first watch."""
         with self._project.reading() as conn:
             threshold = score_sets.rule(conn).threshold
-            past_ids = watched.past(conn)
+            past_ids = watched.past_ids(conn)
             if not past_ids:
                 return None
             past = Part(*watched.past_complete(conn, threshold))
             ended = [(time, p >= threshold) for time, p in watched.ended(conn)]
-            now_ids = watched.live(conn)
-            running = len(watched.running(conn))
+            now_ids = watched.live_ids(conn)
+            running = len(watched.running_ids(conn))
             goals = []
-            if clusterings.shown(conn) is not None:
+            if clusterings.shown_id(conn) is not None:
                 every = IdSet.every(conn)
                 for ids in (every.of(past_ids), every.of(now_ids)):
                     counted = dict(goal_groups.counts(conn, ids, second=False))

@@ -101,6 +101,7 @@ class WatchedFiles:
 
     @property
     def is_finished(self) -> bool:
+        """Whether nothing more can come: never, of files."""
         return False
 
     def next_import(self, project: Project) -> ImportStage | None:

@@ -35,7 +35,7 @@ from engine.jobs.contract import Lane, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records import LEAST_OF_EACH, SUCCESS
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
 from engine.results.watch.watched_inputs import WatchedInput
@@ -56,8 +56,8 @@ def fit_risk(
 
     Returns:
         The probe, and the probability that it ends incomplete at each boundary before the last of each conversation
-        that it learned from, by probes that never saw it. None and nothing with fewer than `LEAST_OF_EACH` verdicts
-        of either kind.
+        that it learned from, by probes that never saw it. None and nothing with fewer than `MIN_EXAMPLES_OF_EACH`
+        verdicts of either kind.
     """
     judged = [
         (entry, number)
@@ -65,7 +65,7 @@ def fit_risk(
         if entry.conversation_id in verdicts and len(entry.places) > 1
     ]
     incomplete = np.array([not verdicts[entry.conversation_id] for entry, _ in judged], dtype=bool)
-    if min(incomplete.sum(), (~incomplete).sum()) < LEAST_OF_EACH:
+    if min(incomplete.sum(), (~incomplete).sum()) < MIN_EXAMPLES_OF_EACH:
         return None, {}
     counts = [len(entry.places) - 1 for entry, _ in judged]
     states = np.concatenate([states_of(entry)[:-1] for entry, _ in judged])
@@ -177,9 +177,9 @@ class WatchStage:
         yield from self._of(self._reading, run_id)
         self._reading.growing = True
         with self._project.reading() as conn, snapshot(conn):
-            reported = watched.reported(conn)
+            reported = watched.reported_boundaries(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
-            running = watched.running(conn)
+            running = watched.running_ids(conn)
             verdicts = example_probes.examples(conn, SUCCESS)
             ended = [
                 key
@@ -204,7 +204,7 @@ class WatchStage:
                 ends = self._ends(fitted) | ends
             rows = [WatchedEntry(key, count, ends.get(key)) for key, count in counts.items()]
             began = self._utc(0)
-            self._project.write(lambda conn: watched.begin(conn, rows, began))
+            self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
             reported = counts
         unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
         past.clear()
@@ -339,7 +339,7 @@ class WatchStage:
                 )
                 origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
-                clustered = clusterings.shown(conn) is not None
+                clustered = clusterings.shown_id(conn) is not None
                 goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
             for entry in entries:
                 key = entry.conversation_id
@@ -359,13 +359,13 @@ class WatchStage:
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
-                self._project.write(partial(watched.put, entries=[row], now=self._utc(0)))
+                self._project.write(partial(watched.put_reported, entries=[row], now=self._utc(0)))
 
     def _report_ended(self, rules: Rules) -> None:
         """Reports the end of each conversation that has not grown for long."""
         since = self._utc(self._idle)
         with self._project.reading() as conn:
-            quiet_entries = watched.quiet(conn, since)
+            quiet_entries = watched.quiet_entries(conn, since)
             rule = score_sets.rule(conn)
             origin_by_id = {
                 row.conversation_id: row
@@ -392,7 +392,9 @@ class WatchStage:
             )
         if quiet_entries:
             self._project.write(
-                lambda conn: watched.end(conn, [entry.conversation_id for entry in quiet_entries])
+                lambda conn: watched.mark_ended(
+                    conn, [entry.conversation_id for entry in quiet_entries]
+                )
             )
             self.ended += len(quiet_entries)
 

@@ -14,8 +14,8 @@ from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.results.records import CompletenessTable, SeparationRow
-from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
+from engine.results.records import CompletenessTable, SeparationRow, TruncationTest
+from engine.results.validation.completeness import completeness_table, only_run
 from engine.training.run_files import all_runs
 from engine.trees.records import TreeItem
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.completeness.scoring import LogItem
 from engine.completeness.training_data import (
-    MOST_FOR_SELECTION,
+    MAX_SELECTION_CONVERSATIONS,
     Usable,
     cut,
     split,
@@ -109,7 +109,7 @@ class TestThreeParts:
         few, many = (split(usable(count), seed=0, held_out=0.5) for count in (200, 4000))
 
         assert 20 < len(few.selection) < 50
-        assert len(many.selection) == MOST_FOR_SELECTION
+        assert len(many.selection) == MAX_SELECTION_CONVERSATIONS
         assert len(many.selection) + len(many.test) == len(many.held_out)
 
     def test_only_what_can_be_cut_selects(self) -> None:

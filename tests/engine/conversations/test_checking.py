@@ -109,7 +109,7 @@ def test_a_cancel_keeps_what_was_committed(
     with pytest.raises(Cancelled):
         list(steps)
     with project.reading() as conn:
-        assert len(facets.unchecked(conn)) == 3
+        assert len(facets.unchecked_ids(conn)) == 3
     run(project, [CheckStage(project)])
     with project.reading() as conn:
         assert facets.checked_count(conn) == 9

@@ -142,7 +142,7 @@ class TestRecords:
             pyarrow.table({"t": text}), path, compression="zstd", dictionary_pagesize_limit=2 * MIB
         )
         memory = []
-        sizes_of = parquet_module._sizes
+        sizes_of = parquet_module._row_sizes
 
         def noted(batch: Any) -> list[int]:
             sizes = sizes_of(batch)
@@ -150,7 +150,7 @@ class TestRecords:
             memory.append(batch.nbytes)
             return sizes
 
-        monkeypatch.setattr(parquet_module, "_sizes", noted)
+        monkeypatch.setattr(parquet_module, "_row_sizes", noted)
         count = counting(Bounds(unpacked=64 * MIB))
         frames = list(parquet_module.parquet_rows(str(path), count))
         assert [len(frame.value["t"]) for frame in frames] == [500_002] * 40
@@ -251,7 +251,7 @@ class TestRecords:
             conn.commit()
         limits = []
         with databases.Database(str(path), Expansion(None, SMALL)) as database:
-            for row in databases._rows(database, "wide", 7):
+            for row in databases._read_rows(database, "wide", 7):
                 limit = database._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
                 limits.append((row is None, limit))
         assert limits == [(True, 2 * MIB // 7), (True, 2 * MIB // 7), (False, 2 * MIB // 7)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.formats.inputs import open_inputs
-from engine.formats.registry import built_in
+from engine.formats.registry import built_in_readers
 from tests.engine.formats.reading import as_json
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -36,7 +36,9 @@ def test_native_records_become_the_expected_conversations(path: Path) -> None:
 
 def test_every_format_has_a_golden_file() -> None:
     """Every format has an example with its normalized form."""
-    assert {path.name.split(".")[0] for path in INPUTS} == {reader.name for reader in built_in()}
+    assert {path.name.split(".")[0] for path in INPUTS} == {
+        reader.name for reader in built_in_readers()
+    }
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)

@@ -15,7 +15,7 @@ from engine.base.errors import FormatError
 from engine.formats import registry
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Detection, Parsed, Rejected
-from engine.formats.registry import built_in
+from engine.formats.registry import built_in_readers
 from tests.engine.formats.reading import opened, parsed, read
 
 ROW = b'{"messages": [{"role": "user", "content": "hi"}]}\n'
@@ -88,7 +88,7 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
     assert ".jsonl" in empty.value.hint
     with pytest.raises(FormatError, match="no format 'yaml'") as unknown:
         open_inputs([tmp_path], format="yaml")
-    assert all(reader.name in unknown.value.hint for reader in built_in())
+    assert all(reader.name in unknown.value.hint for reader in built_in_readers())
 
 
 @pytest.mark.parametrize(

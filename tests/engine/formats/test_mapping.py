@@ -12,13 +12,13 @@ import pytest
 from engine.base.conversation import Conversation
 from engine.base.errors import FormatError
 from engine.formats.inputs import open_inputs
-from engine.formats.mappings.arranging import arranged
+from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.mapping import BadMapping, load_mapping, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath
 from engine.formats.records import Parsed, Rejected
-from engine.formats.registry import built_in, mapping_folder, parse_record
+from engine.formats.registry import built_in_readers, mapping_folder, parse_record
 
 DESK = """
 name = "desk"
@@ -62,7 +62,7 @@ def read_with(mapping: str, *records: Any, all_branches: bool = False) -> list[P
         Rejected(frame.number, frame.raw, frame.reason)
         if frame.reason
         else parse_record(reader, frame, str(frame.number))
-        for frame in arranged(made, frames, all_branches)
+        for frame in arrange_records(made, frames, all_branches)
     ]
 
 
@@ -412,7 +412,7 @@ class TestFiles:
 
     def test_names_differ(self) -> None:
         """Every format of the program has a name of its own."""
-        names = [reader.name for reader in built_in()]
+        names = [reader.name for reader in built_in_readers()]
         assert len(names) == len(set(names))
 
 

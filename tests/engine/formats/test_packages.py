@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.formats import registry as readers
-from engine.formats.registry import unusable
+from engine.formats.registry import unusable_formats
 from tests.engine.formats.reading import opened, parsed
 
 MAPPING = """name = "harbour"
@@ -43,9 +43,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "[conversation_workbench.formats]\nharbour = harbour_formats:LOG\ngone = harbour_formats:GONE\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    readers._from_packages.cache_clear()
+    readers._package_readers.cache_clear()
     yield
-    readers._from_packages.cache_clear()
+    readers._package_readers.cache_clear()
 
 
 @pytest.mark.usefixtures("package")
@@ -57,5 +57,5 @@ def test_format_of_a_package_is_recognised() -> None:
         ("user", "Where to?"),
         ("assistant", "To the west."),
     ]
-    (error,) = unusable()
+    (error,) = unusable_formats()
     assert "The format gone of an installed package cannot be used" in error.message

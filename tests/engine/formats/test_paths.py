@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.formats.mappings.fields import quoted
+from engine.formats.mappings.fields import quote_key
 from engine.formats.paths import BadPath, read_condition, read_path, without
 
 RECORD: dict[str, Any] = {
@@ -100,7 +100,7 @@ def test_taking_out_leaves_the_rest(value: Any, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(value)))
     if '"' in key or not key:
         return
-    found = read_path(quoted(key) if key.strip() == key else f'"{key}"').find(value)
+    found = read_path(quote_key(key) if key.strip() == key else f'"{key}"').find(value)
     rest = without(value, [one.trail or () for one in found])
     taken = [leaf for one in found for leaf in leaves(one.value)]
     assert sorted(map(repr, [*taken, *leaves(rest)])) == sorted(map(repr, leaves(value)))

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.formats.registry import built_in
+from engine.formats.registry import built_in_readers
 from tests.engine.formats.test_golden import GOLDEN
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "formats.md"
@@ -36,7 +36,7 @@ def page() -> str:
     rows = [
         f"| `{reader.name}` | {reader.title} | {kept(reader.name)} |"
         f" {'mapping' if reader.name in mappings else 'code'} | {reader.sample} |"
-        for reader in sorted(built_in(), key=lambda reader: reader.name)
+        for reader in sorted(built_in_readers(), key=lambda reader: reader.name)
     ]
     return HEAD + "\n".join(rows) + "\n"
 
@@ -60,7 +60,7 @@ def kept(name: str) -> str:
 def test_the_page_is_that_of_the_readers() -> None:
     """The page lists every format with what it keeps; each says what its records are."""
     assert PAGE.read_text(encoding="utf-8") == page()
-    assert [reader.name for reader in built_in() if not reader.title] == []
+    assert [reader.name for reader in built_in_readers() if not reader.title] == []
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from engine.formats.coded.spans import time_text
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import as_time, date_of, falls, in_order, order_keys
 from engine.formats.records import Parsed
-from engine.formats.registry import mapping_folder, unusable
+from engine.formats.registry import mapping_folder, unusable_formats
 from tests.engine.formats.reading import one
 
 
@@ -101,7 +101,7 @@ def test_a_note_is_nobodys_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"talk_of_mine": talk}) + "\n")
     assert [role for role, _ in messages(path)] == ["user", "assistant", "user"]
-    (error,) = unusable()
+    (error,) = unusable_formats()
     assert "broken.toml" in error.message
 
 

@@ -114,7 +114,7 @@ def propose(
         MergeQueueCache(project, decision_log),
         prompt("merge", 0),
         prompt("merge-reason", 12),
-        most=2,
+        limit=2,
     )
 
 

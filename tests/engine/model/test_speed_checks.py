@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from engine.completeness import conversation_logs as logs
-from engine.completeness.conversation_logs import LONGER_RUN, measured_noise
+from engine.completeness.conversation_logs import MIN_CONVERSATIONS_TO_MEASURE, measured_noise
 from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Measure
@@ -32,11 +32,17 @@ class Work:
 @pytest.mark.parametrize(
     ("model", "count", "busy", "measured"),
     [
-        pytest.param(MODEL, LONGER_RUN, False, [(500.0, 0.01)], id="a longer run"),
-        pytest.param(MODEL, LONGER_RUN - 1, False, [], id="a short run"),
-        pytest.param(MODEL, LONGER_RUN, True, [], id="a busy machine"),
         pytest.param(
-            replace(MODEL, adapter=Path("a.gguf")), LONGER_RUN, False, [], id="an adapter"
+            MODEL, MIN_CONVERSATIONS_TO_MEASURE, False, [(500.0, 0.01)], id="a longer run"
+        ),
+        pytest.param(MODEL, MIN_CONVERSATIONS_TO_MEASURE - 1, False, [], id="a short run"),
+        pytest.param(MODEL, MIN_CONVERSATIONS_TO_MEASURE, True, [], id="a busy machine"),
+        pytest.param(
+            replace(MODEL, adapter=Path("a.gguf")),
+            MIN_CONVERSATIONS_TO_MEASURE,
+            False,
+            [],
+            id="an adapter",
         ),
         pytest.param(replace(MODEL, noise=None), 1, True, [(500.0, 0.02)], id="never measured"),
     ],

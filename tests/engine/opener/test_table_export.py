@@ -18,7 +18,7 @@ from engine.base.line_files import write_file
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import facets
 from engine.opener.conversations import ConversationService
-from engine.opener.table_export import MOST_COLUMNS, TableColumns, table_lines, write_table
+from engine.opener.table_export import MAX_COLUMNS, TableColumns, table_lines, write_table
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.trees import tables as trees
@@ -112,7 +112,7 @@ def test_language_and_personal_data(tmp_path: Path) -> None:
 def test_more_fields_than_columns(tmp_path: Path) -> None:
     """Fields beyond the most frequent ones are in one column, so that nothing is lost."""
     with Project.open(tmp_path / "p.wb", create=True) as made:
-        many = {f"k{n}": n for n in range(MOST_COLUMNS + 20)}
+        many = {f"k{n}": n for n in range(MAX_COLUMNS + 20)}
         fill(
             made, [talk("a", "x", "y", meta=many | {"often": 1}), talk("b", "z", meta={"often": 2})]
         )

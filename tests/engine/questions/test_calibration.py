@@ -170,7 +170,7 @@ class TestRefusals:
         rng = np.random.default_rng(0)
         p = rng.random(200)
         truth = p < 0.5
-        found = calibrate(p, truth, p, at=0.5)
+        found = calibrate(p, truth, p, threshold_in_force=0.5)
         assert found.best is None
         rate = completion_rate(found, states(100, 200, 200))
         assert rate.why == "at this threshold the score is no better than chance"

@@ -255,7 +255,7 @@ class TestLog:
         run.log.write_bytes(b"x" * 5000 + b"\nfirst\r50%\r100%\nlast \xff line\n")
         history = RunHistory(run)
 
-        assert history.log(most=40).splitlines()[1:] == ["100%", "last \ufffd line"]
+        assert history.log(max_bytes=40).splitlines()[1:] == ["100%", "last \ufffd line"]
         assert history.detail().last_lines[-1] == "last \ufffd line"
 
     def test_none(self, run: RunDirectory) -> None:

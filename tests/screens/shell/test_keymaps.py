@@ -180,7 +180,7 @@ class TestFile:
     def test_clash_with_what_works_everywhere(self, places: list[Place]) -> None:
         """A key of the app may not be hidden by that of a screen, nor the other way round."""
         assert "app.help" in self.problems('[keys]\n"triage.skip" = "?"\n', places)[0]
-        assert self.problems('[keys]\n"app.jump" = "c"\n', places)
+        assert self.problems('[keys]\n"app.watch" = "c"\n', places)
 
     def test_exchange(self, places: list[Place]) -> None:
         """A key that was given up is free for another action."""

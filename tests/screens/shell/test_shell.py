@@ -24,13 +24,13 @@ from screens.reader.screen import ReaderScreen
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.keymap import key_table
-from screens.shell.palette import HelpScreen, JumpScreen
+from screens.shell.palette import HelpScreen
 from screens.shell.themes import DARK, HIGH_CONTRAST, LIGHT
 from screens.shell.title_line import MODES, TABS, TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
 from screens.watch.screen import WatchScreen
-from screens.widgets.controls import MAX_TYPED_CHARACTERS, Card
+from screens.widgets.controls import MAX_TYPED_CHARACTERS
 from screens.widgets.jobs import JobsBar
 from screens.widgets.keyed import place_of
 from screens.widgets.row_table import RowTable
@@ -222,26 +222,6 @@ class TestPalette:
             assert "12 of 36" in text(pilot)
 
 
-class TestJump:
-    async def test_letter_focuses_a_pane(self) -> None:
-        """`;` puts a letter on every card; the letter goes there."""
-        async with opened(project(), mode="1") as pilot:
-            await press(pilot, "semicolon")
-            assert isinstance(pilot.app.screen, JumpScreen)
-            assert " a " in text(pilot)
-            await press(pilot, "a")
-            focused = pilot.app.focused
-            assert isinstance(focused, Card)
-            assert focused.id == "project"
-
-    async def test_any_other_key_stays(self) -> None:
-        """A letter without a pane, or escape, leaves everything as it was."""
-        async with opened(project()) as pilot:
-            for key in ("escape", "m", "1"):
-                await press(pilot, "semicolon", key)
-                assert isinstance(pilot.app.screen, ConversationsScreen)
-
-
 class TestHelp:
     async def test_keys_of_this_place(self) -> None:
         """`?` lists what works here, with the panes' own keys and those that work everywhere."""
@@ -410,7 +390,7 @@ class TestFaults:
 async def test_escape_leaves_the_innermost() -> None:
     """From whatever dialog, escape leads back to the screen it was opened on."""
     async with opened(project()) as pilot:
-        for key in ("question_mark", "ctrl+p", "semicolon", "s", "r", "i", "C", "W"):
+        for key in ("question_mark", "ctrl+p", "s", "r", "i", "C", "W"):
             await press(pilot, key)
             assert not isinstance(pilot.app.screen, ConversationsScreen), key
             await press(pilot, "escape")

@@ -44,7 +44,7 @@ class TestThemes:
         async with app.run_test(size=(120, 36), notifications=True) as pilot:
             await settle(pilot)
             await press(pilot, "2", "enter", "w", "escape", "q", "3", "question_mark", "escape")
-            await press(pilot, "ctrl+p", "escape", "semicolon", "escape", "1", "r", "escape")
+            await press(pilot, "ctrl+p", "escape", "1", "r", "escape")
             assert "Overview" in text(pilot)
 
     @pytest.mark.parametrize(

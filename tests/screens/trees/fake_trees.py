@@ -11,7 +11,7 @@ from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
 from engine.trees.records import TreeRequest
-from engine.trees.service import TreeRuns, TreeService
+from engine.trees.service import TreeService
 
 
 class RecordedTrees(TreeService):
@@ -24,9 +24,9 @@ class RecordedTrees(TreeService):
     def __init__(self, project: Project) -> None:
         folder = Path(project.path).parent
         process = ModelProcess(folder / "model.log")
-        runs = tree_runs(project, process, Catalog(folder, folder))
+        setup = tree_setup(project, process, Catalog(folder, folder))
         runner = JobRunner(project, lambda _: None)
-        super().__init__(project, process, runs, runner, lambda: None, lambda conn, ids: {})
+        super().__init__(setup, runner, lambda: None, lambda conn, ids: {})
         self.started: list[TreeRequest] = []
 
     def start(self, request: TreeRequest) -> int:
@@ -34,10 +34,7 @@ class RecordedTrees(TreeService):
         return len(self.started)
 
 
-def tree_runs(
-    project: Project, process: ModelProcess, catalog: Catalog, kind: type[TreeRuns] = TreeRuns
-) -> TreeRuns:
-    """The runs of a project file, with no endpoints."""
+def tree_setup(project: Project, process: ModelProcess, catalog: Catalog) -> RunSetup:
+    """What runs of a project file need, with no endpoints."""
     folder = Path(project.path).parent
-    endpoints = Endpoints(folder, folder)
-    return kind(RunSetup(project, process, catalog, endpoints))
+    return RunSetup(project, process, catalog, Endpoints(folder, folder))

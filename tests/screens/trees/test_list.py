@@ -18,7 +18,7 @@ from engine.project.records import Estimate
 from engine.trees import tables as stored
 from engine.trees.options import TreeOptions
 from engine.trees.records import TreeItem, TreeRequest, TreeRow
-from engine.trees.reports import FEWEST, Deciles, unusual
+from engine.trees.reports import MIN_TREES_FOR_DECILES, Deciles, unusual
 from engine.trees.reports import lines as lines_of
 from engine.trees.stages import tree_row
 from engine.trees.tables import TreeEntry
@@ -291,7 +291,7 @@ class TestWhatStandsOut:
 
     def test_nothing_among_few(self) -> None:
         """Below ten trees nothing stands out."""
-        items = self.items(FEWEST - 1)
+        items = self.items(MIN_TREES_FOR_DECILES - 1)
         assert not any(Deciles.of(items).many(item.row) for item in items)
 
     def test_the_table_of_the_paper(self) -> None:
@@ -305,7 +305,7 @@ class TestWhatStandsOut:
         assert lines_of(found)[0] == {
             "id": "c39", "step": 1, "branches": 39, "max_logprob": -39.0, "completed": "unscored", "goal": "a trip",
         }  # fmt: skip
-        assert unusual(self.items(FEWEST - 1)) == []
+        assert unusual(self.items(MIN_TREES_FOR_DECILES - 1)) == []
 
     async def test_only_the_unusual(self, tmp_path: Path) -> None:
         """u leaves the trees that stand out by both figures, and brings the others back."""

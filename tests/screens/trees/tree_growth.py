@@ -24,10 +24,10 @@ from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
 from engine.trees.records import TreeRequest
-from engine.trees.service import TreeRuns, TreeService
+from engine.trees.service import TreeService
 from engine.trees.stages import TreeStage
 from tests.screens.test_real_store import services as stored_services
-from tests.screens.trees.fake_trees import tree_runs
+from tests.screens.trees.fake_trees import tree_setup
 from tests.screens.trees.tree_project import WordModel
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class TwoModels:
         return MODELS[entry.name]
 
 
-class ToyRuns(TreeRuns):
+class ToyTrees(TreeService):
     """Grows the trees of a tree that is to be compared with another, with a toy."""
 
     def stages(self, request: TreeRequest) -> list[Stage]:
@@ -119,7 +119,7 @@ class ToyRuns(TreeRuns):
             )
         ]
 
-    def model_names(self) -> list[str]:
+    def models(self) -> list[str]:
         return list(MODELS)
 
 
@@ -144,8 +144,8 @@ class GrowableProject:
             tables_by_stage={name: frozenset({"tree"}) for name in ("grow", "trees")},
         )
         process = cast(ModelProcess, self.process)
-        runs = tree_runs(project, process, cast(Catalog, TwoModels()), ToyRuns)
-        self.trees = TreeService(project, process, runs, self.runner, lambda: None, first_goals)
+        setup = tree_setup(project, process, cast(Catalog, TwoModels()))
+        self.trees = ToyTrees(setup, self.runner, lambda: None, first_goals)
 
     def services(self) -> OpenProject:
         """The real stores, with jobs and trees that work."""

@@ -15,7 +15,7 @@ from engine.goals.labels.word_kinds import FUNCTION_WORDS, REQUEST_VERBS, stem
 
 def asked(text: str) -> list[str]:
     """The phrases that a text asks for, in its order."""
-    return [" ".join(one.words) for one in phrases(text, REQUEST_VERBS) if one.place >= 0]
+    return [" ".join(one.words) for one in phrases(text, REQUEST_VERBS) if one.request_index >= 0]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,9 @@ class TestWithoutSpaces:
     def test_request(self) -> None:
         """What stands after the opening of a request begins with its verb; measure words are left out."""
         found = list(SpacelessPhrases(self.TEXTS).of("能不能帮我查询一下物流信息"))
-        assert ("查询物流信息", "do", 0) in [(*one.words, one.verb, one.place) for one in found]
+        assert ("查询物流信息", "do", 0) in [
+            (*one.words, one.verb, one.request_index) for one in found
+        ]
 
     def test_other_scripts(self) -> None:
         """Texts with spaces give nothing."""

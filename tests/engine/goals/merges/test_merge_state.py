@@ -236,7 +236,7 @@ class TestAsking:
 
     def test_everyone_with_a_number(self) -> None:
         """Every conversation has the index of its group in the given list, outliers -1."""
-        ids, numbers = base().numbers(["c2", "c0", "c1", "c3"])
+        ids, numbers = base().group_indices(["c2", "c0", "c1", "c3"])
         assert ids.tolist() == EVERYONE
         assert numbers.tolist() == [1, 1, 1, 1, 2, 2, 2, 0, 0, 3, -1, -1]
 

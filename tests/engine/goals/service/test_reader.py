@@ -104,7 +104,7 @@ class TestLooking:
         view = goals.view()
         space = goals._cache.space(view.stored)
         for row in goals.groups():
-            rows = space.of(np.array(sorted(members(goals, row.id))))
+            rows = space.rows_of(np.array(sorted(members(goals, row.id))))
             centre = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))
             assert row.spread == pytest.approx(float(1 - (rows @ centre).mean()), abs=1e-5)
 

@@ -89,7 +89,7 @@ class TestDecidingByProbability:
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
         snapshot = MergeQueueCache(project, decision_log).snapshot(key)
-        first = snapshot.left("probability")[0]
+        first = snapshot.ordered_pairs("probability")[0]
         decision_log.decide(key, lambda state: [GoalDecision("never", first)])
         self.decide(project, decision_log, 0.01)
         state = decision_log.state(key)

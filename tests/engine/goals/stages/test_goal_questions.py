@@ -297,7 +297,7 @@ def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) 
         key = stored_clustering(conn, None).id
     forget_answers(done)
     snapshot = MergeQueueCache(done, decision_log).snapshot(key)
-    likeliest = snapshot.probabilities(snapshot.left("probability")[:1])[0]
+    likeliest = snapshot.probabilities(snapshot.ordered_pairs("probability")[:1])[0]
     asking = goal_runs.propose(done, process, decision_log)
     threshold = likeliest - ASKING_MARGIN - 1e-9
     stage = DecideStage(

@@ -171,7 +171,7 @@ class TestClustering:
         goal_runs.run(project, again)
         with project.reading() as conn:
             assert len(clusterings.clusterings(conn)) == 2
-            assert clusterings.shown(conn) == first[1].clustering_id == again[1].clustering_id
+            assert clusterings.shown_id(conn) == first[1].clustering_id == again[1].clustering_id
 
     def test_k_is_proposed_where_none_is_given(
         self, project: Project, decision_log: DecisionLog

@@ -153,7 +153,7 @@ class TestClusterings:
         first = add(project, [0, 0, 1, None, 1], run_id)
         second = add(project, [0, 0, 0, 0, 0], run_id, "later")
         with project.reading() as conn:
-            assert clusterings.shown(conn) == second
+            assert clusterings.shown_id(conn) == second
             stored = clusterings.clustering(conn, first)
             assert stored is not None
             assert (stored.conversations, stored.outliers, stored.without) == (5, 1, 1)
@@ -165,7 +165,7 @@ class TestClusterings:
             assert (ids.tolist(), numbers.tolist()) == ([1, 2, 3, 4, 5], [0, 0, 1, -1, 1])
         project.write(lambda conn: clusterings.show(conn, first))
         with project.reading() as conn:
-            assert clusterings.shown(conn) == first
+            assert clusterings.shown_id(conn) == first
         check_whole(project.path)  # type: ignore[arg-type]
 
     def test_labels(self, project: Project) -> None:
@@ -185,7 +185,7 @@ class TestClusterings:
         label("a", LabelEntry(0, "Pay", "They pay."), LabelEntry(1, "", "", "it rambled"))
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["Pay", ""]
-            assert clusterings.labelled(conn, key) == ("a", 2)
+            assert clusterings.labels_version(conn, key) == ("a", 2)
         label("b", LabelEntry(1, "Buy", "They buy."))
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
@@ -261,7 +261,7 @@ class TestClusterings:
         project.write(work)
         with project.reading() as conn:
             assert measurements.stability(conn, key) == {0: 1.0, 1: 0.625}
-            wanted: list[measurements.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
+            wanted: list[measurements.RepetitionKey] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
             assert measurements.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
             assert [ari for _, ari in measurements.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
 
@@ -315,7 +315,7 @@ class TestDecisions:
         assert in_force() == [1, 9]
         with project.reading() as conn:
             assert len(goal_decisions.history(conn, key)) == 4
-            assert goal_decisions.newest(conn, key) == 9
+            assert goal_decisions.newest_row(conn, key) == 9
             assert goal_decisions.group_count(conn, key) == 4
 
 

@@ -113,7 +113,7 @@ def test_they_follow_merges(project: ScreenProject) -> None:
 def cluster_again(project: ScreenProject, numbers: list[int]) -> None:
     """Stores the clustering that is shown once more, with other numbers of its clusters."""
     with project.file.reading() as conn:
-        before = clusterings.shown(conn)
+        before = clusterings.shown_id(conn)
         config, run_id, k = conn.execute(
             "SELECT v.config_hash, run_id, k FROM clustering AS c JOIN vector_config AS v"
             " ON v.id = c.vector_config WHERE c.id = ?",

@@ -230,7 +230,7 @@ class TestClusteringAgain:
         with pytest.raises(Exception, match="UNIQUE"):
             decision_log.add_clustering(**broken)
         with project.reading() as conn:
-            assert clusterings.shown(conn) == 1
+            assert clusterings.shown_id(conn) == 1
             assert len(clusterings.clusterings(conn)) == 1
         second = decision_log.add_clustering(**made([0, 1, 1, 1, 0, 0], 1, "second"))
         assert stands(decision_log.state(second)) == {"d2": [1, 2, 3, 4, 5, 6], None: []}

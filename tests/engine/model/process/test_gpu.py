@@ -8,7 +8,7 @@ import pytest
 
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.memory_plan import GPU_OVERHEAD, Gpu, free_gpu, plan_layers, with_layers_that_fit
+from engine.model.memory_plan import GPU_OVERHEAD, first_gpu, plan_layers, with_layers_that_fit
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ class TestDriver:
     def test_first_of_two(self, driver: Path) -> None:
         """The first GPU is used; a comma in its name is part of the name."""
         says(driver, 'echo "NVIDIA H200, 141GB, 143000"; echo "other, 5"')
-        assert free_gpu() == Gpu("NVIDIA H200, 141GB", 143000 << 20)
+        assert first_gpu() == ("NVIDIA H200, 141GB", 143000 << 20)
 
     @pytest.mark.parametrize(
         "script", ["exit 9", "echo", "echo gpu", "echo 'gpu, [N/A]'", "exit 0"]
@@ -36,11 +36,11 @@ class TestDriver:
     def test_driver_that_fails(self, driver: Path, script: str) -> None:
         """A driver that fails counts as no GPU."""
         says(driver, script)
-        assert free_gpu() is None
+        assert first_gpu() is None
 
     def test_none(self, driver: Path) -> None:
         """Without a driver there is no GPU."""
-        assert free_gpu() is None
+        assert first_gpu() is None
 
 
 class TestLayers:

@@ -55,7 +55,7 @@ def name(workspace: OpenProject, request: ModelRequest) -> str:
 def loaded(workspace: OpenProject) -> dict[str, str]:
     """Name of the model that a run of each kind would load."""
     scores = next(s for s in workspace.scoring_runs.run(BASE).stages if isinstance(s, ScoringStage))
-    trees = next(s for s in workspace.tree_runs.stages(TREES) if isinstance(s, TreeStage))
+    trees = next(s for s in workspace.trees.stages(TREES) if isinstance(s, TreeStage))
     goals = next(
         s
         for s in workspace.goal_stages().cluster(ClusteringRequest())

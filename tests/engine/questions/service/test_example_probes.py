@@ -14,7 +14,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener import table_export
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.questions.records import LEAST_OF_EACH, SUCCESS
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
@@ -73,7 +73,7 @@ class TestSuccess:
         found = workspace.example_probes.success_in_force()
         assert found is not None
         assert found.test is not None
-        assert min(found.test.positive, found.test.negative) >= LEAST_OF_EACH
+        assert min(found.test.positive, found.test.negative) >= MIN_EXAMPLES_OF_EACH
         assert found.test.auroc.value > 0.8
         assert found.test.rate.corrected is not None
         assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high

@@ -1,18 +1,21 @@
-"""The columns of the lists of groups and of their members, and the orders of the groups. Without Textual."""
+"""The columns of the lists of groups and of their members, the orders of the groups, and the clustering in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from textual.content import Content
+
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.goals.records import GoalGroup, MemberRow
-from screens.widgets.formatting import STATE_LOOKS
+from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow
+from screens.goals.run_form import GOAL_TEXTS
+from screens.widgets.formatting import STATE_LOOKS, date_and_minute
 from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of
 from screens.widgets.row_table import Column, Piece, ordered_by
 
-TEXT_CHARACTERS = 400
+MAX_TEXT_CHARACTERS = 400
 """Most characters that are shown of the text of a member."""
 
 
@@ -67,35 +70,36 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         return [(pin, "tone--accent"), (label_of(row[1], 200), "")]
 
     def share(row: Listed) -> Sequence[Piece]:
-        whole = largest()
+        full = largest()
         return [
-            (number_format.bar(row[1].share / whole if whole else 0.0), "tone--accent"),
+            (number_format.bar(row[1].share / full if full else 0.0), "tone--accent"),
             (f" {100 * row[1].share:4.1f}%", ""),
         ]
 
     def rate(row: Listed) -> Sequence[Piece]:
         states = row[1].states
         if states.rate is None:
-            return _NONE
+            return _NO_VALUE
         return [
             (number_format.bar(states.rate.value), "tone--complete"),
             (f" {number_format.rate(states.above, states.scored)}", ""),
         ]
 
     def coverage(row: Listed) -> Sequence[Piece]:
-        number = row[1].states.scored
-        if not number or not row[1].states.unscored:
-            return [("all", "tone--muted")] if number else _NONE
-        whole = number + row[1].states.unscored
-        return [(f"{100 * number / whole:.0f}%", "tone--unscored")]
+        scored, unscored = row[1].states.scored, row[1].states.unscored
+        if not scored:
+            return _NO_VALUE
+        if not unscored:
+            return [("all", "tone--muted")]
+        return [(f"{100 * scored / (scored + unscored):.0f}%", "tone--unscored")]
 
     def leaves(row: Listed) -> Sequence[Piece]:
-        return _NONE if row[1].leaves is None else [(f"{row[1].leaves:,.0f}", "")]
+        return _NO_VALUE if row[1].leaves is None else [(f"{row[1].leaves:,.0f}", "")]
 
     def stability(row: Listed) -> Sequence[Piece]:
         value = row[1].stability
         if value is None:
-            return _NONE
+            return _NO_VALUE
         sign = f"{UNSTABLE_SIGN} " if value < UNSTABLE else ""
         return [(sign, "tone--borderline"), (number_format.probability(value), "")]
 
@@ -112,7 +116,8 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
     ]  # fmt: skip
 
 
-_NONE: Sequence[Piece] = [("–", "tone--muted")]
+_NO_VALUE: Sequence[Piece] = [("–", "tone--muted")]
+"""A cell without a value."""
 
 
 def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
@@ -127,7 +132,7 @@ def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
         return [(look.glyph, look.tone_class)]
 
     def text(row: MemberRow) -> Sequence[Piece]:
-        return [(one_line(row.text, TEXT_CHARACTERS) or "(no text)", "")]
+        return [(one_line(row.text, MAX_TEXT_CHARACTERS) or "(no text)", "")]
 
     def doubt(row: MemberRow) -> Sequence[Piece]:
         tone = "tone--borderline" if row.doubt >= 1 else ""
@@ -147,3 +152,50 @@ def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
                    lambda r: [(one_line(r.other, 60), "tone--muted")], keep=4),
         ]  # fmt: skip
     return columns
+
+
+def clustering_line(row: ClusteringSummary) -> str:
+    """Returns when a clustering was made, with which settings, and its number of groups."""
+    made = row.clustering
+    return one_line(
+        f"{date_and_minute(made.created_at)} · {made.text} · {made.embedder} · k {made.k}"
+        f" · seed {made.seed} · {number_format.counted(row.groups, 'group')}"
+    )
+
+
+def summary_content(
+    shown: ClusteringSummary, groups: Sequence[GoalGroup], *, filtered: bool = False
+) -> Content:
+    """Returns the number of groups, the conversations in none, how many groups are unstable, the settings; where a
+    filter leaves conversations out, how many are in the groups.
+    """
+    made = shown.clustering
+    count = sum(group.size for group in groups) if filtered else made.conversations
+    parts: list[Content | tuple[str, str] | str] = [
+        (number_format.counted(len(groups), "goal"), "bold"),
+        f" of {number_format.counted(count, 'conversation')}",
+    ]
+    if filtered:
+        return Content.assemble(*parts, (" that match and are in a goal", "$tone-muted"))
+    outside = [
+        text
+        for number, text in (
+            (made.outliers, number_format.counted(made.outliers, "outlier")),
+            (shown.novel, f"{shown.novel:,} assigned to no group"),
+            (made.without, f"{made.without:,} without a text"),
+        )
+        if number
+    ]
+    if outside:
+        parts.append((" · " + " · ".join(outside), "$tone-muted"))
+    stabilities = [group.stability for group in groups if group.stability is not None]
+    if stabilities:
+        unstable = sum(value < UNSTABLE for value in stabilities)
+        parts.append(
+            (f" · {UNSTABLE_SIGN} {unstable:,} unstable", "$tone-borderline")
+            if unstable
+            else (" · all stable", "$tone-muted")
+        )
+    text, embedder = GOAL_TEXTS[made.text].name, one_line(made.embedder, 30)
+    parts.append((f" · {text} · {embedder} · k {made.k} · seed {made.seed}", "$tone-muted"))
+    return Content.assemble(*parts)
