@@ -176,8 +176,8 @@ class HitCounts:
 
 
 def format_counts(shown: int, counts: ListCounts) -> str:
-    """Returns `812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only, and left
-    out where they were chosen by their outcome."""
+    """Returns `812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only,
+    and left out where they were chosen by their outcome."""
     words = f"{shown:,} of {counts.everything.conversations:,}"
     count = counts.matching
     if count.scored and counts.has_rate:
