@@ -156,14 +156,14 @@ def validate(
     for points in curves.values():
         losses += [-point.log_continue for point in points[:-1]]
         losses.append(-points[-1].log_end)
-    test = truncate(
+    whole, cut = truncate(
         {key: [point.value for point in points] for key, points in curves.items()}, seed
     )
     loss = math.fsum(losses) / len(losses) if losses else 0.0
-    if not test.pairs:
+    if not whole:
         return Validation(loss, None, None, 0)
-    measured = figures(test.values, test.complete)
-    return Validation(loss, measured["auroc"], measured["f1"], len(test.pairs))
+    measured = figures([*whole, *cut], [True] * len(whole) + [False] * len(cut))
+    return Validation(loss, measured["auroc"], measured["f1"], len(whole))
 
 
 # Which checkpoint becomes the adapter: that of the best validation

@@ -18,49 +18,6 @@ from engine.completeness.probe_calibration import Floats, Ints
 from engine.completeness.records import EndingTest
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One conversation.
-
-    Attributes:
-        whole: Score at its last boundary.
-        cut: Score at the boundary after which it was cut.
-    """
-
-    conversation: str
-    whole: float
-    cut: float
-
-
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """All pairs.
-
-    Attributes:
-        single: Number of conversations with at most one boundary, which cannot be cut.
-        unread: Number of conversations that are unscored at one of the two places.
-    """
-
-    pairs: tuple[Pair, ...]
-    single: int = 0
-    unread: int = 0
-
-    @property
-    def values(self) -> list[float]:
-        """Scores of all whole conversations, then of all cut ones."""
-        return [pair.whole for pair in self.pairs] + [pair.cut for pair in self.pairs]
-
-    @property
-    def complete(self) -> list[bool]:
-        """For each score of `values`, whether it is of a whole conversation."""
-        return [True] * len(self.pairs) + [False] * len(self.pairs)
-
-    @property
-    def groups(self) -> list[int]:
-        """For each score of `values`, the index of its conversation."""
-        return 2 * list(range(len(self.pairs)))
-
-
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     """Returns the boundary after which a conversation is cut, drawn by a seed.
 
@@ -80,26 +37,22 @@ def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     return int.from_bytes(digest, "big") % (boundaries - 1)
 
 
-def truncate(curves: Mapping[str, Sequence[float | None]], seed: int) -> Truncation:
-    """Returns the pairs of whole conversations and the same ones cut once.
+def truncate(curves: Mapping[str, Sequence[float]], seed: int) -> tuple[list[float], list[float]]:
+    """Returns the scores of whole conversations, and in the same order those of the same ones cut once.
+
+    Conversations with fewer than two boundaries, which cannot be cut, are left out.
 
     Args:
-        curves: For each conversation the normalised score at every boundary, in order; None where it is unscored.
+        curves: For each conversation, by its id in the source, the normalised score at every boundary, in order.
         seed: Seed of the cuts.
     """
-    pairs = []
-    single = unread = 0
+    whole_scores, cut_scores = [], []
     for conversation, curve in curves.items():
         place = cut_at(seed, conversation, len(curve))
-        if place is None:
-            single += 1
-            continue
-        whole_score, cut_score = curve[-1], curve[place]
-        if whole_score is None or cut_score is None:
-            unread += 1
-        else:
-            pairs.append(Pair(conversation, whole_score, cut_score))
-    return Truncation(tuple(pairs), single, unread)
+        if place is not None:
+            whole_scores.append(curve[-1])
+            cut_scores.append(curve[place])
+    return whole_scores, cut_scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,9 +173,9 @@ def _draw(validations: Sequence[Scores], random: np.random.Generator) -> Figures
 
 
 def _validation(scores: Scores, part: Sequence[str], seed: int) -> Validation:
-    test = truncate({name: scores[name] for name in part}, seed)
-    found = figures(test.values, test.complete)
-    return Validation(0.0, found["auroc"], found["f1"], len(test.pairs))
+    whole, cut = truncate({name: scores[name] for name in part}, seed)
+    found = figures([*whole, *cut], [True] * len(whole) + [False] * len(cut))
+    return Validation(0.0, found["auroc"], found["f1"], len(whole))
 
 
 def _table(folders: Sequence[Path], last: int) -> None:

@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.statistics.intervals import Interval
-from engine.completeness.truncation import (
-    Pair,
-    cut_at,
-    draw_cuts,
-    matched,
-    matched_difference,
-    truncate,
-)
+from engine.completeness.truncation import cut_at, draw_cuts, matched, matched_difference, truncate
 
 
 class TestCut:
@@ -43,36 +36,14 @@ class TestCut:
         assert cut_at(0, "c", 0) is None
 
 
-class TestPairs:
-    def test_whole_and_cut(self) -> None:
-        """A pair has the value at the last boundary and at the cut, which the name alone decides."""
-        curve = [0.1, 0.2, 0.3, 0.9]
-        found = truncate({"a": curve, "b": curve}, seed=3)
-        assert found.pairs == tuple(
-            Pair(name, 0.9, curve[cut_at(3, name, 4) or 0]) for name in ("a", "b")
-        )
-        alone = truncate({"b": [0.5, 0.6, 0.7, 0.8]}, seed=3)
-        assert alone.pairs[0].cut == [0.5, 0.6, 0.7][cut_at(3, "b", 4) or 0]
-
-    def test_columns(self) -> None:
-        """Whole conversations come first; both of a pair are in one group."""
-        found = truncate({"a": [0.1, 0.9], "b": [0.2, 0.8]}, seed=0)
-        assert found.values == [0.9, 0.8, 0.1, 0.2]
-        assert found.complete == [True, True, False, False]
-        assert found.groups == [0, 1, 0, 1]
-
-    def test_what_gives_no_pair_is_counted(self) -> None:
-        """A conversation with one boundary, or without a value at its end or at the cut, gives no pair and is
-        counted.
-        """
-        found = truncate(
-            {"one": [0.5], "none": [], "end": [0.1, None], "cut": [None, 0.9], "whole": [0.1, 0.9]},
-            seed=0,
-        )
-        assert [pair.conversation for pair in found.pairs] == ["whole"]
-        assert (found.single, found.unread) == (2, 2)
-        elsewhere = truncate({f"c/{n}": [None, 0.2, 0.9] for n in range(40)}, seed=0)
-        assert 0 < elsewhere.unread < 40
+def test_whole_and_cut() -> None:
+    """A conversation gives the value at its last boundary and at the cut, which its name alone decides; one with a
+    single boundary gives none."""
+    curve = [0.1, 0.2, 0.3, 0.9]
+    whole, cut = truncate({"a": curve, "one": [0.5], "b": curve, "none": []}, seed=3)
+    assert whole == [0.9, 0.9]
+    assert cut == [curve[cut_at(3, name, 4) or 0] for name in ("a", "b")]
+    assert truncate({"b": curve}, seed=3) == ([0.9], cut[1:])
 
 
 CLOSE_TO_TRUE = 0.6915

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError, UsageError
-from engine.trees.growth import Budget, Grower, Job
+from engine.trees.growth import Budget, Grower, Job, Work
 from engine.trees.measures import measure
-from engine.trees.options import TreeOptions
+from engine.trees.options import Growth, Transform, TreeOptions, options_frame, options_from
 from engine.trees.tree import Account, Kind, Tree, TreeRecord, record, restore
 from tests.engine.model.toy import ROOMY, ToyModel, log_prob
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
@@ -264,3 +264,160 @@ class TestRefusing:
         """Invalid options are refused."""
         with pytest.raises((UsageError, ValueError), match=r"above 0|not a way"):
             make()
+
+
+def grown(options: TreeOptions, prompt: Sequence[int] = PROMPT, lower: float | None = None) -> Tree:
+    model = ToyModel()
+    tree = Tree(options, STOPS, model.token_bytes)
+    Grower(model).grow([Job(tree, prompt)])
+    if lower is not None:
+        tree.lower(lower)
+        Grower(model).grow([Job(tree, prompt)])
+    return tree
+
+
+class TestWidest:
+    @settings(max_examples=40, deadline=None)
+    @given(
+        prompt=st.binary(min_size=1, max_size=20),
+        widest=st.integers(0, 6),
+        mode=st.sampled_from(["path", "token"]),
+        alpha=st.sampled_from([0.05, 0.01, 0.004]),
+        transform=st.sampled_from(
+            [Transform(), Transform(temperature=0.7, top_k=40), Transform(top_p=0.8, min_p=0.02)]
+        ),
+    )
+    def test_the_account_sums_to_one(
+        self, prompt: bytes, widest: int, mode: Growth, alpha: float, transform: Transform
+    ) -> None:
+        """In both modes and under any sampler, children that are not followed are pruned mass, and nothing is
+        renormalised.
+        """
+        if mode == "token":
+            alpha *= 20
+        options = TreeOptions(alpha, mode, 3, transform=transform, widest=widest)
+        tree = grown(options, prompt)
+        account = tree.account()
+
+        assert account.covered + account.pruned == pytest.approx(1, abs=1e-6)
+        if widest:
+            assert max(len(node.children) for node in tree.nodes) <= widest
+
+    @pytest.mark.parametrize("widest", [1, 3, 8])
+    def test_the_same_as_a_plain_recursion(self, widest: int) -> None:
+        """Leaves, kinds and masses equal those of an enumeration with the same bound."""
+        tree = grown(TreeOptions(0.0015, max_tokens=3, widest=widest))
+        expected = enumerate_paths(PROMPT, 0.0015, 3, widest)
+
+        assert leaves(tree) == pytest.approx(expected.leaves, rel=1e-5)
+        assert tree.account().pruned == pytest.approx(expected.pruned, abs=1e-6)
+
+    @pytest.mark.parametrize("widest", [1, 3])
+    def test_a_lower_alpha_lets_no_more_in(self, widest: int) -> None:
+        """Grown further to a lower alpha, the tree equals one grown at that alpha at once with the same bound."""
+        options = TreeOptions(0.02, max_tokens=3, widest=widest)
+        later = grown(options, lower=0.0008)
+        at_once = grown(replace(options, alpha=0.0008))
+
+        assert leaves(later) == pytest.approx(leaves(at_once))
+        assert later.account().pruned == pytest.approx(at_once.account().pruned, abs=1e-9)
+
+    def test_recorded(self) -> None:
+        """The bound is stored with a tree; without a bound the field is missing, so that older keys stay valid."""
+        bounded = TreeOptions(0.02, widest=3)
+
+        assert options_from(options_frame(bounded)) == bounded
+        assert restore(record(grown(bounded))).options == bounded
+        assert "widest" not in options_frame(TreeOptions(0.02))
+
+    def test_refused(self) -> None:
+        """A bound below zero is refused."""
+        with pytest.raises(ValueError, match="not a way"):
+            TreeOptions(0.1, widest=-1)
+
+
+class TestOrder:
+    @settings(max_examples=20, deadline=None)
+    @given(order=st.permutations(range(5)), width=st.sampled_from([1, 8, 32]), alike=st.booleans())
+    def test_jobs_in_any_order(self, order: list[int], width: int, alike: bool) -> None:
+        """Trees depend neither on the order of jobs nor on the nodes in a decode, with or without common prefixes."""
+        start = b"A long beginning that all of them have in common. " if alike else b""
+        prompts = [start + f"Question {number}?".encode() for number in range(5)]
+        model = ToyModel()
+        options = TreeOptions(0.01, max_tokens=3)
+        trees = {at: Tree(options, STOPS, model.token_bytes) for at in order}
+        Grower(model, width=width).grow([Job(trees[at], prompts[at]) for at in order])
+
+        for at, tree in trees.items():
+            assert leaves(tree) == leaves(grown(options, prompts[at]))
+
+
+ALPHA = 0.02
+
+
+SHORT_OPTIONS = TreeOptions(ALPHA, max_tokens=2)
+
+
+SYSTEM = b"You are a patient assistant of a small shop. "
+
+
+def grow_prompts(model: ToyModel, prompts: list[bytes], width: int = 32) -> tuple[list[Tree], Work]:
+    trees = [Tree(SHORT_OPTIONS, STOPS, model.token_bytes) for _ in prompts]
+    jobs = [Job(tree, tuple(prompt)) for tree, prompt in zip(trees, prompts, strict=True)]
+    return trees, Grower(model, width=width).grow(jobs)
+
+
+def masses(tree: Tree) -> dict[tuple[int, ...], float]:
+    return {tuple(tree.tokens(at)): tree.nodes[at].mass for at in tree.leaves()}
+
+
+class TestShared:
+    @settings(max_examples=40, deadline=None)
+    @given(
+        tails=st.lists(st.binary(min_size=1, max_size=30), min_size=2, max_size=9),
+        nested=st.booleans(),
+        cells=st.integers(180, 700),
+        sequences=st.integers(4, 20),
+        width=st.integers(2, 16),
+    )
+    def test_any_prompts_in_any_room(
+        self, tails: list[bytes], nested: bool, cells: int, sequences: int, width: int
+    ) -> None:
+        """With few or many cells, together or one after another, the tree of each prompt is the same, and nothing is
+        left in the cache.
+        """
+        prompts, said = [], SYSTEM
+        for tail in tails:
+            said = said + tail if nested else SYSTEM + tail
+            prompts.append(said)
+        longest = max(map(len, prompts))
+        room = replace(ROOMY, cells=max(cells, longest + 70), sequences=sequences, batch=48)
+        model = ToyModel(room)
+        trees, work = grow_prompts(model, prompts, width)
+
+        assert work.finished
+        for prompt, tree in zip(prompts, trees, strict=True):
+            expected = enumerate_paths(tuple(prompt), ALPHA, 2).leaves
+            assert masses(tree) == pytest.approx({path: p for (path, _), p in expected.items()})
+        model.check_empty()
+
+    def test_one_system_message_is_read_once(self) -> None:
+        """The system message of ten prompts is decoded once, though only a few grow at a time."""
+        prompts = [SYSTEM * 4 + f"{n} is my question.".encode() for n in range(10)]
+        _, shared = grow_prompts(ToyModel(), prompts, width=4)
+        _, apart = grow_prompts(
+            ToyModel(), [bytes([n]) + prompt for n, prompt in enumerate(prompts)], 4
+        )
+
+        assert shared.tokens < apart.tokens - 8 * len(SYSTEM * 4)
+
+    def test_places_of_one_conversation_are_one_prompt(self) -> None:
+        """Prompts that each extend the one before cost together little more than the longest."""
+        turns = [
+            f"TURN {n}, and some forty characters of what was said. ".encode() for n in range(8)
+        ]
+        prompts = [b"".join(turns[: n + 1]) for n in range(8)]
+        trees, work = grow_prompts(ToyModel(), prompts)
+
+        read = sum(len(tree.nodes) for tree in trees)
+        assert work.tokens < len(prompts[-1]) + 3 * read
