@@ -74,7 +74,7 @@ def write_lines(
 
 
 def _inert(value: Any) -> Any:
-    """A value as a spreadsheet shows it and does not run it: OWASP, CSV Injection."""
+    """Returns a value as a spreadsheet shows it and does not run it: OWASP, CSV Injection."""
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
@@ -140,14 +140,14 @@ def write_parquet(
         "texts": pyarrow.list_(pyarrow.string()),
         "shares": pyarrow.list_(share),
     }
-    schema = pyarrow.schema([(name, types[one]) for name, one in columns.items()])
-    texts = [name for name, one in columns.items() if one == "text"]
+    schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
+    text_columns = [name for name, kind in columns.items() if kind == "text"]
     count = 0
-    rest = iter(lines)
+    remaining = iter(lines)
     with written_beside(path) as part, parquet.ParquetWriter(part, schema) as writer:
-        while batch := list(islice(rest, _BATCH)):
+        while batch := list(islice(remaining, _BATCH)):
             for line in batch:
-                for name in texts:
+                for name in text_columns:
                     line[name] = _text(line[name])
             writer.write_table(pyarrow.Table.from_pylist(batch, schema))
             count += len(batch)
@@ -155,7 +155,7 @@ def write_parquet(
 
 
 def _text(value: Any) -> str | None:
-    """A text as it is, but for lone surrogates, and anything else as JSON."""
+    """Returns a text as it is, but for lone surrogates, and anything else as JSON."""
     if value is None:
         return None
     text = value if isinstance(value, str) else as_json(value)
@@ -163,7 +163,7 @@ def _text(value: Any) -> str | None:
 
 
 def new_file(path: str) -> Path:
-    """The path of a file that is not there yet, `~` expanded.
+    """Returns the path of a file that is not there yet, `~` expanded.
 
     Raises:
         ProjectError: It is there.

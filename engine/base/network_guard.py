@@ -45,10 +45,10 @@ SILENT = {
 LOCAL_ONLY = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 """Environment that makes the libraries of a child read files only: only the program itself asks a hub."""
 
-_OFF = frozenset({"", "0", "no", "off", "false"})
-_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
-_SENDING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
-_ASKING = frozenset(
+_OFF_VALUES = frozenset({"", "0", "no", "off", "false"})
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
+_SENDING_EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_LOOK_UP_EVENTS = frozenset(
     {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
 )
 
@@ -77,11 +77,12 @@ _BY_VARIABLE = Switch(f"the variable {VARIABLE}", f"Unset {VARIABLE} and run it 
 
 _lock = threading.Lock()
 _installed = False
-_learning = False
+_records_addresses = False
 _turned_on: list[Switch] = []
 _addresses: dict[str, set[str]] = {}
 """Addresses of each host name that was reached, as this process looked them up."""
 _named: ContextVar[tuple[Endpoint, ...]] = ContextVar("named", default=())
+"""The endpoints that may be reached now, by this thread or task."""
 
 
 def install() -> None:
@@ -99,20 +100,20 @@ def install() -> None:
 
 
 def install_in_child() -> None:
-    """As `install`; libraries that are imported from now on read files only."""
+    """Does what `install` does, and lets libraries that are imported from now on read files only."""
     os.environ.update(LOCAL_ONLY)
     install()
 
 
 def is_installed() -> bool:
-    """Whether the guard is on in this process."""
+    """Returns whether the guard is on in this process."""
     return _installed
 
 
 def switches() -> tuple[Switch, ...]:
-    """Which switches are on; while one is, nothing is reached."""
+    """Returns the switches that are on; while one is, nothing is reached."""
     value = os.environ.get(VARIABLE, "").strip().lower()
-    if value in _OFF:
+    if value in _OFF_VALUES:
         return tuple(_turned_on)
     return (_BY_FLAG if value == FLAG else _BY_VARIABLE, *_turned_on)
 
@@ -147,9 +148,9 @@ def reaching(host: str, port: int) -> Iterator[None]:
     Raises:
         NetworkRefused: A switch is on.
     """
-    if on := switches():
-        raise _switched_off(f"{host}:{port}", on)
-    _learn_addresses()
+    if active := switches():
+        raise _switched_off(f"{host}:{port}", active)
+    _record_addresses()
     before = _named.get()
     _named.set((*before, Endpoint(host.lower(), port)))
     try:
@@ -159,25 +160,29 @@ def reaching(host: str, port: int) -> Iterator[None]:
 
 
 def child_environment() -> dict[str, str]:
-    """Environment for a child of this program: this process's own, without variables that are named like secrets (key,
-    token, ...), with libraries that send nothing and read files only."""
-    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
-    return kept | SILENT | LOCAL_ONLY
+    """Returns the environment for a child of this program, whose libraries send nothing and read files only.
+
+    It is that of this process without variables that are named like secrets (key, token, ...).
+    """
+    harmless = {name: value for name, value in os.environ.items() if not _SECRET_NAME.search(name)}
+    return harmless | SILENT | LOCAL_ONLY
 
 
 def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
+    """Raises NetworkRefused for an audit event that would reach somebody who was not named."""
     # Called for every file opened and module imported too, so what does not concern it leaves at once.
-    if event in _SENDING:
+    if event in _SENDING_EVENTS:
         connection, address = args
         if address is not None and not _may_send(event, connection.family, address):
             raise _refusal(address)
-    elif event in _ASKING:
+    elif event in _LOOK_UP_EVENTS:
         host = args[0][0] if event == "socket.getnameinfo" else args[0]
         if host is not None and not _may_look_up(_text(host)):
             raise _refusal(host)
 
 
 def _may_send(event: str, family: int, address: Any) -> bool:
+    """Returns whether a connection or a datagram may go to an address."""
     import socket
 
     if family == socket.AF_UNIX:
@@ -186,19 +191,21 @@ def _may_send(event: str, family: int, address: Any) -> bool:
         return False
     host, port = _text(address[0]), address[1]
     return any(
-        port == named.port and (_same(host, named.host) or host in _addresses.get(named.host, ()))
+        port == named.port
+        and (_is_same_host(host, named.host) or host in _addresses.get(named.host, ()))
         for named in _named.get()
     )
 
 
 def _may_look_up(host: str) -> bool:
-    """Whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
+    """Returns whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
     if _is_this_machine(host):
         return True
-    return not switches() and any(_same(host, named.host) for named in _named.get())
+    return not switches() and any(_is_same_host(host, named.host) for named in _named.get())
 
 
-def _same(host: str, named: str) -> bool:
+def _is_same_host(host: str, named: str) -> bool:
+    """Returns whether two names or addresses are the same, also where an address is written in another way."""
     import ipaddress
 
     if host.lower() == named:
@@ -210,6 +217,7 @@ def _same(host: str, named: str) -> bool:
 
 
 def _is_this_machine(host: str) -> bool:
+    """Returns whether a name or address is that of this machine for itself."""
     import ipaddress
 
     if host.lower() == "localhost":
@@ -222,46 +230,49 @@ def _is_this_machine(host: str) -> bool:
     return bool((mapped or address).is_loopback)
 
 
-def _learn_addresses() -> None:
+def _record_addresses() -> None:
     """Records the addresses of named hosts from now on; only the answer of a look-up has them, no audit event."""
     import socket
 
-    global _learning
+    global _records_addresses
     with _lock:
-        if _learning:
+        if _records_addresses:
             return
-        _learning = True
+        _records_addresses = True
     look_up = socket.getaddrinfo
 
     def getaddrinfo(host: Any, *args: Any, **options: Any) -> Any:
-        found = look_up(host, *args, **options)
+        answers = look_up(host, *args, **options)
         name = _text(host).lower() if host is not None else ""
         if any(name == named.host for named in _named.get()):
             with _lock:
-                known = _addresses.get(name, set())
-                _addresses[name] = known | {str(entry[4][0]) for entry in found}
-        return found
+                earlier = _addresses.get(name, set())
+                _addresses[name] = earlier | {str(answer[4][0]) for answer in answers}
+        return answers
 
     socket.getaddrinfo = getaddrinfo
 
 
 def _text(host: str | bytes | bytearray) -> str:
+    """Returns a host as text."""
     return host if isinstance(host, str) else host.decode("ascii", "replace")
 
 
 def _refusal(target: object) -> NetworkRefused:
+    """Returns the error for a target that is not reached, and logs it."""
     log.warning("refused to reach %r", target)
-    if on := switches():
-        return _switched_off(repr(target), on)
+    if active := switches():
+        return _switched_off(repr(target), active)
     return NetworkRefused(
         f"Something tried to reach {target!r} over the network, which nobody asked for.",
         "Report it as a fault of the program.",
     )
 
 
-def _switched_off(target: str, on: tuple[Switch, ...]) -> NetworkRefused:
-    names = " and ".join(switch.name for switch in on)
+def _switched_off(target: str, active: tuple[Switch, ...]) -> NetworkRefused:
+    """Returns the error for a target that switches keep from being reached."""
+    names = " and ".join(switch.name for switch in active)
     return NetworkRefused(
-        f"{target} is not reached, because {names} {'is' if len(on) == 1 else 'are'} on.",
-        " ".join(switch.hint for switch in on),
+        f"{target} is not reached, because {names} {'is' if len(active) == 1 else 'are'} on.",
+        " ".join(switch.hint for switch in active),
     )

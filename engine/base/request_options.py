@@ -114,14 +114,14 @@ def share(
     return declared(default, option)
 
 
-def choice(default: str | None, help: str, known: Sequence[str], *, words: str = "") -> Any:
+def choice(default: str | None, help: str, choices: Sequence[str], *, words: str = "") -> Any:
     """Returns a field of a dataclass for one of some texts; None is allowed where it is the default."""
     option = Option(
         help,
         default=words,
-        choices=known,
-        allowed=lambda value: value == default or value in known,
-        must=one_of(known),
+        choices=choices,
+        allowed=lambda value: value == default or value in choices,
+        must=one_of(choices),
     )
     return declared(default, option)
 
@@ -141,8 +141,12 @@ def options_of(request: Any) -> dict[str, Option]:
 
 
 def defaults_of(request: Any) -> dict[str, Any]:
-    """The defaults of the fields that have one, by their names."""
-    return {one.name: one.default for one in fields(request) if one.default is not MISSING}
+    """Returns the defaults of the fields that have one, by their names."""
+    return {
+        declared_field.name: declared_field.default
+        for declared_field in fields(request)
+        if declared_field.default is not MISSING
+    }
 
 
 def check(request: Any) -> None:

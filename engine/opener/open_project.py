@@ -289,54 +289,64 @@ class OpenProject:
 
     @made_once
     def conversations(self) -> ConversationService:
+        """Lists, counts and reads conversations."""
         return ConversationService(self.project)
 
     @made_once
     def triage(self) -> TriageService:
+        """Stores and reads verdicts, notes and tags."""
         return TriageService(self.project, self.verdict_changed)
 
     @made_once
     def saved(self) -> SavedViews:
+        """Keeps saved filters and the state of the screens."""
         return SavedViews(self.project)
 
     @made_once
     def jobs(self) -> JobService:
+        """Starts, watches and cancels long work."""
         from engine.opener.jobs import JobService
 
         return JobService(self.project, self.runner, lambda: self.scoring_runs)
 
     @made_once
     def score_sets(self) -> ScoreSets:
+        """Lists sets of scores and puts one in force."""
         from engine.completeness.service.sets import ScoreSets
 
         return ScoreSets(self.project, self.change_notifier("score"))
 
     @made_once
     def requests(self) -> RequestService:
+        """Finds the requests of conversations, and takes marks of a person."""
         from engine.opener.requests import RequestService
 
         return RequestService(self.project, self.change_notifier("request"))
 
     @made_once
     def exports(self) -> ExportFiles:
+        """Writes what is in the project to files."""
         from engine.opener.exports import ExportFiles
 
         return ExportFiles(self.project)
 
     @made_once
     def calibration(self) -> CalibrationService:
+        """Fits the decision rule to verdicts."""
         from engine.questions.service.calibration import CalibrationService
 
         return CalibrationService(self.project, self.change_notifier("rule"))
 
     @made_once
     def comparison(self) -> ComparisonService:
+        """Compares parts of the project, and projects."""
         from engine.results.comparison.service import ComparisonService
 
         return ComparisonService(self.project, self.merge_queue_cache)
 
     @made_once
     def trees(self) -> TreeService:
+        """Lists, grows and compares response trees."""
         from engine.goals.tables.groups import first_goals
         from engine.trees.service import TreeService
 
@@ -349,6 +359,7 @@ class OpenProject:
 
     @made_once
     def goals(self) -> GoalService:
+        """Lists the groups of the clustering that is shown, and their members."""
         from engine.goals.service.groups import GoalService
 
         return GoalService(
@@ -357,6 +368,7 @@ class OpenProject:
 
     @made_once
     def merge_review(self) -> MergeReviewService:
+        """Shows proposals to merge groups, and takes decisions."""
         from engine.goals.service.merge_review import MergeReviewService
 
         return MergeReviewService(
@@ -369,18 +381,21 @@ class OpenProject:
 
     @made_once
     def validation(self) -> ValidationService:
+        """Compares metrics with what is known."""
         from engine.results.validation.service import ValidationService
 
         return ValidationService(self.project, self.catalog)
 
     @made_once
     def simulations(self) -> SimulationService:
+        """Lists and starts simulations."""
         from engine.simulate.service.service import SimulationService
 
         return SimulationService(self.project, self.simulation_runs, self.runner)
 
     @made_once
     def watches(self) -> WatchService:
+        """Watches files that grow."""
         from engine.results.watch.service import WatchService
 
         return WatchService(
@@ -414,7 +429,7 @@ class OpenProject:
         return lambda: self._emit(DataChanged(frozenset({table})))
 
     def verdict_changed(self) -> None:
-        """A person gave a verdict, a note or a tag, or took one back."""
+        """Notifies the listeners that a person gave a verdict, a note or a tag, or took one back."""
         self._emit(DataChanged(frozenset({"verdict"})))
         self.example_probes.noticed()
 
@@ -443,7 +458,7 @@ class OpenProject:
                 unsubscribe()
 
     def goal_stages(self) -> GoalStages:
-        """The stages of goal runs, made for this project."""
+        """Returns what makes the stages of goal runs of this project."""
         from engine.goals.service.runs import GoalStages
 
         return GoalStages(self.run_setup, self.merge_queue_cache)

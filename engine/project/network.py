@@ -27,7 +27,7 @@ class NetworkService:
         )
         self._turn_off: Callable[[], None] | None = None
         with project.reading() as conn:
-            self._obey(bool(settings.get(conn, OFFLINE_KEY, False)))
+            self._apply(bool(settings.get(conn, OFFLINE_KEY, False)))
 
     def stays_offline(self) -> bool:
         """Returns whether this project's own setting is on; quick."""
@@ -44,13 +44,13 @@ class NetworkService:
             ProjectReadOnly: The project cannot be written.
         """
         self._project.write(lambda conn: settings.put(conn, OFFLINE_KEY, on))
-        self._obey(on)
+        self._apply(on)
 
     def close(self) -> None:
         """Ends the effect of the setting, which lasts as long as the project is open."""
-        self._obey(False)
+        self._apply(False)
 
-    def _obey(self, on: bool) -> None:
+    def _apply(self, on: bool) -> None:
         """Applies the setting, or ends its effect."""
         with self._guard:
             if on and self._turn_off is None:

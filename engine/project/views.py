@@ -45,16 +45,18 @@ _JUDGED = f"""(SELECT n.kind FROM second_goal AS n
             ORDER BY n.id DESC LIMIT 1)"""
 
 
-def _goals(of: str = "") -> str:
-    """The query (conversation_id, group_id, goal, share, main, confirmed) of main and second goals.
+def _goals(condition: str = "") -> str:
+    """Returns the query (conversation_id, group_id, goal, share, main, confirmed) of main and second goals.
 
     Second goals that a person removed are left out; groups that were merged are one second goal, of the sum of their
     shares. `confirmed` is 1 where a person confirmed a second goal, else 0.
 
     Args:
-        of: A further condition on `conversation_id`.
+        condition: A further condition on `conversation_id`.
     """
-    of_member, of_assigned = (f" AND m.{of}", f" AND a.{of}") if of else ("", "")
+    of_member, of_assigned = (
+        (f" AND m.{condition}", f" AND a.{condition}") if condition else ("", "")
+    )
     return f"""SELECT conversation_id, group_id, goal, share, main, judged IS 'confirm' AS confirmed
         FROM (SELECT q.*, CASE WHEN q.main = 0 THEN {_JUDGED} END AS judged
             FROM (

@@ -266,26 +266,26 @@ class Ranking:
     drawn: Floats | None
     least: Floats
 
-    def figure(self, nth: int) -> Interval:
+    def figure(self, index: int) -> Interval:
         """Returns a metric with its 95% percentile interval; the whole range when `drawn` is None."""
-        seen = float(self.seen[nth])
+        value = float(self.seen[index])
         if self.drawn is None:
-            return Interval(seen, float(self.least[nth]), 1.0)
-        return _interval(seen, self.drawn[:, nth])
+            return Interval(value, float(self.least[index]), 1.0)
+        return _interval(value, self.drawn[:, index])
 
-    def difference(self, other: Ranking, nth: int) -> Interval:
+    def difference(self, other: Ranking, index: int) -> Interval:
         """Returns a metric minus that of another score over the same cases, with its 95% interval."""
-        off = float(self.seen[nth] - other.seen[nth])
+        difference = float(self.seen[index] - other.seen[index])
         if self.drawn is None or other.drawn is None:
-            most = 1.0 - float(self.least[nth])
-            return Interval(off, -most, most)
-        return _interval(off, self.drawn[:, nth] - other.drawn[:, nth])
+            largest = 1.0 - float(self.least[index])
+            return Interval(difference, -largest, largest)
+        return _interval(difference, self.drawn[:, index] - other.drawn[:, index])
 
 
-def _interval(seen: float, drawn: Floats) -> Interval:
+def _interval(observed: float, drawn: Floats) -> Interval:
     """Returns an observed value with the 95% percentile interval of its draws."""
     low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Interval(seen, min(seen, float(low)), max(seen, float(high)))
+    return Interval(observed, min(observed, float(low)), max(observed, float(high)))
 
 
 class Resampling:
