@@ -1,4 +1,4 @@
-"""`python -m tests.code_lines` counts the code of each folder: no docstrings, comments or blank lines."""
+"""`python -m tests.code_lines` counts the code of each folder, without docstrings, comments and blank lines."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ _NO_CODE = frozenset(
 )
 
 
+def _is_docstring(statement: ast.stmt) -> bool:
+    """Returns whether a statement is a string alone, as docstrings of modules, classes, functions and variables are."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
 def code_lines(text: str) -> int:
     """Returns the number of lines of a module that hold code.
 
@@ -35,13 +44,10 @@ def code_lines(text: str) -> int:
             lines.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                lines.difference_update(range(first.lineno, (first.end_lineno or 0) + 1))
+            for statement in node.body:
+                if _is_docstring(statement):
+                    end = statement.end_lineno or statement.lineno
+                    lines.difference_update(range(statement.lineno, end + 1))
     return len(lines)
 
 

@@ -120,7 +120,7 @@ def quick_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def shallow_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Nine of the thirty layers of the shipped weights, in Q8_0: what they write makes no sense and costs a third. They
+    """Five of the thirty layers of the shipped weights, in Q8_0: what they write makes no sense and costs a fifth. They
     serve claims about what happens around a model: that a kill, a cancel or another process changes no bit.
     """
     from tests.engine.model.weights import write_shallow  # most tests need no native library

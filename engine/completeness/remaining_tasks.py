@@ -82,7 +82,7 @@ class InlineWriter:
     @property
     def is_full(self) -> bool:
         """Whether retaining more sequences would slow decoding down more than a larger batch gains."""
-        cells = sum(task.need for task in self._tasks.values())
+        cells = sum(task.reserved_cells for task in self._tasks.values())
         return cells >= LIVE_CELLS or len(self._tasks) >= self.model.capacity.sequences // 4
 
     def continue_sequences(self, progress: Callable[[int], None] | None) -> list[int]:

@@ -31,6 +31,36 @@ _VERSION = "n1"
 """Version of the fingerprint; another way to compute it gets another one."""
 
 
+BASE_FINGERPRINT = "workbench.base_fingerprint"
+BASE_NAME = "workbench.base_name"
+DATA_FINGERPRINT = "workbench.data_fingerprint"
+RECIPE = "workbench.recipe"
+END_TOKEN = "workbench.end_token"
+END_TAG = "workbench.end_tag"
+"""Keys of the metadata that this program writes into an adapter; see `AdapterOrigin`."""
+
+LORA_A, LORA_B = ".lora_a", ".lora_b"
+"""Endings of the names of the two matrices that change a tensor: it becomes the tensor plus `B @ A`, scaled."""
+
+_EMBEDDING = "token_embd.weight"
+"""Name of the tensor with the embedding of the tokens."""
+
+_FITS_ONE = "Adapters fit only the base model they were trained on."
+"""Hint about an adapter for another base."""
+
+MAX_MERGED_BASE_BYTES = 2_000_000_000
+"""Largest base, in bytes, for which a merged copy per adapter is worth the disk space."""
+
+MERGEABLE_FORMATS = ("bf16", "f16")
+"""Formats of tuned weights that an adapter is merged into."""
+
+MAX_MERGED_COPIES = 3
+"""Number of merged copies kept in a folder: those used last."""
+
+Matrix = NDArray[np.float32]
+"""Two dimensions, in the row order of GGUF."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """Sizes of a model; None where they differ by layer."""
@@ -86,28 +116,10 @@ def base_fingerprint(file: GgufFile) -> str | None:
 
 
 def _as_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Returns BF16 as 16-bit integers, rounded to nearest, ties to even."""
+    """Returns numbers rounded to BF16, to nearest, ties to even, as 16-bit integers."""
     bits = np.ascontiguousarray(values, dtype="<f4").view("<u4")
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16
     return np.asarray(rounded, dtype="<u2")
-
-
-BASE_FINGERPRINT = "workbench.base_fingerprint"
-BASE_NAME = "workbench.base_name"
-DATA_FINGERPRINT = "workbench.data_fingerprint"
-RECIPE = "workbench.recipe"
-END_TOKEN = "workbench.end_token"
-END_TAG = "workbench.end_tag"
-"""Keys of the metadata that this program writes into an adapter; see `AdapterOrigin`."""
-
-LORA_A, LORA_B = ".lora_a", ".lora_b"
-"""Endings of the names of the two matrices that change a tensor: it becomes the tensor plus `B @ A`, scaled."""
-
-_EMBEDDING = "token_embd.weight"
-"""Name of the tensor with the embedding of the tokens."""
-
-_FITS_ONE = "Adapters fit only the base model they were trained on."
-"""Hint about an adapter for another base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,22 +273,6 @@ def _tensor_mismatch(name: str, adapter: GgufFile, base: GgufFile) -> str | None
     return None
 
 
-MAX_MERGED_BASE_BYTES = 2_000_000_000
-"""Largest base, in bytes, for which a merged copy per adapter is worth the disk space."""
-
-
-MERGEABLE_FORMATS = ("bf16", "f16")
-"""Formats of tuned weights that an adapter is merged into."""
-
-
-MAX_MERGED_COPIES = 3
-"""Number of merged copies kept in a folder: those used last."""
-
-
-Matrix = NDArray[np.float32]
-"""Two dimensions, in the row order of GGUF."""
-
-
 def merge(base: Path, adapter: Path, out: Path) -> None:
     """Writes the merged weights atomically, and removes copies beyond the `MAX_MERGED_COPIES` that were used last.
 
@@ -332,14 +328,8 @@ def _read_matrix(file: GgufFile, name: str) -> Matrix:
     return flat.reshape(-1, file.tensors[name].shape[0])
 
 
-def _rounded(values: Matrix) -> NDArray[np.uint16]:
-    """Rounds to BF16: to nearest, ties to even."""
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
-
-
 _ENCODERS: dict[int, Callable[[Matrix], NDArray[Any]]] = {
-    BF16: _rounded,
+    BF16: _as_bf16,
     F16: lambda values: values.astype("<f2"),
     F32: lambda values: values.astype("<f4"),
 }

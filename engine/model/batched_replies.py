@@ -20,6 +20,19 @@ MIN_PREFIX_TOKENS = 32
 """Shortest prefix, in tokens, that is worth a sequence of its own."""
 
 
+CELL_MULTIPLE = 256
+"""llama.cpp allocates the cells of a sequence in multiples of this."""
+
+MIN_SEQUENCE_CELLS = 1024
+"""Fewest cells of a sequence. Changing the layout takes time, so only a few lengths are used."""
+
+MIN_SEPARATE_SEQUENCES = 4
+"""Fewest replies, and fewest sequences, for which separate cells are worth a change of the layout."""
+
+ENOUGH_SEQUENCES = 8
+"""Beyond this many sequences, more gain little: then shorter replies join longer ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prefix:
     """A node in the tree of common prefixes.
@@ -38,6 +51,19 @@ class Prefix:
     def end(self) -> int:
         """Length of the whole prefix in tokens."""
         return self.start + len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Replies that are written together.
+
+    Attributes:
+        members: Indices of the replies, rising.
+        separate: Number of sequences with cells of their own; 0 if all share the cache.
+    """
+
+    members: Sequence[int]
+    separate: int
 
 
 class _Plan:
@@ -127,35 +153,6 @@ def share_prefixes(
     return shared, sum(len(prefix.tokens) for prefix in plan.prefixes)
 
 
-CELL_MULTIPLE = 256
-"""llama.cpp allocates the cells of a sequence in multiples of this."""
-
-
-MIN_SEQUENCE_CELLS = 1024
-"""Fewest cells of a sequence. Changing the layout takes time, so only a few lengths are used."""
-
-
-MIN_SEPARATE_SEQUENCES = 4
-"""Fewest replies, and fewest sequences, for which separate cells are worth a change of the layout."""
-
-
-ENOUGH_SEQUENCES = 8
-"""Beyond this many sequences, more gain little: then shorter replies join longer ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Replies that are written together.
-
-    Attributes:
-        members: Indices of the replies, rising.
-        separate: Number of sequences with cells of their own; 0 if all share the cache.
-    """
-
-    members: Sequence[int]
-    separate: int
-
-
 def widest(cells: int, length: int) -> int:
     """Returns how many sequences of `length` tokens fit into so many cells when each has its own."""
     return cells // (-(-length // CELL_MULTIPLE) * CELL_MULTIPLE)
@@ -237,7 +234,7 @@ def generate(
     """
     check_lengths(tasks, model.longest)
     if model.capacity.forkable:
-        groups = layouts([task.need for task in tasks], model.widest)
+        groups = layouts([task.reserved_cells for task in tasks], model.widest)
     else:
         groups = [Layout(range(len(tasks)), 0)]
     replies: dict[int, Reply] = {}

@@ -1,5 +1,10 @@
 """Continuous batching: many replies are written at once, and sequences join and leave the decode batch as they start
-and end."""
+and end.
+
+A sequence is what one reply is written on. The cache of a model has a cell for each token that was read, and a forked
+sequence shares the cells of the one that it comes from. In a shared cache a decode attends to the cells of all
+sequences; in the other layout each sequence has cells of its own (`engine.model.batched_replies`).
+"""
 
 from __future__ import annotations
 
@@ -60,7 +65,7 @@ class Reply:
     Attributes:
         tokens: Token ids, without the token that ended it.
         text: The tokens as text, cut before the stop text that ended it; broken UTF-8 is replaced.
-        stopped: `end` by an end token, `stop` by a stop text, `length` by the limit.
+        stopped: Why it ended.
     """
 
     tokens: tuple[int, ...]
@@ -75,7 +80,7 @@ class Task:
     Attributes:
         prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
         stop: Texts that end the reply; it ends before the first of them.
-        seed: Of the sampling; the reply does not depend on its neighbours.
+        seed: Seed of the sampling; the reply does not depend on those beside it.
         sequence: The sequence on which the beginning of the prompt has been decoded already, or None.
         decoded: Number of those tokens; fewer than the prompt has.
         source: In place of `sequence`, a sequence to fork them from; it is not changed.
@@ -91,14 +96,14 @@ class Task:
     source: int | None = None
 
     @property
-    def own(self) -> int:
-        """Cells of the cache that the prompt needs in addition to the forked ones."""
+    def own_cells(self) -> int:
+        """The cells of the cache that the prompt needs in addition to the forked ones."""
         return len(self.prompt) - (0 if self.source is None else self.decoded)
 
     @property
-    def need(self) -> int:
-        """As `own`, plus the longest reply."""
-        return self.own + self.max_tokens
+    def reserved_cells(self) -> int:
+        """The cells that the prompt needs together with the longest reply."""
+        return self.own_cells + self.max_tokens
 
 
 def uniform_tasks(
@@ -131,7 +136,7 @@ class _Writer:
     @property
     def cells(self) -> int:
         """Cells of its own that it fills once all known tokens are decoded."""
-        return self.task.own + len(self.tokens)
+        return self.task.own_cells + len(self.tokens)
 
     @property
     def pending(self) -> Sequence[int]:
@@ -194,10 +199,10 @@ def write(
             begin(index, tasks[index].sequence or 0)
         while waiting or writers:
             cells = sum(writer.cells for writer in writers)
-            reserved = sum(writer.task.need for writer in writers)
+            reserved = sum(writer.task.reserved_cells for writer in writers)
             while waiting and free_sequences:
                 next_task = tasks[waiting[0]]
-                cells, reserved = cells + next_task.own, reserved + next_task.need
+                cells, reserved = cells + next_task.own_cells, reserved + next_task.reserved_cells
                 is_full = cells > LIVE_CELLS or reserved > capacity.cells - source_tokens
                 if writers and is_full and not capacity.separate:
                     break

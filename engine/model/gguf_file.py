@@ -32,6 +32,40 @@ BLOCKS: dict[int, tuple[int, int]] = {
 """llama.cpp's formats by number: numbers in a block, and bytes of a block."""
 
 
+Value = int | float | bool | str
+"""A value of the metadata."""
+
+F32, F16, BF16 = 0, 1, 30
+"""llama.cpp's numbers of the formats that `GgufFile.vector` reads."""
+
+_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+"""Type number of a value in the header -> its code in `struct`."""
+
+_STRING, _ARRAY = 8, 9
+"""Type numbers of a text and of an array."""
+
+_ALIGNMENT = 32
+"""Alignment of tensors in bytes if the header names none."""
+
+_MIN_PAIR_BYTES, _MIN_TENSOR_BYTES = 8 + 4 + 1, 8 + 4 + 4 + 8
+"""Bytes that a value and a tensor take in the header, at the least."""
+
+_MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
+"""The limit of llama.cpp."""
+
+_MAX_STRINGS = 1 << 24
+"""Most elements of one array; the largest vocabularies have a sixteenth of it."""
+
+_MAX_LIST_LENGTH = 1_024
+"""Longest array that is kept; arrays with a value for each layer are shorter."""
+
+_SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
+"""End of the name of one file of a split model: its number and how many there are."""
+
+_DAMAGED = "The file is damaged; get it again."
+"""Hint about a damaged file."""
+
+
 class Unsound(ValueError):
     """The header is invalid; the message continues "it is damaged: "."""
 
@@ -79,33 +113,6 @@ def check_layout(
             raise Unsound(
                 f"it ends before its tensors do, {end - max(room, 0):,} bytes are missing"
             )
-
-
-Value = int | float | bool | str
-"""A value of the metadata."""
-
-F32, F16, BF16 = 0, 1, 30
-"""llama.cpp's numbers of the formats that `GgufFile.vector` reads."""
-
-_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
-"""Type number of a value in the header -> its code in `struct`."""
-
-_STRING, _ARRAY = 8, 9
-"""Type numbers of a text and of an array."""
-
-_ALIGNMENT = 32
-"""Alignment of tensors in bytes if the header names none."""
-
-_MIN_PAIR_BYTES, _MIN_TENSOR_BYTES = 8 + 4 + 1, 8 + 4 + 4 + 8
-"""Bytes that a value and a tensor take in the header, at the least."""
-_MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
-"""The limit of llama.cpp."""
-_MAX_STRINGS = 1 << 24
-"""Most elements of one array; the largest vocabularies have a sixteenth of it."""
-_MAX_LIST_LENGTH = 1_024
-"""Longest array that is kept; arrays with a value for each layer are shorter."""
-_SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
-"""End of the name of one file of a split model: its number and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +178,6 @@ class GgufFile:
         if info.kind == BF16:
             return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32)
         return np.frombuffer(data, "<f4" if info.kind == F32 else "<f2").astype(np.float32)
-
-
-_DAMAGED = "The file is damaged; get it again."
-"""Hint about a damaged file."""
 
 
 def read_gguf(path: Path) -> GgufFile:

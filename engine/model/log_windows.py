@@ -13,6 +13,12 @@ from dataclasses import dataclass
 from engine.base.errors import ContextTooSmall
 from engine.model.interface import Tokenizer
 
+MIN_LOG_TOKENS = 96
+"""Fewest tokens for the log itself; with less, a result would say nothing about it."""
+
+GAP = "\n[…]\n"
+"""Replaces the middle of an over-long step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -83,14 +89,6 @@ def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
     front = (limit - len(gap)) // 2
     back = limit - len(gap) - front
     return [*tokens[:front], *gap, *tokens[len(tokens) - back :]]
-
-
-MIN_LOG_TOKENS = 96
-"""Fewest tokens for the log itself; with less, a result would say nothing about it."""
-
-
-GAP = "\n[…]\n"
-"""Replaces the middle of an over-long step."""
 
 
 def pieces_within(

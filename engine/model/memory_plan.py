@@ -52,6 +52,10 @@ GPU_QUERY_SECONDS = 10
 """Time limit of a query of the GPU driver."""
 
 
+BUSY_LOAD = 0.75
+"""Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
     """Bytes that a loaded model takes.
@@ -242,10 +246,6 @@ def available_memory() -> int | None:
     except OSError:
         pass
     return None
-
-
-BUSY_LOAD = 0.75
-"""Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
 
 
 def busy(cores: int) -> bool:

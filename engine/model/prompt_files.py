@@ -25,6 +25,10 @@ _LOG_MARK = "\x1eLOG\x1e"
 """Stands for the log while a chat template is applied."""
 
 
+_PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
+"""A place in a prompt text that a value is put into."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """One prompt file.
@@ -148,10 +152,6 @@ def opening_tokens(tokenizer: Tokenizer) -> list[int]:
     while common < min(len(first), len(other)) and first[common] == other[common]:
         common += 1
     return first[: min(common, len(bare))]
-
-
-_PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
-"""A place in a prompt text that a value is put into."""
 
 
 def prompt_kinds() -> list[str]:

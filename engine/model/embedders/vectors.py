@@ -27,6 +27,13 @@ BLOCK = 16_384
 """Rows in a block; fixed, because rounding of sums depends on the blocks."""
 
 
+BATCH = 64
+"""Texts that are sent to an embedding model at once, unless it takes more."""
+
+TextsToRows = Callable[[Sequence[str]], npt.ArrayLike]
+"""Returns one row of numbers for each text, shape (texts, d); rows need not have length 1."""
+
+
 def blocks(count: int, size: int = BLOCK) -> Iterator[slice]:
     """Slices that cover `count` rows in order."""
     for start in range(0, count, size):
@@ -103,14 +110,6 @@ def mean_direction(vectors: Vectors, members: Indices) -> Floats:
         total += vectors[members[part]].sum(axis=0, dtype=np.float64)
     direction: Floats = unit_rows(total[None, :] / max(1, len(members)))[0]
     return direction
-
-
-BATCH = 64
-"""Texts that are sent to an embedding model at once, unless it takes more."""
-
-
-TextsToRows = Callable[[Sequence[str]], npt.ArrayLike]
-"""Returns one row of numbers for each text, shape (texts, d); rows need not have length 1."""
 
 
 def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH) -> Vectors:

@@ -21,6 +21,12 @@ from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Span
 from engine.model.memory_plan import MAX_SEQUENCES
 
+HIDDEN_STATE_TENSOR = b"result_norm"
+"""Name in llama.cpp's graph of the tensor with the last hidden states."""
+
+FLOAT_BYTES = 4
+"""Bytes of one number of that tensor."""
+
 
 class BatchBuffers:
     """The arrays of a `llama_batch`, allocated once and filled by numpy instead of token by token."""
@@ -65,14 +71,6 @@ class BatchBuffers:
             logits=self.wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
         )
         return batch, rows
-
-
-HIDDEN_STATE_TENSOR = b"result_norm"
-"""Name in llama.cpp's graph of the tensor with the last hidden states."""
-
-
-FLOAT_BYTES = 4
-"""Bytes of one number of that tensor."""
 
 
 class HiddenStates:
