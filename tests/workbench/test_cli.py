@@ -203,7 +203,7 @@ class TestMainJob:
         imported = workbench("import", project, samples, "--json")
         assert (imported.returncode, data(imported)["new"]) == (0, 7)
 
-        scored = process("run", "complete", project, "--no-tune", "--json")
+        scored = process("run", "complete", project, "--no-tune", "--no-remaining", "--json")
         assert scored.returncode == 3, scored.stderr.decode()
         assert data(scored)["counts"]["unscored"] == 1
         assert data(scored)["scored"] == 6
@@ -221,7 +221,7 @@ class TestMainJob:
         assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
         assert "assistant" in lines[-1]["reason"]
 
-        again = workbench("run", "complete", project, "--no-tune", "--json")
+        again = workbench("run", "complete", project, "--no-tune", "--no-remaining", "--json")
         assert b"7 were read before" in again.stderr
         assert workbench("export", project, "scores").stdout == exported.stdout
 
