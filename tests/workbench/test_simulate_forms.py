@@ -45,9 +45,9 @@ def permit(tmp_path: Path) -> Path:
 
 class TestPlaying:
     def test_table_conversations_and_files(
-        self, tuned: None, permit: Path, capsys: pytest.CaptureFixture[str]
+        self, tuned_shallow: None, permit: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Both variants are played to their end by the default model; a second run calls no model and prints
+        """Both variants are played to their end by layers of the default model; a second run calls no model and prints
         the same.
         """
         project, files = permit.parent / "p.wb", permit.parent / "files"

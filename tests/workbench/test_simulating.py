@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.base import folders
 from engine.base.errors import UsageError
 from engine.simulate.draft import state_of
 from engine.simulate.records import PlayRow
@@ -20,6 +21,8 @@ from engine.simulate.service.sharded import (
     write_drafts,
 )
 from engine.simulate.sharded.instruction import read_instructions
+from tests.engine.model.tuned import tune
+from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
 from workbench.commands.simulating import report_of_plays
@@ -45,6 +48,15 @@ def plums(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def tuned_nine(shipped: Path, tmp_path: Path) -> None:
+    """The default model is tuned, and nine of its layers play: with fewer a play asks many times more."""
+    weights = tmp_path / "weights" / "nine.gguf"
+    weights.parent.mkdir()
+    write_shallow(shipped, weights, ALL_BUT_NINE)
+    tune(weights, folders.data_dir(), folders.cache_dir())
+
+
 def row(condition: str, score: float | None, run: int, **changes: Any) -> PlayRow:
     """A play that has ended."""
     result = {
@@ -63,7 +75,7 @@ def row(condition: str, score: float | None, run: int, **changes: Any) -> PlayRo
 
 class TestPlaying:
     def test_table_logs_and_conversations(
-        self, tuned_shallow: None, plums: Path, capsys: pytest.CaptureFixture[str]
+        self, tuned_nine: None, plums: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Layers of the default model play every condition; a second run calls no model and writes the same logs."""
         project, logs = str(plums.parent / "p.wb"), plums.parent / "logs"
