@@ -172,10 +172,10 @@ class FormScores:
     def truth(self) -> dict[str, Any]:
         """Returns the figures as truth of a conversation, without those that are not known; the reward is the score, or
         the filled score where it is not known which answers are correct."""
-        known = {name: value for name, value in self.figures().items() if value is not None}
+        known_figures = {name: value for name, value in self.figures().items() if value is not None}
         score = self.score
         return {
-            **known,
+            **known_figures,
             "fields": self.length,
             "complete_basis": COMPLETE_BASIS,
             "reward": self.filled_score if score is None else score,
@@ -326,12 +326,12 @@ def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str
         return truth
     if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
         return truth
-    said = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
+    lines = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
     steps = list_or_empty(interactions)
     modules = [
         str(form_field.get("module")) for form_field in steps if isinstance(form_field, dict)
     ]
-    scores = form_scores(form, said, modules, _right(config))
+    scores = form_scores(form, lines, modules, _right(config))
     return truth | scores.truth() | {"filled": form}
 
 
@@ -340,9 +340,11 @@ def _right(config: Any) -> tuple[Count, Count] | None:
     runs."""
     counts = [config.get(name) for name in RIGHT] if isinstance(config, dict) else []
     pairs = [
-        (one[0], one[1])
-        for one in counts
-        if isinstance(one, list) and len(one) == 2 and all(isinstance(part, int) for part in one)
+        (form_field[0], form_field[1])
+        for form_field in counts
+        if isinstance(form_field, list)
+        and len(form_field) == 2
+        and all(isinstance(part, int) for part in form_field)
     ]
     if len(pairs) != 2 or not all(0 <= part <= total for part, total in pairs):
         return None

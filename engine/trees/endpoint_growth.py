@@ -198,7 +198,7 @@ async def grow(
             _expand(job, node, step)
         nodes_read += len(job_nodes)
         progress(nodes_read)
-    return Work(nodes_read, nodes_read, nodes_read, time.perf_counter() - start, 0.0, finished)
+    return Work(nodes_read, nodes_read, time.perf_counter() - start, 0.0, finished)
 
 
 def _take_most_probable(
@@ -350,7 +350,7 @@ def _grow_on(
     except Cancelled:
         if not jobs:
             raise
-        work_done = Work(nodes_read, nodes_read, nodes_read, 0.0, 0.0, False)
+        work_done = Work(nodes_read, nodes_read, 0.0, 0.0, False)
     return _grown(jobs[0]), work_done
 
 

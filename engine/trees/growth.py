@@ -34,11 +34,17 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The cost of a call: nodes read, tokens decoded, decodes, seconds in all and in the model."""
+    """The cost of one call of `grow`.
+
+    Attributes:
+        nodes: Number of nodes read.
+        tokens: Number of tokens decoded.
+        seconds, model_seconds: Seconds in all, and those of them in the model.
+        finished: Whether no node is left to read.
+    """
 
     nodes: int
     tokens: int
-    decodes: int
     seconds: float
     model_seconds: float
     finished: bool
@@ -71,7 +77,7 @@ class Grower:
         self._model = model
         self._width = max(1, min(width, model.capacity.rows, model.capacity.sequences // 2))
         self._roster = Roster(model, (), 1)
-        self._nodes = self._tokens = self._decodes = 0
+        self._nodes = self._tokens = 0
         self._model_seconds = 0.0
 
     def grow(
@@ -79,10 +85,9 @@ class Grower:
         jobs: Sequence[Job],
         budget: Budget | None = None,
         *,
-        stopped: Callable[[], bool] = lambda: False,
         progress: Callable[[int], None] | None = None,
     ) -> Work:
-        """Grows trees until none has a node to read, or the budget is used up, or `stopped` says so.
+        """Grows trees until none has a node to read, or the budget is used up.
 
         The trees keep what has grown until then, and their accounts are always valid; growing the same trees again
         continues from there.
@@ -99,14 +104,14 @@ class Grower:
         self._check(jobs)
         self._model.clear()
         self._roster = roster = Roster(self._model, jobs, max(1, self._width // 2))
-        self._nodes = self._tokens = self._decodes = 0
+        self._nodes = self._tokens = 0
         self._model_seconds = 0.0
         while not roster.empty:
             roster.admit()
             spent = time.perf_counter() - start
             over = budget.nodes is not None and self._nodes >= budget.nodes
             late = budget.seconds is not None and spent >= budget.seconds
-            if over or late or stopped():
+            if over or late:
                 break
             most = self._width if budget.nodes is None else budget.nodes - self._nodes
             self._step(min(self._width, most))
@@ -118,7 +123,6 @@ class Grower:
         return Work(
             self._nodes,
             self._tokens,
-            self._decodes,
             time.perf_counter() - start,
             self._model_seconds,
             roster.empty,
@@ -166,7 +170,6 @@ class Grower:
                     reading.growing.job.tree.give_back(reading.node)
             raise
         self._tokens += sum(len(span.tokens) for span in spans)
-        self._decodes += 1
         first_row = 0
         for reading in readings:
             rows = logits[first_row : first_row + reading.rows]

@@ -102,7 +102,7 @@ def grow_on(
         work = Grower(model).grow([job], request.budget, progress=counter)
     except Cancelled:
         # The nodes that were being read wait again, so the tree is whole.
-        work = Work(counter.read, 0, 0, 0.0, 0.0, finished=False)
+        work = Work(counter.read, 0, 0.0, 0.0, finished=False)
     return _grown(job, note), work
 
 

@@ -112,11 +112,11 @@ def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> lis
     if found is None:
         return [(text, tone)]
     pieces: list[Piece] = []
-    at = 0
+    position = 0
     for match in found.finditer(text):
-        pieces += [(text[at : match.start()], tone), (match.group(), "tone--found")]
-        at = match.end()
-    return [piece for piece in [*pieces, (text[at:], tone)] if piece[0]]
+        pieces += [(text[position : match.start()], tone), (match.group(), "tone--found")]
+        position = match.end()
+    return [piece for piece in [*pieces, (text[position:], tone)] if piece[0]]
 
 
 def _state_cell(row: ConversationRow) -> Sequence[Piece]:

@@ -110,53 +110,56 @@ def sort_of_column(column: str) -> SortKey | None:
     return next((key for key in SORT_TITLES if key == column), None)
 
 
-def searched(wanted: Filter) -> Filter:
+def searched_words(wanted: Filter) -> Filter:
     """Returns the words and phrases that a filter searches for, without terms on fields and negated terms."""
     return Filter(tuple(term for term in wanted.of(WORD_FIELD) if not term.negated))
 
 
-Count = Callable[[int, Filter], list[int]]
+CountHits = Callable[[int, Filter], list[int]]
+"""Returns the indices of the messages of a conversation in which the words of a filter occur."""
 
 
 class HitCounts:
-    """Counts on another thread, a batch at a time. Where counting failed the number stays unknown and is not tried
-    again.
+    """Counts the searched words in each conversation that is shown, on another thread and a batch at a time.
+
+    Where counting failed the number stays unknown and is not tried again.
     """
 
-    def __init__(self, node: DOMNode, count: Count, counted: Callable[[], None]) -> None:
+    def __init__(self, node: DOMNode, count: CountHits, counted: Callable[[], None]) -> None:
         """`counted` is called when there are new numbers."""
         self._node, self._count, self._counted = node, count, counted
         self._filter = Filter()
-        self._known: dict[int, int | None] = {}
-        self._wanted: dict[int, None] = {}
+        self._counts: dict[int, int | None] = {}
+        self._uncounted: dict[int, None] = {}
         self._reading = False
 
-    def look_for(self, wanted: Filter) -> None:
+    def look_for(self, words: Filter) -> None:
         """Forgets what is known and counts these words from now on."""
-        self._filter = wanted
-        self._known.clear()
-        self._wanted.clear()
+        self._filter = words
+        self._counts.clear()
+        self._uncounted.clear()
 
     def of(self, conversation_id: int) -> int | None:
         """Returns the number, or None while it is not known: it is counted then."""
-        if conversation_id not in self._known:
-            self._known[conversation_id] = None
-            self._wanted[conversation_id] = None
+        if conversation_id not in self._counts:
+            self._counts[conversation_id] = None
+            self._uncounted[conversation_id] = None
             if not self._reading:
                 self._reading = True
                 self._node.call_later(self._read)
-        return self._known[conversation_id]
+        return self._counts[conversation_id]
 
     def _read(self) -> None:
-        ids, wanted = list(self._wanted), self._filter
-        self._wanted.clear()
+        """Counts the words in the conversations that were asked for since the last batch."""
+        ids, words = list(self._uncounted), self._filter
+        self._uncounted.clear()
         self._reading = bool(ids)
         if not ids:
             return
 
-        def arrived(found: dict[int, int]) -> None:
-            if wanted is self._filter:
-                self._known.update(found)
+        def arrived(counts: dict[int, int]) -> None:
+            if words is self._filter:
+                self._counts.update(counts)
                 self._counted()
             self._read()
 
@@ -165,7 +168,7 @@ class HitCounts:
 
         background(
             self._node,
-            lambda: {row_id: len(self._count(row_id, wanted)) for row_id in ids},
+            lambda: {row_id: len(self._count(row_id, words)) for row_id in ids},
             arrived,
             failed,
             group="hits",
@@ -173,14 +176,14 @@ class HitCounts:
 
 
 def format_counts(shown: int, counts: ListCounts) -> str:
-    """`812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only, and left
-    out where they were chosen by their outcome."""
+    """Returns `812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only,
+    and left out where they were chosen by their outcome."""
     words = f"{shown:,} of {counts.everything.conversations:,}"
-    found = counts.matching
-    if found.scored and counts.has_rate:
-        scored = 100 * found.scored / found.conversations
+    count = counts.matching
+    if count.scored and counts.has_rate:
+        scored = 100 * count.scored / count.conversations
         words += (
-            f" · {number_format.rate(found.above, found.scored)} complete,"
+            f" · {number_format.rate(count.above, count.scored)} complete,"
             f" {number_format.at_least(counts.rule.threshold)} ({scored:.0f}% scored)"
         )
     return words

@@ -29,7 +29,7 @@ from screens.conversations.query import (
     next_state,
     no_match,
     read_counts,
-    searched,
+    searched_words,
     sort_of_column,
     summary_content,
     toggle_sort,
@@ -273,7 +273,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _look_for(self) -> None:
         """Highlights the words of the filter and counts their hits."""
-        wanted = searched(self.query_shown.filter)
+        wanted = searched_words(self.query_shown.filter)
         self._words = [term.values[0] for term in wanted.terms]
         self._hits.look_for(wanted)
         self._columns.found = words_pattern(self._words)

@@ -65,8 +65,8 @@ class ProvenanceDialog(Dialog[None]):
             def read() -> tuple[RunRow | None, list[ScoreSet]]:
                 return self._jobs.run(score.run_id), self._score_sets.all()
 
-            def show(found: tuple[RunRow | None, list[ScoreSet]]) -> None:
-                run, sets = found
+            def show(text: tuple[RunRow | None, list[ScoreSet]]) -> None:
+                run, sets = text
                 self._sections.insert(1, reliability_lines(score.config_hash, sets))
                 self._show_run(run)
 

@@ -18,7 +18,7 @@ from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.engine.model.tuned import tune
-from tests.engine.model.weights import SMALL, write_shallow
+from tests.engine.model.weights import ALL_BUT_NINE, SMALL, write_shallow
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def exact_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     """Nine layers of the same weights in F32: enough for claims that hold at any depth, such as that a batch gives what
     its parts give alone. What it writes makes no sense."""
     path = tmp_path_factory.mktemp("weights") / "exact.gguf"
-    write_shallow(shipped, path, exact=True)
+    write_shallow(shipped, path, ALL_BUT_NINE, exact=True)
     yield path
     path.unlink()
 

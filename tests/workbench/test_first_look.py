@@ -86,7 +86,7 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
 def many(tmp_path: Path) -> Path:
     """A file of forty short sample conversations, more than one block of them."""
     path = tmp_path / "many.jsonl"
-    write_jsonl(_shortest(40, of=120), path)
+    write_jsonl(_shortest(40, of=360), path)
     return path
 
 
@@ -129,7 +129,7 @@ def test_of_long_logs_the_ends_are_read_first(
     monkeypatch.setattr(first_look, "MAX_WAIT_FACTOR", 0.0)
     monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
     project, logs = tmp_path / "mine.wb", tmp_path / "logs.jsonl"
-    write_jsonl(_shortest(24, of=144), logs)
+    write_jsonl(_shortest(24, of=288), logs)
     done = workbench("open", logs, "-o", project, "--headless")
     assert done.returncode == 0, done.stderr.decode()
     text = done.stdout.decode()

@@ -276,7 +276,7 @@ class _Call(NamedTuple):
 
 
 def _call(
-    name: str, title: str, sample: str, when: str, given: str, answered: str, used: str
+    name: str, title: str, sample: str, when: str, request: str, answered: str, used: str
 ) -> Reader:
     """Returns a reader for a form of call; conditions and used paths are divided by commas."""
     call = _Call(
@@ -284,7 +284,7 @@ def _call(
         title,
         sample,
         tuple(map(read_condition, when.split(","))),
-        read_path(given) if given else None,
+        read_path(request) if request else None,
         read_path(answered) if answered else None,
         tuple(map(read_path, used.split(","))),
     )

@@ -142,8 +142,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     about: list[dict[str, Any]] = []
     name, began, model = "", None, None
     left_out: set[tuple[int, str | int]] = set()
-    lines = [one for one in as_object(record).get("lines", ()) if isinstance(one, dict)]
-    own = _prompt_test(lines)
+    lines = [entry for entry in as_object(record).get("lines", ()) if isinstance(entry, dict)]
+    is_prompt = _prompt_test(lines)
     if any(map(_is_exec, lines)):
         items += _exec_items(lines)
         name = next((str(line["thread_id"]) for line in lines if line.get("thread_id")), "")
@@ -156,7 +156,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         if kind not in _KINDS or not isinstance(body, dict):
             old = is_response_item(line) or line.get("type") == "message"
             if old:
-                written_by = {} if own(position, line) else {"role": "developer"}
+                written_by = {} if is_prompt(position, line) else {"role": "developer"}
                 items.append({**line, **(written_by if line.get("role") == "user" else {})})
             else:
                 about.append(line)
@@ -164,11 +164,11 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
                 began = began or as_time(time)
         elif kind == "response_item":
             written = body.get("role") == "assistant" or str(body.get("type")).endswith("_call")
-            told: dict[str, Any] = {"model": model} if model and written else {}
-            if body.get("role") == "user" and not own(position, body):
-                told = {"role": "developer"}  # the program wrote it
+            facts: dict[str, Any] = {"model": model} if model and written else {}
+            if body.get("role") == "user" and not is_prompt(position, body):
+                facts = {"role": "developer"}  # the program wrote it
             if "role" in body or is_response_item(body):
-                items.append({**body, **told, "timestamp": time})
+                items.append({**body, **facts, "timestamp": time})
             else:
                 events.append(body)
         elif kind == "compacted":
@@ -202,10 +202,10 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     texts = MessageTexts(messages)
     fields = {
         "session": texts.without(about),
-        "events": texts.without([one for one in events if one.get("type") not in _MARKS]),
+        "events": texts.without([entry for entry in events if entry.get("type") not in _MARKS]),
     }
     conversation = Conversation(name or fallback_id, tuple(messages), created_at=began)
-    kept = {key: value for key, value in fields.items() if value}
+    fields_kept = {key: value for key, value in fields.items() if value}
     times = {str(json.loads(message.facts or "{}").get("timestamp")) for message in messages}
     for line in lines:
         if str(line.get("timestamp")) not in times:
@@ -215,7 +215,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
             left_out.add((id(body), "turn_id"))
             if body.get("type") in _MARKS:
                 left_out.add((id(body), "last_agent_message"))
-    return ParsedRecord(conversation, kept, left_out=frozenset(left_out))
+    return ParsedRecord(conversation, fields_kept, left_out=frozenset(left_out))
 
 
 _MARKS = ("task_started", "task_complete")

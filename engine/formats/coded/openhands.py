@@ -109,10 +109,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     texts = MessageTexts(messages)
     rest = {name: value for name, value in record.items() if name not in (key, *_JUDGED)}
     fields = texts.without(rest) or {}
-    if kept := texts.without(events):
-        fields["events"] = kept
+    if rest_of_events := texts.without(events):
+        fields["events"] = rest_of_events
     truth = {name: record[name] for name in _JUDGED if record.get(name) is not None}
-    name = next((record[one] for one in _IDS if isinstance(record.get(one), str)), fallback_id)
+    name = next(
+        (record[id_key] for id_key in _IDS if isinstance(record.get(id_key), str)), fallback_id
+    )
     began = next(
         (as_time(event.get("timestamp")) for event in events if isinstance(event, dict)), None
     )
@@ -226,9 +228,9 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
         return {**facts, "role": "system", "content": _as_parts(event.get("system_prompt"))}
     if kind == "MessageEvent":
         message = object_or_empty(event.get("llm_message"))
-        said = "user" if event.get("source") == "user" else "assistant"
+        assumed_role = "user" if event.get("source") == "user" else "assistant"
         content = [*_as_parts(message.get("content")), *_as_parts(event.get("extended_content"))]
-        draft = {**facts, "role": message.get("role") or said, "content": content}
+        draft = {**facts, "role": message.get("role") or assumed_role, "content": content}
         return _with_reasoning(draft, message)
     if kind == "ActionEvent":
         action = object_or_empty(json_within(event.get("action")))
@@ -243,8 +245,8 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
         draft |= {"tool_calls": [written], "response": event.get("llm_response_id")}
         return _with_reasoning(draft, event)
     if kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
-        seen = event.get("observation", event.get("error", event.get("rejection_reason")))
-        draft = {**facts, "role": "tool", "content": _observed_text(seen)}
+        observation = event.get("observation", event.get("error", event.get("rejection_reason")))
+        draft = {**facts, "role": "tool", "content": _observed_text(observation)}
         return {
             **draft,
             "name": event.get("tool_name"),

@@ -35,9 +35,11 @@ def _nest_attributes(value: Any) -> Any:
                 node[step] = {"": node[step]} if step in node else {}
             node = node[step]
         inner = _nest_attributes(entry)
-        known = node.get(last)
+        nested_before = node.get(last)
         node[last] = (
-            {**known, **inner} if isinstance(known, dict) and isinstance(inner, dict) else inner
+            {**nested_before, **inner}
+            if isinstance(nested_before, dict) and isinstance(inner, dict)
+            else inner
         )
     return _with_lists(root)
 
@@ -104,8 +106,8 @@ def span_of(record: Any) -> Span | None:
     key = first_filled(record, "spanId", "span_id", "spanID", "context.span_id") or context.get(
         "span_id"
     )
-    own = attributes is not record and key is not None
-    if not own and not any(name.startswith(_SIGNS) for name in attributes):
+    has_attributes = attributes is not record and key is not None
+    if not has_attributes and not any(name.startswith(_SIGNS) for name in attributes):
         return None
     trace = first_filled(record, "traceId", "trace_id", "traceID", "context.trace_id")
     nested = _nest_attributes(attributes)
@@ -124,7 +126,7 @@ def span_of(record: Any) -> Span | None:
     session = first_filled(
         attributes,
         *("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
-        *(f"traceloop.association.properties.{one}" for one in SESSION_KEYS),
+        *(f"traceloop.association.properties.{session_key}" for session_key in SESSION_KEYS),
     )
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
     session = session or first_filled(object_in(nested.get("session")), "id")
@@ -170,29 +172,31 @@ def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, A
     gen = object_in(nested.get("gen_ai"))
     llm = object_in(nested.get("llm"))
     vercel = object_in(nested.get("ai"))
-    given = json_within(first_filled(object_in(gen.get("input")), "messages"))
+    request = json_within(first_filled(object_in(gen.get("input")), "messages"))
     answered = first_filled(object_in(gen.get("output")), "messages")
-    if given is not None:
-        given = {"messages": given, "system": json_within(gen.get("system_instructions"))}
-    given = given or gen.get("prompt") or _as_request(llm.get("input_messages"))
+    if request is not None:
+        request = {"messages": request, "system": json_within(gen.get("system_instructions"))}
+    request = request or gen.get("prompt") or _as_request(llm.get("input_messages"))
     answered = answered or gen.get("completion") or llm.get("output_messages")
-    if given is None and "prompt" in vercel:
-        given = first_filled(object_in(vercel["prompt"]), "messages", "") or vercel["prompt"]
+    if request is None and "prompt" in vercel:
+        request = first_filled(object_in(vercel["prompt"]), "messages", "") or vercel["prompt"]
         answered = object_in(vercel.get("response"))
         answered = {
             "text": answered.get("text"),
             "tool_calls": json_within(answered.get("toolCalls")),
         }
     events, choices = _messages_of_events(record.get("events") or record.get("logs"))
-    given, answered = given or events, answered or choices
+    request, answered = request or events, answered or choices
     tool = object_in(object_in(gen.get("tool")).get("call"))
-    given = given or tool.get("arguments") or first_filled(object_in(nested.get("input")), "value")
+    request = (
+        request or tool.get("arguments") or first_filled(object_in(nested.get("input")), "value")
+    )
     answered = (
         answered or tool.get("result") or first_filled(object_in(nested.get("output")), "value")
     )
-    if isinstance(nested.get("input"), str) and given is None:
-        given, answered = nested["input"], answered or nested.get("output")
-    return given, answered
+    if isinstance(nested.get("input"), str) and request is None:
+        request, answered = nested["input"], answered or nested.get("output")
+    return request, answered
 
 
 def _as_request(listed: Any) -> Any:
@@ -202,7 +206,7 @@ def _as_request(listed: Any) -> Any:
 
 def _messages_of_events(events: Any) -> tuple[Any, Any]:
     """Returns the messages in the events of a span, as the conventions had them until version 1.36."""
-    given: list[Any] = []
+    request: list[Any] = []
     answered: list[Any] = []
     for event in json_within(events) if isinstance(json_within(events), list) else ():
         if not isinstance(event, dict):
@@ -212,11 +216,11 @@ def _messages_of_events(events: Any) -> tuple[Any, Any]:
         inner = object_in(_nest_attributes(event_attributes).get("gen_ai"))
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             listed = json_within(inner.get(name.rpartition(".")[2]))
-            (given if name.endswith("prompt") else answered).extend(
+            (request if name.endswith("prompt") else answered).extend(
                 listed if isinstance(listed, list) else [listed]
             )
         elif name == "gen_ai.client.inference.operation.details":
-            given += json_within(first_filled(object_in(inner.get("input")), "messages")) or []
+            request += json_within(first_filled(object_in(inner.get("input")), "messages")) or []
             answered += json_within(first_filled(object_in(inner.get("output")), "messages")) or []
         elif name == "gen_ai.choice":
             message = json_within(event_attributes.get("message")) or {}
@@ -229,10 +233,10 @@ def _messages_of_events(events: Any) -> tuple[Any, Any]:
                 for key, value in event_attributes.items()
                 if "gen_ai" not in key
             }
-            given.append({"role": name.split(".")[1], "content": "", **message})
-            if "id" in message and given[-1]["role"] == "tool":
-                given[-1]["tool_call_id"] = message["id"]
-    return given or None, answered or None
+            request.append({"role": name.split(".")[1], "content": "", **message})
+            if "id" in message and request[-1]["role"] == "tool":
+                request[-1]["tool_call_id"] = message["id"]
+    return request or None, answered or None
 
 
 def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
@@ -267,8 +271,8 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
         others += [{"resource": resource["resource"]}] if "resource" in resource else []
         for scope in objects_in(resource.get("scopeLogs")):
             for log in objects_in(scope.get("logRecords")):
-                said = _object_of_pairs(log.get("attributes"))
-                name = as_text(log.get("eventName") or said.get("event.name"))
+                log_attributes = _object_of_pairs(log.get("attributes"))
+                name = as_text(log.get("eventName") or log_attributes.get("event.name"))
                 if not name.startswith("gen_ai."):
                     others.append(log)
                     continue
@@ -281,8 +285,14 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
                     {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
                 )
                 span["attributes"] = {"gen_ai.operation.name": "chat", **span.get("attributes", {})}
-                span["attributes"] |= {one: said[one] for one in said if one.startswith("gen_ai.")}
-                span.setdefault("events", []).append({"name": name, "attributes": {**said, **body}})
+                span["attributes"] |= {
+                    name_of: log_attributes[name_of]
+                    for name_of in log_attributes
+                    if name_of.startswith("gen_ai.")
+                }
+                span.setdefault("events", []).append(
+                    {"name": name, "attributes": {**log_attributes, **body}}
+                )
     return list(spans.values()), others
 
 

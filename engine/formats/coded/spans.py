@@ -91,14 +91,16 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
         if frame.reason is not None:
             yield frame
             continue
-        spans, said = explode(frame.value)
-        found = [(one, span, frame) for one in spans if (span := read(one)) is not None]
-        if not found:
+        spans, statements = explode(frame.value)
+        found_spans = [
+            (record, span, frame) for record in spans if (span := read(record)) is not None
+        ]
+        if not found_spans:
             yield frame._replace(reason="it holds no span of a trace")
             continue
-        records += found
-        for one in said:
-            about.setdefault(_trace_of(one, found[0][1].trace), []).append(one)
+        records += found_spans
+        for record in statements:
+            about.setdefault(_trace_of(record, found_spans[0][1].trace), []).append(record)
     sessions: dict[str, str] = {}
     for _, span, _ in records:
         if span.session:
@@ -110,11 +112,11 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
     for key, members in groups.items():
         spans = [span for _, span, _ in members]
         traces = dict.fromkeys(span.trace for span in spans)
-        said = [one for trace in traces for one in about.get(trace, ())]
+        statements = [record for trace in traces for record in about.get(trace, ())]
         sub_agents = _sub_agents(spans)
         inside = {position for history in sub_agents for position in history.spans}
         rest = [entry for at, entry in enumerate(members) if at not in inside]
-        yield _group_frame(key, rest, said)
+        yield _group_frame(key, rest, statements)
         for number, history in enumerate(sub_agents, 1):
             yield _group_frame(f"{key}/{number}", [members[at] for at in history.spans], [])
 
@@ -143,24 +145,24 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
     records = record.get(SPANS) if isinstance(record, dict) else None
     if not isinstance(records, list):
         raise BadRecord("there are no spans")
-    spans = [span for one in records if (span := read(one)) is not None]
-    said = record.get(ABOUT) or []
+    spans = [span for record_of_span in records if (span := read(record_of_span)) is not None]
+    statements = record.get(ABOUT) or []
     histories = _histories(spans)
-    found, facts = [], {}
+    items, facts = [], {}
     if histories:
         main = _main_history(histories)
-        found, facts = main.said.messages, main.facts
+        items, facts = main.said.messages, main.facts
     else:
-        found = _messages_of_texts(spans)
-    if not found:
+        items = _messages_of_texts(spans)
+    if not items:
         raise BadRecord("no span has messages")
     messages: list[Message] = []
-    for position, message in enumerate(found):
+    for position, message in enumerate(items):
         messages += messages_of(message, len(messages) + 1, facts=facts.get(position))
     began = min((span.start for span in spans if span.start), default=None)
-    truth = _truth([*said, *records])
+    truth = _truth([*statements, *records])
     texts = MessageTexts(messages, frozenset(_TRUTH))
-    fields = {SPANS: texts.without(records), ABOUT: texts.without(said)}
+    fields = {SPANS: texts.without(records), ABOUT: texts.without(statements)}
     fields = {key: value for key, value in fields.items() if value}
     name = record.get("id") or fallback_id
     return ParsedRecord(
@@ -193,23 +195,23 @@ def _link_histories(spans: list[Span], is_wanted: list[bool]) -> list[_History]:
     """Returns the histories of the wanted steps, in the order in which they began."""
     parents = {span.key: span.parent for span in spans}
     histories: list[_History] = []
-    for position in sorted(range(len(spans)), key=lambda at: spans[at].start):
+    for position in sorted(range(len(spans)), key=lambda index: spans[index].start):
         span = spans[position]
         if not is_wanted[position]:
             continue
-        given = messages_given(span.given)
-        text = text_given(span.given) if not given and span.kind == "model" else None
+        request = messages_given(span.given)
+        text = text_given(span.given) if not request and span.kind == "model" else None
         if text is not None and not span.parent:
-            given = [{"role": "user", "content": text}]
-        if not given:
+            request = [{"role": "user", "content": text}]
+        if not request:
             continue
         answered = messages_answered(span.answered)
         if not answered and (text := text_answered(span.answered)):
             answered = [{"role": "assistant", "content": text}]
-        question = _Keyed(given)
+        question = _Keyed(request)
         answer = _Keyed(answered)
-        if len(answered) > len(given) and _begins_with(question.keys, answer.keys):
-            answer = answer.since(len(given))  # an agent's state has what it was given too
+        if len(answered) > len(request) and _begins_with(question.keys, answer.keys):
+            answer = answer.since(len(request))  # an agent's state has what it was given too
         history = _history_for(histories, span, question)
         if history is None:
             history = _History(_depth(span, parents), question)
@@ -222,28 +224,30 @@ def _link_histories(spans: list[Span], is_wanted: list[bool]) -> list[_History]:
     return histories
 
 
-def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _History | None:
+def _history_for(histories: list[_History], span: Span, request: _Keyed) -> _History | None:
     """Returns the history that a call continues, brought to what the call was given; None if it begins one."""
-    spoken = given.spoken()
+    spoken = request.spoken()
     for history in reversed(histories):
         before = history.said.spoken()
         if before.keys and _begins_with(before.keys, spoken.keys):  # also with other instructions
-            moved = len(given) - len(spoken) - len(history.said) + len(before)
-            history.facts = {at + moved: facts for at, facts in history.facts.items()}
-            history.said = given
+            moved = len(request) - len(spoken) - len(history.said) + len(before)
+            history.facts = {position + moved: facts for position, facts in history.facts.items()}
+            history.said = request
             return history
-        for known in (len(history.said), len(history.said) - history.answers):
-            keys = history.said.keys[:known]
+        for message_count in (len(history.said), len(history.said) - history.answers):
+            keys = history.said.keys[:message_count]
             for start in range(max(1, len(keys) - 1)):
-                body = given if start == 0 else spoken
-                again = known < len(history.said) and len(body) == len(keys) - start
-                if again and span.trace not in history.traces:
+                body = request if start == 0 else spoken
+                is_asked_again = (
+                    message_count < len(history.said) and len(body) == len(keys) - start
+                )
+                if is_asked_again and span.trace not in history.traces:
                     continue  # the same question, asked another time
                 if _begins_with(keys[start:], body.keys):
                     history.said = history.said.until(start).followed(body)
                     return history
     for history in reversed(histories):
-        if span.trace not in history.traces and history.said.system() == given.system():
+        if span.trace not in history.traces and history.said.system() == request.system():
             history.said = history.said.followed(spoken)
             return history
     return None
@@ -287,8 +291,8 @@ class _Keyed:
         return next((key[1] for key in self.keys if key[0] in _BEFORE), "")
 
 
-def _begins_with(keys: list[_Key], given: list[_Key]) -> bool:
-    return given[: len(keys)] == keys
+def _begins_with(keys: list[_Key], longer: list[_Key]) -> bool:
+    return longer[: len(keys)] == keys
 
 
 def _comparison_key(message: ChatMessage) -> _Key:

@@ -92,7 +92,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         raise BadRecord("it is no object")
     steps = list_or_empty(record.get("trajectory"))
     key = next(
-        (one for one in ("history", "messages") if json_within(record.get(one))), "trajectory"
+        (key_of for key_of in ("history", "messages") if json_within(record.get(key_of))),
+        "trajectory",
     )
     listed = json_within(record.get(key)) if key != "trajectory" else _messages_of_steps(steps)
     listed = list_or_empty(listed)
@@ -100,17 +101,22 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     items = _with_tool_answers(listed, every=bool(mini) or key == "trajectory")
     if key == "history":
         items += _last_answer(steps, items, record.get("info"))
-    left_out = {(id(record), one) for one in _REPEATS if one != key and one in record}
+    left_out = {(id(record), key_of) for key_of in _REPEATS if key_of != key and key_of in record}
     truth = _truth(record)
     if mini:
         truth |= _take_submission(items)
         extras = [item.get("extra") for item in listed]  # the response has the message once more
         left_out |= {(id(extra), "response") for extra in extras if isinstance(extra, dict)}
     messages = read_in_turn(items)
-    kept = {one: value for one, value in record.items() if one not in (key, *_REPEATS, *_JUDGED)}
-    fields = MessageTexts(messages).without(kept) or {}
+    other_fields = {
+        key_of: value
+        for key_of, value in record.items()
+        if key_of not in (key, *_REPEATS, *_JUDGED)
+    }
+    fields = MessageTexts(messages).without(other_fields) or {}
     name = next(
-        (str(record[one]) for one in _IDS if record.get(one) not in (None, "")), fallback_id
+        (str(record[key_of]) for key_of in _IDS if record.get(key_of) not in (None, "")),
+        fallback_id,
     )
     conversation = Conversation(name, tuple(messages))
     return ParsedRecord(

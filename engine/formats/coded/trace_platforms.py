@@ -130,11 +130,13 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
     trace = record.get("trace")
     if not isinstance(trace, dict):
         trace = {key: value for key, value in record.items() if key != "observations"}
-    spans = [one for one in record["observations"] if isinstance(one, dict)]
+    spans = [observation for observation in record["observations"] if isinstance(observation, dict)]
     trace_id = trace.get("id")
     spans = [
-        one if first_filled(one, "traceId", "trace_id") else {**one, "traceId": trace_id}
-        for one in spans
+        observation
+        if first_filled(observation, "traceId", "trace_id")
+        else {**observation, "traceId": trace_id}
+        for observation in spans
     ]
     keys = ("scores", "corrections")
     judged = {key: trace[key] for key in keys if trace.get(key)}

@@ -100,14 +100,16 @@ def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     return truth | _questionnaire(record.get(_ASKED))
 
 
-def _questionnaire(asked: Any) -> dict[str, Any]:
+def _questionnaire(questions: Any) -> dict[str, Any]:
     """Returns the answers of the questionnaire as numbers and as words; an unknown option only as its words."""
-    if not isinstance(asked, list):
+    if not isinstance(questions, list):
         return {}
     options = {
-        str(one["summary"]): one["option"]
-        for one in asked
-        if isinstance(one, dict) and "summary" in one and isinstance(one.get("option"), str)
+        str(question["summary"]): question["option"]
+        for question in questions
+        if isinstance(question, dict)
+        and "summary" in question
+        and isinstance(question.get("option"), str)
     }
     numbers = {
         name: RATED[name][option]

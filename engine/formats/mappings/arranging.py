@@ -156,7 +156,7 @@ def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
             groups.setdefault(key, []).append(frame)
     for key, members in groups.items():
         if group.order is not None:
-            members = in_order(members, [group.order.first(one.value) for one in members])
+            members = in_order(members, [group.order.first(member.value) for member in members])
         value: dict[str, Any] = {"id": key} if key else {}
         value[RECORDS] = [frame.value for frame in members]
         number = members[0].number if key else None

@@ -266,9 +266,9 @@ class _Reading:
 
         def take(path: Path | None) -> list[Any]:
             """Returns the values that a path finds in the part, and notes them as used."""
-            found = path.find(value, self._record, self._outer) if path else []
-            used.extend((*within, *one.trail) for one in found if one.trail is not None)
-            return [one.value for one in found]
+            matches = path.find(value, self._record, self._outer) if path else []
+            used.extend((*within, *match.trail) for match in matches if match.trail is not None)
+            return [match.value for match in matches]
 
         role, speaker = self._role(turn, value, position)
         if role == "left out":
@@ -394,9 +394,9 @@ def _join_thoughts(messages: list[Message]) -> Iterator[Message]:
             thoughts.append(message)
             continue
         elif thoughts:
-            reasoning = [one.reasoning for one in (*thoughts, message) if one.reasoning]
+            reasoning = [thought.reasoning for thought in (*thoughts, message) if thought.reasoning]
             facts = json.loads(message.facts or "{}")
-            facts["thoughts"] = [json.loads(one.facts) for one in thoughts if one.facts]
+            facts["thoughts"] = [json.loads(thought.facts) for thought in thoughts if thought.facts]
             message = replace(message, reasoning="\n".join(reasoning), facts=json_text(facts))
             thoughts = []
         yield message

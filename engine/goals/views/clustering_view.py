@@ -14,7 +14,7 @@ from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
-from engine.goals.tables import clusterings, decisions, measurements, vectors
+from engine.goals.tables import clusterings, decisions, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
@@ -290,13 +290,6 @@ def group_row(
         made_of=group.made_of,
         made_by=None if group.made_by is None else group.made_by.id,
     )
-
-
-def read_space(conn: sqlite3.Connection, vector_config: str, cached: Space | None) -> Space:
-    """Returns the vectors of a configuration; `cached` if none were added since that was read."""
-    if cached is not None and len(cached.ids) == vectors.count(conn, vector_config):
-        return cached
-    return Space.read(conn, vector_config)
 
 
 def _by_id(key: str) -> tuple[str, float]:

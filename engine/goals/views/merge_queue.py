@@ -21,9 +21,9 @@ from engine.goals.records import (
     Pair,
     Proposal,
 )
-from engine.goals.tables import clusterings, measurements
+from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables.clusterings import stored_clustering
-from engine.goals.views.clustering_view import ClusteringView, Space, read_space
+from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.goals.views.decision_log import MAX_CACHED_CLUSTERINGS, DecisionLog
 from engine.goals.views.pair_table import (
     Floats,
@@ -58,14 +58,18 @@ def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
 
 def put_order(conn: sqlite3.Connection, order: MergeOrder) -> None:
     """Stores the order of the merge queue."""
-    settings.put(conn, QUEUE_SETTING, {**settings.get(conn, QUEUE_SETTING, {}), "order": order})
+    _put_setting(conn, "order", order)
 
 
 def put_least_similarity(conn: sqlite3.Connection, similarity: float) -> None:
     """Stores the similarity of descriptions below which no pair is proposed."""
-    settings.put(
-        conn, QUEUE_SETTING, {**settings.get(conn, QUEUE_SETTING, {}), "floor": similarity}
-    )
+    _put_setting(conn, "floor", similarity)
+
+
+def _put_setting(conn: sqlite3.Connection, name: str, value: str | float) -> None:
+    """Stores one of the values of `QUEUE_SETTING`."""
+    stored = settings.get(conn, QUEUE_SETTING, {})
+    settings.put(conn, QUEUE_SETTING, {**stored, name: value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +202,7 @@ class MergeQueueCache:
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
         self._views: dict[int, tuple[tuple[object, ...], ClusteringView]] = {}
-        self._space: tuple[str, Space] | None = None
+        self._space: tuple[tuple[str, int], Space] | None = None
         self._learned: tuple[ClusteringView, MergeModel] | None = None
 
     def view(self, clustering_id: int) -> ClusteringView:
@@ -229,13 +233,10 @@ class MergeQueueCache:
         """Returns the vectors of a clustering (1.5 GB for a million conversations), read once."""
         # a lock of its own: reading a million vectors takes seconds, and other threads read groups meanwhile
         with self._reading_space, self._project.reading() as conn:
-            cached = self._space
-            known_space = (
-                cached[1] if cached is not None and cached[0] == stored.vector_config else None
-            )
-            space = read_space(conn, stored.vector_config, known_space)
-            self._space = stored.vector_config, space
-        return space
+            version = stored.vector_config, vectors.count(conn, stored.vector_config)
+            if self._space is None or self._space[0] != version:
+                self._space = version, Space.read(conn, stored.vector_config)
+            return self._space[1]
 
     def snapshot(self, clustering_id: int) -> QueueSnapshot:
         """Returns the merge queue of a clustering as it is now.

@@ -43,7 +43,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="module", autouse=True)
 def weights(shallow_weights: Path) -> Iterator[None]:
-    """Plays, also of programs that tests start, run on nine layers of the shipped weights."""
+    """Plays, also of programs that tests start, run on five layers of the shipped weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(shallow_weights))
         yield

@@ -24,7 +24,7 @@ OPTIONS = TreeOptions(alpha=0.05, max_tokens=4)
 
 @pytest.fixture(scope="module", autouse=True)
 def weights(shallow_weights: Path) -> Iterator[None]:
-    """Trees of nine layers of the shipped weights."""
+    """Trees of five layers of the shipped weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(shallow_weights))
         yield

@@ -14,7 +14,7 @@ from screens.conversations.query import (
     format_counts,
     next_state,
     no_match,
-    searched,
+    searched_words,
     sort_of_column,
     toggle_sort,
 )
@@ -80,7 +80,7 @@ class TestListQuery:
         """Words and phrases are searched for; terms on fields and negated terms are not."""
         wanted = parse_filter('state:complete lamp -spam "desk lamp" source:web')
 
-        assert str(searched(wanted)) == 'lamp "desk lamp"'
+        assert str(searched_words(wanted)) == 'lamp "desk lamp"'
 
     def test_columns_and_orders(self) -> None:
         """A column sorts by its own field and the column of states by the score; the opening cannot be sorted by."""

@@ -25,7 +25,7 @@ WORDS = "The parcel left the depot on Monday and nobody has seen it since then. 
 
 @pytest.fixture(scope="module", autouse=True)
 def weights(shallow_weights: Path) -> Iterator[None]:
-    """Scores on nine layers of the shipped weights, as the tests of the stages do."""
+    """Scores on five layers of the shipped weights, as the tests of the stages do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(shallow_weights))
         yield

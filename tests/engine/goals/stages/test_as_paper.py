@@ -31,7 +31,7 @@ from tests.engine.goals import goal_runs
 
 @pytest.fixture(autouse=True)
 def weights(shallow_weights: Path) -> Iterator[None]:
-    """Nine layers of the shipped weights."""
+    """Five layers of the shipped weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(shallow_weights))
         yield

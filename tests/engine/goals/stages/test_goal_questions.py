@@ -47,7 +47,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def weights(shallow_weights: Path) -> Iterator[None]:
-    """Stages, also of programs that tests start, run on nine layers of the shipped weights."""
+    """Stages, also of programs that tests start, run on five layers of the shipped weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(shallow_weights))
         yield

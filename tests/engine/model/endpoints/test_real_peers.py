@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,6 +154,7 @@ def ended(tree: Tree) -> dict[bytes, float]:
     return {tree.text(at): nodes[at].mass for at in tree.leaves() if nodes[at].kind is Kind.ENDED}
 
 
+@pytest.mark.skipif("WORKBENCH_TEST_PEERS" not in os.environ, reason="set WORKBENCH_TEST_PEERS")
 class TestTransformersServe:
     """On a tiny model with random weights, which the server reads at once."""
 

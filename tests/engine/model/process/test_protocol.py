@@ -106,7 +106,7 @@ def test_trees() -> None:
     assert root is not None
     tree.expand_listed(root, [(65, -0.1), (2, -2.5)], 2)
     grown = GrownTree(record(tree), (65,), (-0.1,), 3, None)
-    answer = ([grown], Work(1, 1, 1, 0.5, 0.25, True))
+    answer = ([grown], Work(1, 1, 0.5, 0.25, True))
     (arrived,), work = crossed(protocol.answer_type(Grow), answer)
     assert arrived.record == record(arrived.tree) == record(tree)
     assert (arrived.answer, arrived.answer_log_probs, work) == ((65,), (-0.1,), answer[1])

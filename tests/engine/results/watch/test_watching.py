@@ -32,7 +32,7 @@ PAST = 24
 
 @pytest.fixture(scope="module", autouse=True)
 def weights(shallow_weights: Path) -> Iterator[None]:
-    """Nine layers of the shipped weights."""
+    """Five layers of the shipped weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(shallow_weights))
         yield
