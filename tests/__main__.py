@@ -18,6 +18,8 @@ TOOLS = Path(sys.executable).parent
 QUICK = ("ruff format --check", "ruff check")
 SLOW = ("lint-imports --no-logo", "mypy")
 """Each takes one core; its output is printed when it has ended."""
+TRAINING = "pytest --numprocesses 0 -p no:cacheprovider tests/training"
+"""The tests that import PyTorch, in one process: each process of the others would import it too, only to collect."""
 COLLECT = "pytest --collect-only -qq"
 # Files of tests are handed out in the order in which they were collected, the longest first: see conftest.py.
 TESTS = "pytest --numprocesses auto --dist loadfile --no-loadscope-reorder"
@@ -31,13 +33,15 @@ def main(words: list[str]) -> int:
         _print(check)
         if code := _start(check).wait():
             return code
-    return _run_together([*shlex.split(TESTS), *words])
+    if words:
+        return _run_together([*shlex.split(TESTS), *words], SLOW)
+    return _run_together([*shlex.split(TESTS), "--ignore=tests/training"], (*SLOW, TRAINING))
 
 
-def _run_together(tests: Sequence[str]) -> int:
-    """Runs the slow checks beside the tests, which print as they go; interrupts the rest when one has failed."""
+def _run_together(tests: Sequence[str], checks: Sequence[str]) -> int:
+    """Runs checks beside the tests, which print as they go; interrupts the rest when one has failed."""
     running: dict[subprocess.Popen[bytes], tuple[str, IO[bytes] | None]] = {}
-    for check in SLOW:
+    for check in checks:
         kept = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the check runs
         running[_start(check, kept)] = check, kept
     if not (REPOSITORY / ".pytest_cache").exists():

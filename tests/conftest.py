@@ -23,18 +23,18 @@ hand_in_field_queries()
 LONGEST = (
     "terminal/test_screens.py",
     "workbench/test_first_look.py",
+    "engine/completeness/stages/test_fitting.py",
+    "engine/goals/stages/test_goal_questions.py",
+    "engine/completeness/stages/test_scoring.py",
     "screens/test_hostile_text.py",
     "engine/model/service/test_endpoints.py",
     "workbench/test_without_network.py",
     "engine/trees/test_endpoint_growth.py",
     "screens/shell/test_shell.py",
-    "training/test_runs.py",
     "screens/triage/test_triage.py",
     "engine/model/endpoints/test_real_peers.py",
     "screens/merge_review/test_merge_review.py",
     "screens/overview/test_overview.py",
-    "engine/goals/stages/test_goal_questions.py",
-    "engine/completeness/stages/test_scoring.py",
     "screens/test_snapshots.py",
     "screens/triage/test_calibration.py",
     "screens/conversations/test_conversations.py",
@@ -43,7 +43,6 @@ LONGEST = (
     "screens/goals/test_goals.py",
     "engine/completeness/test_real_model.py",
     "screens/simulation/test_simulation.py",
-    "training/test_parity.py",
     "screens/reader/test_reader.py",
     "screens/models/test_models.py",
     "screens/validation/test_validation.py",
@@ -62,7 +61,7 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first: one that began last would run alone at the end."""
     ranks = {f"tests/{name}": rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.location[0], len(ranks)))
+    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
 
 
 @pytest.hookimpl(optionalhook=True)
