@@ -20,9 +20,9 @@ from engine.formats.coded.claude_code import CLAUDE_CODE
 from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.openhands import OPENHANDS
-from engine.formats.coded.schema_guided import SGD
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
+from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
 from engine.formats.coded.trace_platforms import TRACES
 from engine.formats.coded.user_studies import RECLLMSIM, SHARDED_LOGS
 from engine.formats.json_values import BadRecord
@@ -43,6 +43,7 @@ _CODED: tuple[Reader, ...] = (
     SHARDED_LOGS,
     RECLLMSIM,
     SGD,
+    TASKMASTER_CALLS,
     gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
     ROWS,
     CONVERSATION_ROWS,

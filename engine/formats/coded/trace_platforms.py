@@ -268,6 +268,24 @@ def _helicone_span(record: Any) -> Span | None:
     )
 
 
+def _openpipe_span(record: Any) -> Span | None:
+    """Returns a request of OpenPipe as a span; None if the record is none."""
+    if not isinstance(record, dict):
+        return None
+    request = json_within(first_filled(record, "reqPayload", "req_payload"))
+    if not isinstance(request, dict):
+        return None
+    key = as_text(first_filled(record, "id")) or as_text(
+        object_in(record.get("respPayload")).get("id")
+    )
+    start = time_text(first_filled(record, "requestedAt", "requested_at", "startTime"))
+    metadata = object_in(first_filled(record, "metadata", "tags"))
+    session = as_text(first_filled(metadata, *SESSION_KEYS))
+    answer = first_filled(record, "respPayload", "resp_payload")
+    facts = facts_of(start, request.get("model"), None)
+    return Span(key or start, key, "", session, "model", "", start, request, answer, facts)
+
+
 _LOOKED_AT = 5
 """Spans of an object that are looked at to recognise it."""
 
@@ -326,6 +344,7 @@ TRACES: tuple[Reader, ...] = (
     _reader("mlflow", "traces of MLflow", "made/mlflow_trace.json", _mlflow_span, _mlflow_spans),
     _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
     _reader("helicone", "requests of Helicone", "", _helicone_span),
+    _reader("openpipe", "requests of OpenPipe", "", _openpipe_span),
     _reader(
         "opentelemetry",
         "spans of OpenTelemetry (GenAI, OpenInference, OpenLLMetry)",
