@@ -397,7 +397,7 @@ class Roster:
 
     def _evict(self) -> None:
         holders = [
-            (growing.job.tree.nodes[node].path, -node, index)
+            (growing.job.tree.nodes[node].path_log_p, -node, index)
             for index, growing in enumerate(self.growing_trees)
             for node in growing.sequence_by_node
         ]
