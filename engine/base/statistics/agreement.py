@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.statistics.intervals import Z95, Contrast, Interval
-from engine.base.statistics.ranking import corrected, resampled
+from engine.base.statistics.ranking import corrected, p_bootstrap
 
 _LABEL_DRAWS = 2_000
 """Number of bootstrap draws behind an interval of the agreement of labels."""
@@ -230,7 +230,7 @@ def agreement_contrasts(
             if not few:
                 drawn = halves[one][:, index] - halves[other][:, index]
                 low, high = np.quantile(drawn - drawn.mean(), (0.025, 0.975))
-                p = resampled(difference, drawn)
+                p = p_bootstrap(difference, drawn)
             interval = Interval(difference, float(difference + low), float(difference + high))
             contrasts.append(Contrast(name, one, other, len(truth), first, second, interval, p))
     return corrected(contrasts)

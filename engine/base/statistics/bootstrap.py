@@ -13,10 +13,10 @@ from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import (
     MIN_GROUPS,
     Floats,
-    area,
     average_precision,
+    p_bootstrap,
     ratio,
-    resampled,
+    weighted_area,
 )
 
 Ints = npt.NDArray[np.int64]
@@ -126,7 +126,7 @@ class BootstrapDraws:
         drawn = self.draws[:, index] - other.draws[:, index]
         low, high = np.quantile(drawn, [0.025, 0.975])
         interval = Interval(value, min(value, float(low)), max(value, float(high)))
-        return interval, resampled(value, drawn)
+        return interval, p_bootstrap(value, drawn)
 
 
 def draw(
@@ -215,7 +215,7 @@ class _Sample:
                 ratio(true, true + false),
                 ratio(true, positive),
                 ratio(2 * true, positive + true + false),
-                area(highs, lows),
+                weighted_area(highs, lows),
                 average_precision(highs, lows),
                 self._calibration_error(weight),
             ]
@@ -366,7 +366,7 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
     best = ranking.best_kept_accuracy(highs, lows)
     figures_of_draws = np.column_stack(
         [
-            ranking.area(highs, lows),
+            ranking.weighted_area(highs, lows),
             ranking.average_precision(highs, lows),
             kept,
             ranking.ratio(kept - random, best - random),

@@ -14,11 +14,11 @@ from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resam
 from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,
-    above_chance,
     auroc,
     corrected,
-    differ,
     holm,
+    p_above_chance,
+    p_difference,
     placements,
     rejection,
     roc,
@@ -179,7 +179,7 @@ class _ClaimCases:
             ranking.figure(_AP),
             ranking.figure(_KEPT),
             ranking.figure(_RATIO),
-            p := above_chance(self._placements(name, among)),
+            p := p_above_chance(self._placements(name, among)),
             p,
             roc(values, wrong),
             rejection(values, wrong),
@@ -199,7 +199,7 @@ class _ClaimCases:
             first.area,
             second.area,
             Interval(difference.value, difference.low, difference.high),
-            differ(first, second),
+            p_difference(first, second),
         )
 
     def _select(self, name: str, among: Bools) -> tuple[list[float], list[bool], list[int]]:

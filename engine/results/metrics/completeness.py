@@ -11,7 +11,14 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
 from engine.base.statistics.intervals import Classification, Contrast, Interval
-from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
+from engine.base.statistics.ranking import (
+    Floats,
+    corrected,
+    p_difference,
+    placements,
+    rejection,
+    roc,
+)
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import BoundaryRow, TruthRow, TruthTable
@@ -117,7 +124,7 @@ def cut_contrasts(
     for first_name, second_name in combinations(scorings, 2):
         first, second = placed[first_name], placed[second_name]
         area, _ = draws[first_name].difference(draws[second_name], "auroc")
-        apart = differ(first, second)
+        apart = p_difference(first, second)
         contrasts.append(
             Contrast("AUROC", first_name, second_name, n, first.area, second.area, area, apart)
         )
@@ -208,7 +215,7 @@ def against_labels(
             placed[first_name].area,
             placed[other].area,
             draws[first_name].difference(draws[other], "auroc")[0],
-            differ(placed[first_name], placed[other]),
+            p_difference(placed[first_name], placed[other]),
         )
         for first_name, other in combinations(scorings, 2)
     ]
