@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from textual.widgets import Input
 
-from tests.screens.driving import one_parse_of_each_style, painting_once_settled, wait_for_idle
+from tests.screens.driving import one_parse_of_each_style, wait_for_idle
 from tests.screens.project import close_projects
 
 
 @pytest.fixture(scope="package", autouse=True)
-def little_work() -> Iterator[None]:
-    """Every app of these tests gets its styles from one parse, and paints when it has settled."""
-    with one_parse_of_each_style(), painting_once_settled():
+def parsed_styles() -> Iterator[None]:
+    """Every app of these tests gets its styles from one parse."""
+    with one_parse_of_each_style():
         yield
 
 

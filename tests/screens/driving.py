@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import copy_context
 from time import monotonic
 from typing import Any
 from unittest.mock import patch
 
-from textual._compositor import Compositor
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
@@ -74,28 +72,6 @@ def one_parse_of_each_style() -> Iterator[None]:
         yield
 
 
-_render_update = Compositor.render_update
-
-
-@contextmanager
-def painting_once_settled() -> Iterator[None]:
-    """A screen is painted when what a key set off has been handled, by `settle`. Textual paints at every change on the
-    way, for a terminal that no test has: a tenth of what a test takes."""
-
-    def postpone(self: Compositor, full: bool = False, **more: Any) -> Any:
-        return _render_update(self, full, **more) if full else None
-
-    with patch.object(Compositor, "render_update", postpone):
-        yield
-
-
-def _paint(pilot: Pilot[None]) -> None:
-    """Paints what has changed on the screen in front."""
-    app = pilot.app
-    # In a context of its own: which screens lie behind is told to what is painted by a context variable.
-    copy_context().run(_render_update, app.screen._compositor, screen_stack=app._background_screens)
-
-
 async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:
     """Waits until the event loop has nothing left to do: in place of Textual's, which sleeps twice after each key."""
     loop: Any = asyncio.get_running_loop()
@@ -117,8 +93,6 @@ async def settle(pilot: Pilot[None]) -> None:
                 await worker.wait()
             except WorkerCancelled:
                 continue
-        if quiet == 1 and not busy:
-            _paint(pilot)
         await pilot.pause()
         quiet = 0 if busy else quiet + 1
 
