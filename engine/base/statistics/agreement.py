@@ -17,6 +17,7 @@ _LABEL_DRAWS = 2_000
 """Number of bootstrap draws behind an interval of the agreement of labels."""
 
 _LABEL_SEED = 20_240_917
+"""Seed of these draws, so that equal labels give equal intervals."""
 
 Label = str | int
 """A word, or a grade."""
@@ -121,7 +122,12 @@ def shared(
 
 
 def _kappa(tables: Floats, cost: Floats) -> Floats:
-    """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0."""
+    """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0.
+
+    Args:
+        tables: Counts of each pair of labels, shape (draws, labels, labels).
+        cost: Cost of each pair of labels, shape (labels, labels).
+    """
     totals = tables.sum(axis=(1, 2))
     rows, columns = tables.sum(axis=2), tables.sum(axis=1)
     observed = (tables * cost).sum(axis=(1, 2)) / totals

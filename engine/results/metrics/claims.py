@@ -19,11 +19,11 @@ from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resam
 from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,
-    p_above_chance,
     auroc,
     corrected,
-    p_difference,
     holm,
+    p_above_chance,
+    p_difference,
     placements,
     rejection,
     roc,

@@ -17,7 +17,14 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
 from engine.base.statistics.intervals import Classification, Contrast, Interval
-from engine.base.statistics.ranking import Floats, corrected, p_difference, placements, rejection, roc
+from engine.base.statistics.ranking import (
+    Floats,
+    corrected,
+    p_difference,
+    placements,
+    rejection,
+    roc,
+)
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import BoundaryRow, TruthRow, TruthTable
