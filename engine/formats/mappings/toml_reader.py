@@ -172,7 +172,7 @@ class _Reading:
         return time or (created_at(record) if isinstance(record, dict) else None)
 
     def _shared(self) -> dict[str, Any]:
-        """Returns what is kept of the object from which records were split: what the mapping does not name, if small."""
+        """Returns the rest of the object from which records were split, without what the mapping names, if small."""
         outer = self._outer
         if not isinstance(outer, dict):
             return {}
