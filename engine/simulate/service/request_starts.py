@@ -61,8 +61,8 @@ class RequestStartScenario:
         return float(len(self._places_to_ask_about()))
 
     def _places_to_ask_about(self) -> list[int]:
-        """Returns the places of the user's messages that follow an answer, without the first one: a greeting of the assistant comes
-        before the first request, not between two."""
+        """Returns the places of the user's messages that follow an answer, without the first one: a greeting of the
+        assistant comes before the first request, not between two."""
         roles = [role for _, role, _ in self.turns]
         of_user = [index for index, role in enumerate(roles) if role == "user"]
         return [index for index in of_user[1:] if "assistant" in roles[:index]]

@@ -56,7 +56,7 @@ class ParsedCall:
 
 
 def read_calls(text: str, language: str) -> list[ParsedCall]:
-    """Returns the calls in a reply; if it has fenced_blocks blocks, those in the last block.
+    """Returns the calls in a reply; if it has fenced blocks, those in the last block.
 
     Raises:
         NotCalls: The text is empty or contains anything but calls.

@@ -154,8 +154,8 @@ def _is(token: Token, word: str) -> bool:
 class DatabaseTask(Task):
     """A question to a database.
 
-    Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; optional `rows_sql`, which inserts rows into
-    the tables of `schema_sql`.
+    Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; optional `rows_sql`, which inserts rows
+    into the tables of `schema_sql`.
 
     Queries run on every `.sqlite` file in the folder `db_id` of the databases. If there is none, they run on a database
     built by `schema_sql` and `rows_sql`, which must have at least one row.

@@ -149,7 +149,7 @@ _TAG = re.compile(
 
 
 def fenced_blocks(reply: str) -> list[str]:
-    """Returns the contents of the closed fenced_blocks blocks, stripped and without the name of the language."""
+    """Returns the contents of the closed fenced blocks, stripped and without the name of the language."""
     # After a split at fences, every second part is inside of one; with an even number of parts the last fence is open.
     # Splits instead of matching a pattern, which takes minutes on the long runs of spaces that small models write.
     parts = reply.split(_FENCE)
