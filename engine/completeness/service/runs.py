@@ -131,8 +131,8 @@ def estimate_scoring(
     tokens_per_char = sample_tokens / max(1, sample_chars)
     log_tokens = [chars * overhead * tokens_per_char for chars in chars_by_conversation]
     # The prompt is asked once at each boundary.
-    questions = boundaries_per_log * len(waiting_ids)
-    tokens = sum(log_tokens) + questions * prompt_chars * tokens_per_char
+    asked_chars = boundaries_per_log * prompt_chars * len(waiting_ids)
+    tokens = sum(log_tokens) + asked_chars * tokens_per_char
     speed = model.tokens_per_s
     if speed is None:
         return Estimate(len(waiting_ids), round(tokens), None, None, model.label)
