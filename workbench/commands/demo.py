@@ -132,6 +132,7 @@ def _further(workspace: OpenProject) -> Sequence[Stage]:
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:
+    """Makes the project of the samples without running anything on it."""
     start = time.monotonic()
     with OpenProject(path, create=True) as workspace:
         run_stages(workspace, import_stages(workspace.project, [str(samples)]))
