@@ -20,7 +20,7 @@ from engine.base.errors import AdapterError
 from engine.base.files import sync_tree, write_atomically
 from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
 from engine.training.config import TrainConfig
-from engine.training.events import EventLog, RunDirectory, read_events
+from engine.training.events import Event, EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
 from training.event_writer import EventWriter, write_samples
@@ -54,31 +54,14 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     if config.threads:
         torch.set_num_threads(config.threads)
     set_seed(config.seed)
-    cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
     model, tokenizer = load_base(config)
     architecture_of(model.config)
     data = read_datasets(run, config, tokenizer)
-    limit = config.max_tokens
     model = add_adapter(model, config)
     writer = EventWriter(events, data, run.stop.exists)
     stop = StopCallback(run.stop.exists, _on_sigterm())
-    trainer = AdapterTrainer(
-        validation=lambda: validate(
-            model,
-            tokenizer,
-            data.selection,
-            limit,
-            config.seed,
-            progress=writer.validating,
-            end_tag=config.end_tag,
-        ),
-        budget=budget_for(config, data.examples),
-        config=config,
-        model=model,
-        args=arguments(config, run.checkpoints, _optimizer(config), cpu=cpu),
-        train_dataset=ExampleDataset(data.examples),
-        data_collator=collate,
-        callbacks=[writer, stop],
+    trainer = _make_trainer(
+        run, config, model=model, tokenizer=tokenizer, data=data, writer=writer, stop=stop
     )
     writer.trainer = trainer
 
@@ -90,7 +73,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
             model,
             tokenizer,
             logs=data.selection,
-            limit=limit,
+            limit=config.max_tokens,
             end_tag=config.end_tag,
         )
 
@@ -107,6 +90,38 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         model.save_pretrained(str(run.adapter))
         reason = _reason(stop.stopped, state.global_step, state.max_steps)
         _finish(run, config, events, model=model, tokenizer=tokenizer, state=state, reason=reason)
+
+
+def _make_trainer(
+    run: RunDirectory,
+    config: TrainConfig,
+    *,
+    model: Any,
+    tokenizer: HubTokenizer,
+    data: Datasets,
+    writer: EventWriter,
+    stop: StopCallback,
+) -> AdapterTrainer:
+    """Returns the trainer of a run, which tells `writer` and `stop` of each step."""
+    cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    return AdapterTrainer(
+        validation=lambda: validate(
+            model,
+            tokenizer,
+            data.selection,
+            config.max_tokens,
+            config.seed,
+            progress=writer.validating,
+            end_tag=config.end_tag,
+        ),
+        budget=budget_for(config, data.examples),
+        config=config,
+        model=model,
+        args=arguments(config, run.checkpoints, _optimizer(config), cpu=cpu),
+        train_dataset=ExampleDataset(data.examples),
+        data_collator=collate,
+        callbacks=[writer, stop],
+    )
 
 
 def _last_checkpoint(trainer: AdapterTrainer, run: RunDirectory, events: EventLog) -> Path | None:
@@ -187,9 +202,7 @@ def _finish(
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     refuse_without_numbers(run.adapter_gguf)
-    written_events, _ = read_events(run.events)
-    validations = [event for event in written_events if event["event"] == "valid"]
-    best = next(event for event in reversed(validations) if event["step"] == state.best_global_step)
+    best = _validation_at(run, state.best_global_step)
     card = {
         **asdict(origin),
         # File names without folders: the card is passed on with the adapter.
@@ -212,6 +225,14 @@ def _finish(
         best_step=state.best_global_step,
         adapter=run.adapter.name,
         adapter_gguf=run.adapter_gguf.name,
+    )
+
+
+def _validation_at(run: RunDirectory, step: int) -> Event:
+    """Returns the last event `valid` of a step; a resumed run may have validated there twice."""
+    events, _ = read_events(run.events)
+    return next(
+        event for event in reversed(events) if event["event"] == "valid" and event["step"] == step
     )
 
 

@@ -209,12 +209,7 @@ def write(
                 reply = _reply_if_ended(model, writer)
                 if reply:
                     replies[writer.index] = reply
-                    model.drop(writer.sequence)
-                    writer.chooser.close()
-                    writers.remove(writer)
-                    if writer.task.sequence is None:
-                        free_sequences.append(writer.sequence)
-                        free_sequences.sort(reverse=True)
+                    _end(model, writer, writers, free_sequences)
             if progress:
                 progress(len(replies))
     finally:
@@ -260,6 +255,18 @@ def _begin_waiting(
         if task.source is not None:
             model.fork(task.source, free[-1], task.decoded)
         writers.append(_begin(model, tasks, waiting.popleft(), free.pop()))
+
+
+def _end(
+    model: GenerativeModel, writer: _Writer, writers: list[_Writer], free_sequences: list[int]
+) -> None:
+    """Ends a writer whose reply is done, and frees its sequence unless that belongs to the caller."""
+    model.drop(writer.sequence)
+    writer.chooser.close()
+    writers.remove(writer)
+    if writer.task.sequence is None:
+        free_sequences.append(writer.sequence)
+        free_sequences.sort(reverse=True)
 
 
 def _close_ranks(

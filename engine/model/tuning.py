@@ -170,15 +170,10 @@ def tune(
         comparison = _Comparison(
             source, unfinished, text, cores, cancelled=cancelled, report=report
         )
-        candidates = comparison.candidates(expandable=_expandable(source, folder))
+        candidates = comparison.make_candidates(expandable=_expandable(source, folder))
         faithful = [candidate for candidate in candidates if candidate["verdict"] == "faithful"]
-        best, settled, gain = by_turns(
-            faithful, lambda weight_format: comparison.measure(weight_format, faithful)
-        )
-        tuned_file = None
-        if best["format"] != AS_SHIPPED:
-            tuned_file = folder / f"{source.stem}-{best['format']}.gguf"
-            comparison.files[best["format"]].replace(tuned_file)
+        best, settled, gain = by_turns(faithful, comparison.measure)
+        tuned_file = comparison.keep(best["format"], folder)
         report("choosing the number of threads")
         threads, speed, noise = _best_threads(tuned_file or source, text, cores, is_busy, cancelled)
         # The rounds measured the format on all cores too, so the best of both is its speed.
@@ -196,11 +191,7 @@ def tune(
 
 
 class _Comparison:
-    """Makes and measures the files of one model in all formats.
-
-    Attributes:
-        files: The file of each format that was made so far; `AS_SHIPPED` is the source itself.
-    """
+    """Makes and measures the files of one model in all formats."""
 
     def __init__(
         self,
@@ -221,9 +212,10 @@ class _Comparison:
         """
         self._source, self._folder, self._text, self._cores = source, folder, text, cores
         self._cancelled, self._report = cancelled, report
-        self.files: dict[str, Path] = {AS_SHIPPED: source}
+        self._files: dict[str, Path] = {AS_SHIPPED: source}
+        self._candidates: list[dict[str, Any]] = []
 
-    def candidates(self, *, expandable: bool) -> list[dict[str, Any]]:
+    def make_candidates(self, *, expandable: bool) -> list[dict[str, Any]]:
         """Makes the file of each format and returns a candidate for each, without its speed; see `tune`.
 
         Args:
@@ -231,13 +223,13 @@ class _Comparison:
         """
         f32_tokens = self._tokens_of_f32() if expandable else None
         shipped = self._candidate(AS_SHIPPED, f32_tokens, 0.0)
-        if f32_tokens is None:
-            return [shipped]
-        least_agreement = max(shipped["agreement"], MIN_AGREEMENT)
-        return [
-            shipped,
-            *(self._candidate(name, f32_tokens, least_agreement) for name in CANDIDATES),
-        ]
+        self._candidates = [shipped]
+        if f32_tokens is not None:
+            least_agreement = max(shipped["agreement"], MIN_AGREEMENT)
+            self._candidates += [
+                self._candidate(name, f32_tokens, least_agreement) for name in CANDIDATES
+            ]
+        return self._candidates
 
     def _tokens_of_f32(self) -> NDArray[np.int64]:
         """Expands the weights to F32 and returns the most probable token after each token of the text, shape
@@ -257,9 +249,9 @@ class _Comparison:
         self._report(f"comparing {weight_format} with F32")
         is_shipped = weight_format == AS_SHIPPED
         if not is_shipped:
-            self.files[weight_format] = self._folder / f"{weight_format}.gguf"
-            quantize(self._source, self.files[weight_format], weight_format, self._cores)
-        file = self.files[weight_format]
+            self._files[weight_format] = self._folder / f"{weight_format}.gguf"
+            quantize(self._source, self._files[weight_format], weight_format, self._cores)
+        file = self._files[weight_format]
         agreement = None
         if f32_tokens is not None:
             model = _load(file, self._cancelled)
@@ -274,13 +266,13 @@ class _Comparison:
             "verdict": "faithful" if is_faithful else "changes too many answers",
         }
 
-    def measure(self, weight_format: str, candidates: Sequence[dict[str, Any]]) -> float:
+    def measure(self, weight_format: str) -> float:
         """Measures the speed of a format once; keeps the best tokens a second in its candidate, and returns the speed
         to compare formats by."""
         self._report(f"measuring {weight_format}")
-        model = _load(self.files[weight_format], self._cancelled)
+        model = _load(self._files[weight_format], self._cancelled)
         tokens = model.tokenize(self._text)
-        (candidate,) = (entry for entry in candidates if entry["format"] == weight_format)
+        (candidate,) = (entry for entry in self._candidates if entry["format"] == weight_format)
         candidate["tokens_per_s"] = max(
             candidate["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1)
         )
@@ -289,6 +281,14 @@ class _Comparison:
         speed = speed_of(model, tokens, rounds=1, clock=clock)
         model.close()
         return speed
+
+    def keep(self, weight_format: str, folder: Path) -> Path | None:
+        """Moves the file of the chosen format to the cache folder; returns its path, None for the file as shipped."""
+        if weight_format == AS_SHIPPED:
+            return None
+        tuned_file = folder / f"{self._source.stem}-{weight_format}.gguf"
+        self._files[weight_format].replace(tuned_file)
+        return tuned_file
 
 
 def expand(source: Path, target: Path) -> None:
@@ -386,13 +386,18 @@ def by_turns(
     chosen = max(chosen_once, key=lambda candidate: candidate["agreement"] or 0.0)
     if settled:
         (chosen,) = (candidate for candidate in chosen_once if candidate["format"] == leader)
-    chosen_format = chosen["format"]
-    gains = [
-        speeds[chosen_format] / speeds[shipped["format"]]
+    return chosen, settled, _median_gain(rounds, chosen["format"], shipped["format"])
+
+
+def _median_gain(
+    rounds: Sequence[dict[str, float]], chosen_format: str, shipped_format: str
+) -> float:
+    """Returns the median, over the rounds that measured both formats, of the ratio of their speeds."""
+    return statistics.median(
+        speeds[chosen_format] / speeds[shipped_format]
         for speeds in rounds
         if chosen_format in speeds
-    ]
-    return chosen, settled, statistics.median(gains)
+    )
 
 
 def _may_win(candidate: dict[str, Any], rounds: Sequence[dict[str, float]]) -> bool:

@@ -57,7 +57,7 @@ class JobService:
     def _run_of(self, mode: Mode, filter: Filter | None) -> ScoringRun:
         from engine.completeness.scoring_request import ScoringRequest
 
-        return self._scoring().run(ScoringRequest(mode=mode, filter=filter or Filter()))
+        return self._scoring().make_run(ScoringRequest(mode=mode, filter=filter or Filter()))
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""

@@ -184,7 +184,7 @@ class Project:
             remaining=remaining,
             tune=tune,
         )
-        self._run(self._workspace.scoring_runs.run(request).stages, progress)
+        self._run(self._workspace.scoring_runs.make_run(request).stages, progress)
         return self.scored_by()
 
     def cluster(

@@ -127,7 +127,7 @@ def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
 
 def _further(workspace: OpenProject) -> Sequence[Stage]:
     """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
-    remaining = workspace.scoring_runs.run(ScoringRequest()).stages[-1]
+    remaining = workspace.scoring_runs.make_run(ScoringRequest()).stages[-1]
     return [remaining, *workspace.trees.stages(TREES)]
 
 

@@ -160,7 +160,7 @@ class _FirstLook:
                     raise refusal from None
             raise
         clustering = workspace.goal_stages().cluster(CLUSTERS)
-        scoring = workspace.scoring_runs.run(SCORING)
+        scoring = workspace.scoring_runs.make_run(SCORING)
         self._expect_stages(clustering, scoring)
         self._run(clustering)
         goals = shown_clustering(workspace)
@@ -260,8 +260,8 @@ class _FirstLook:
         )
         only_ends = seconds is not None and seconds * share_for_probe > MAX_PROBE_READING_SECONDS
         request = replace(ENDS if only_ends else SCORING, seconds=PROVISIONAL_SECONDS)
-        part = self._workspace.scoring_runs.run(request)
-        if not isinstance(part.scored, FittingStage):
+        part = self._workspace.scoring_runs.make_run(request)
+        if not isinstance(part.scoring_stage, FittingStage):
             return False
         run_stages(self._workspace, [part.reading], self._narrator)
         if only_ends and isinstance(part.reading, ReadingStage):
@@ -270,11 +270,11 @@ class _FirstLook:
         with self._workspace.project.reading() as conn:
             waiting_count = len(part.reading.waiting(conn))
         if not only_ends and (
-            not waiting_count or part.scored.waiting() < MIN_CONVERSATIONS_FOR_PROBE
+            not waiting_count or part.scoring_stage.waiting() < MIN_CONVERSATIONS_FOR_PROBE
         ):
             return False
         try:
-            run_stages(self._workspace, [part.scored], self._narrator)
+            run_stages(self._workspace, [part.scoring_stage], self._narrator)
         except Cancelled:
             raise
         except WorkbenchError as error:
@@ -297,23 +297,23 @@ class _FirstLook:
     def _score(self, scoring: ScoringRun) -> None:
         """Reads what is left and scores it; without a probe where nearly all logs are copies of others."""
         self._run([scoring.reading])
-        if scoring.scored is scoring.reading:
+        if scoring.scoring_stage is scoring.reading:
             return
         try:
-            self._run([scoring.scored])
+            self._run([scoring.scoring_stage])
         except Cancelled:
             raise
         except WorkbenchError as error:
             narrate(f"{error.message} So they are scored in mode tuned.")
-            self._run(self._workspace.scoring_runs.run(replace(SCORING, mode="tuned")).stages)
+            self._run(self._workspace.scoring_runs.make_run(replace(SCORING, mode="tuned")).stages)
 
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
-        scoring = workspace.scoring_runs.run(SCORING)
+        scoring = workspace.scoring_runs.make_run(SCORING)
         with workspace.project.reading() as conn:
             waiting = bool(scoring.reading.waiting(conn))
-        if isinstance(scoring.scored, FittingStage):
-            waiting = waiting or bool(scoring.scored.waiting())
+        if isinstance(scoring.scoring_stage, FittingStage):
+            waiting = waiting or bool(scoring.scoring_stage.waiting())
         waiting_count = scoring.stages if waiting else ()
         workspace.runner.start([*waiting_count, *self._further_stages(workspace)])
 

@@ -51,7 +51,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     """Scores what is not scored yet and writes the remaining tasks."""
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
-        run = workspace.scoring_runs.run(request)
+        run = workspace.scoring_runs.make_run(request)
         adapter = run.model.adapter_reference
         if adapter and request.adapter is None:
             narrate(f"With the adapter {adapter}; --adapter takes another.")

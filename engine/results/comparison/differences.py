@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.statistics.intervals import Z95, Interval, wilson
-from engine.base.statistics.ranking import holm, two_sided
+from engine.base.statistics.ranking import holm, p_two_sided
 from engine.questions.calibration import rate_difference
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Measure, Side
@@ -67,7 +67,7 @@ def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
         return float(fisher_exact(table).pvalue)
     common_share = parts / cases
     error = math.sqrt(common_share * (1 - common_share) * (1 / of + 1 / other_of))
-    return two_sided((other_part / other_of - part / of) / error)
+    return p_two_sided((other_part / other_of - part / of) / error)
 
 
 def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:

@@ -19,11 +19,11 @@ from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resam
 from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,
-    above_chance,
     auroc,
     corrected,
-    differ,
     holm,
+    p_above_chance,
+    p_difference,
     placements,
     rejection,
     roc,
@@ -183,7 +183,7 @@ class _ClaimCases:
         values, holds, groups = self._select(name, among)
         ranking = self._ranking(name, among)
         positives = sum(holds)
-        p = above_chance(self._placements(name, among))
+        p = p_above_chance(self._placements(name, among))
         return Ranked(
             figure=name,
             positives=positives,
@@ -212,7 +212,7 @@ class _ClaimCases:
             first=first.area,
             second=second.area,
             difference=Interval(difference.value, difference.low, difference.high),
-            p=differ(first, second),
+            p=p_difference(first, second),
         )
 
     def _select(self, name: str, among: Bools) -> tuple[list[float], list[bool], list[int]]:

@@ -17,7 +17,14 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
 from engine.base.statistics.intervals import Classification, Contrast, Interval
-from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
+from engine.base.statistics.ranking import (
+    Floats,
+    corrected,
+    p_difference,
+    placements,
+    rejection,
+    roc,
+)
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import BoundaryRow, TruthRow, TruthTable
@@ -139,7 +146,7 @@ def cut_contrasts(
                 first=first.area,
                 second=second.area,
                 difference=area_difference,
-                p=differ(first, second),
+                p=p_difference(first, second),
             )
         )
         f1_difference, p = draws[first_name].difference(draws[second_name], "f1")
@@ -251,7 +258,7 @@ def against_labels(
                 first=first.area,
                 second=second.area,
                 difference=area_difference,
-                p=differ(first, second),
+                p=p_difference(first, second),
             )
         )
     metrics = {name: drawn.classification() for name, drawn in draws.items()}

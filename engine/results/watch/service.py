@@ -170,7 +170,7 @@ class WatchService:
         return WatchStage(
             self._project,
             watched_input,
-            cast(ReadingStage, self._scoring().run(scoring).reading),
+            cast(ReadingStage, self._scoring().make_run(scoring).reading),
             lambda: self._goals().assign(None),
             emit,
             on_rules=on_rules,
