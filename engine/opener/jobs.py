@@ -55,6 +55,7 @@ class JobService:
         return self._runner.start(self._run_of(mode, filter).stages)
 
     def _run_of(self, mode: Mode, filter: Filter | None) -> ScoringRun:
+        """Returns the stages that score what a filter selects, or all; not started."""
         from engine.completeness.scoring_request import ScoringRequest
 
         return self._scoring().make_run(ScoringRequest(mode=mode, filter=filter or Filter()))
