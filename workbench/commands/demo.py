@@ -71,7 +71,7 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
     if arguments.samples_only:
         result = _import_only(samples, path)
         if not (arguments.headless or arguments.json) and on_terminal():
-            print_result(result, as_json=False)
+            print_result(result, json=False)
             show_rest(path, first_look.Looked(result.code))
             return result.code
         return result
@@ -132,6 +132,7 @@ def _further(workspace: OpenProject) -> Sequence[Stage]:
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:
+    """Makes the project of the samples without running anything on it."""
     start = time.monotonic()
     with OpenProject(path, create=True) as workspace:
         run_stages(workspace, import_stages(workspace.project, [str(samples)]))

@@ -175,6 +175,7 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _import_scores(arguments: argparse.Namespace) -> CommandResult:
+    """Imports the scores of a file."""
     if arguments.use is not None:
         raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
