@@ -1,4 +1,4 @@
-"""How two parts of a project differ, or how completion differs between the values of a field."""
+"""The screen that shows how two parts of a project differ, or how completion differs between the values of a field."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ NOTHING = EmptyState(
 )
 """Shown before anything was compared."""
 
+MAX_FIELD_CHARS = 60
+"""Most characters of the name of a field in the list of what can be compared by."""
+
 FILTERS = ""
 """The choice of two filters, among fields."""
 
@@ -74,9 +77,10 @@ class ComparisonScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
+        """See `WorkbenchScreen`."""
         super().__init__(services, feed, mode)
-        self._asked: str | tuple[Filter, Filter] | None = None
-        self._found: Comparison | Breakdown | None = None
+        self._request: str | tuple[Filter, Filter] | None = None  # a field, or two filters
+        self._result: Comparison | Breakdown | None = None  # what `_request` gave
         self.table = ItemTable(_COMPARED, id, id="rows")
 
     def compose_body(self) -> ComposeResult:
@@ -105,18 +109,19 @@ class ComparisonScreen(WorkbenchScreen[None]):
         """Asks for a field or two filters."""
         choices = [
             (FILTERS, "two filters, or a filter and all others"),
-            *((field, f"by {one_line(field, 60)}") for field in fields),
+            *((field, f"by {one_line(field, MAX_FIELD_CHARS)}") for field in fields),
         ]
 
-        def chosen(field: str | None) -> None:
+        def compare_by(field: str | None) -> None:
+            """Compares by a field, or asks for filters; nothing where the person left the dialog."""
             if field == FILTERS:
-                self._ask_filter("The first side: a filter", self._with_first)
+                self._ask_filter("The first side: a filter", self._ask_second)
             elif field is not None:
                 self._compare(field)
 
-        self.app.push_screen(ChoiceDialog("Compare", choices), chosen)
+        self.app.push_screen(ChoiceDialog("Compare", choices), compare_by)
 
-    def _with_first(self, first: Filter) -> None:
+    def _ask_second(self, first: Filter) -> None:
         """Asks for the second filter."""
         title = "The second side: a filter, or nothing for all others"
         self._ask_filter(title, lambda second: self._compare((first, second)))
@@ -124,7 +129,8 @@ class ComparisonScreen(WorkbenchScreen[None]):
     def _ask_filter(self, title: str, then: Callable[[Filter], None]) -> None:
         """Asks for a filter until one can be understood or the person leaves."""
 
-        def answered(text: str | None) -> None:
+        def take_text(text: str | None) -> None:
+            """Goes on with what was typed, if it is a filter."""
             if text is None:
                 return
             try:
@@ -134,23 +140,25 @@ class ComparisonScreen(WorkbenchScreen[None]):
                 return
             then(filter)
 
-        self.app.push_screen(TextDialog(title, placeholder="date:2026-10"), answered)
+        self.app.push_screen(TextDialog(title, placeholder="date:2026-10"), take_text)
 
     def action_again(self) -> None:
         """Compares the same again."""
-        if self._asked is not None:
-            self._compare(self._asked)
+        if self._request is not None:
+            self._compare(self._request)
 
     def _compare(self, request: str | tuple[Filter, Filter]) -> None:
         """Compares by a field, or by two filters, in the background."""
         service = self.services.comparison
 
         def work() -> Comparison | Breakdown:
+            """Compares, on another thread."""
             return service.by(request) if isinstance(request, str) else service.compare(*request)
 
-        def show(found: Comparison | Breakdown) -> None:
-            self._asked, self._found = request, found
-            self._show(found)
+        def show(result: Comparison | Breakdown) -> None:
+            """Shows the result, and keeps it to copy or to ask for again."""
+            self._request, self._result = request, result
+            self._show(result)
 
         # with a hundred thousand conversations it takes seconds
         self.query_one("#empty", Static).update("Comparing …")
@@ -160,7 +168,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
     def _failed(self, error: WorkbenchError) -> None:
         """Shows an error above what was compared before."""
         self.show_empty(NOTHING)
-        self.set_class(self._found is None, "-empty")
+        self.set_class(self._result is None, "-empty")
         self.show_error(error)
 
     def _show(self, result: Comparison | Breakdown) -> None:
@@ -172,11 +180,11 @@ class ComparisonScreen(WorkbenchScreen[None]):
                 for letter, side in zip("AB", result.sides, strict=True)
             )
             summary, notes = Content("\n".join(sides)), comparison_notes(result)
-            rows = [_of_difference(difference, result) for difference in result.differences]
+            rows = [_difference_row(difference, result) for difference in result.differences]
             columns = _COMPARED
         else:
             summary, notes = Content.styled(f"by {result.field}", "bold"), breakdown_notes(result)
-            rows = [_of_part(part) for part in result.parts]
+            rows = [_part_row(part) for part in result.parts]
             columns = _BY_FIELD + (_ENTROPY if has_trees(result) else [])
         self.query_one("#summary", Static).update(summary)
         self.query_one("#notes", Static).update(Content("\n".join(notes)))
@@ -186,11 +194,11 @@ class ComparisonScreen(WorkbenchScreen[None]):
 
     def action_copy(self) -> None:
         """Copies everything as text."""
-        if self._found is not None:
+        if self._result is not None:
             lines = (
-                comparison_lines(self._found)
-                if isinstance(self._found, Comparison)
-                else breakdown_lines(self._found)
+                comparison_lines(self._result)
+                if isinstance(self._result, Comparison)
+                else breakdown_lines(self._result)
             )
             copy(self, "\n".join(lines), "the comparison")
 
@@ -203,22 +211,18 @@ class ComparisonScreen(WorkbenchScreen[None]):
             self.open_conversations(parse_filter(row.filter))
 
 
-def _of_difference(difference: Difference, comparison: Comparison) -> Row:
+def _difference_row(difference: Difference, comparison: Comparison) -> Row:
     """Returns a difference as a line of the table."""
-    side = comparison.sides[difference.examples_in].filter
-    behind = side
-    if side is not None and difference.goal is not None:
-        behind = str(
-            Filter(
-                (*parse_filter(side).terms, *Filter().with_choice("goal", difference.goal).terms)
-            )
-        )
+    filter = comparison.sides[difference.examples_in].filter
+    if filter is not None and difference.goal is not None:
+        goal = Filter().with_choice("goal", difference.goal)
+        filter = str(Filter((*parse_filter(filter).terms, *goal.terms)))
     keys = ("name", "first", "second", "change", "p", "needed")
     values = dict(zip(keys, difference_cells(difference), strict=True))
-    return Row(values, behind, difference.significant)
+    return Row(values, filter, difference.significant)
 
 
-def _of_part(part: Part) -> Row:
+def _part_row(part: Part) -> Row:
     """Returns the conversations with one value of a field as a line of the table."""
     keys = ("name", "count", "scored", "complete", "corrected", "change", "p")
     values = dict(zip(keys, completion_cells(part), strict=True))
@@ -233,6 +237,7 @@ def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = Tr
     """Returns a column of texts; `keep` says how long it stays in a narrow terminal."""
 
     def cell(row: Row) -> Sequence[Piece]:
+        """Returns the text of a row's cell."""
         return [(row.values[key], "tone--bright" if row.bright else "")]
 
     return Column(key, title, width, cell, flexible=key == "name", right=right, keep=keep)

@@ -31,17 +31,33 @@ from screens.widgets.row_table import ItemTable, RowTable
 
 POLL_SECONDS = 0.2
 """Seconds between two updates of the progress that is shown."""
+
 UNIT_SCALE = Scale(0.0, 1.0)
 """The horizontal axis of both plots."""
 
 OTHER_LINES = 10
 """Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
+
 MIN_TABLE_LINES = 5
 """Fewest lines of the table."""
+
 MAX_SENTENCE_CHARS = 400
 """Most characters of a conclusion or note."""
+
 MAX_NAME_CHARS = 60
 """Most characters of the name of a row or table."""
+
+MAX_STEP_CHARS = 100
+"""Most characters of the step that is shown while the validation runs."""
+
+MAX_AXIS_CHARS = 40
+"""Most characters of the title of a plot or of its axis."""
+
+MAX_NOTES_CHARS = 300
+"""Most characters of the notes of a table in the summary."""
+
+MAX_DESCRIPTION_CHARS = 200
+"""Most characters of the description of a row."""
 
 METRICS = {
     "goals": "goals: groups against gold goals",
@@ -69,11 +85,12 @@ class ValidationScreen(WorkbenchScreen[None]):
     ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
+        """See `WorkbenchScreen`."""
         super().__init__(services, feed, mode)
-        self._report: ValidationReport | None = None
-        self._progress: ValidationProgress | None = None
-        self._outdated = False
-        self._page = 0
+        self._report: ValidationReport | None = None  # the newest one
+        self._progress: ValidationProgress | None = None  # of the validation that runs
+        self._outdated = False  # whether the project changed since the report
+        self._page = 0  # index of the table that is shown; one more is the page of what is missing
         self.table = ItemTable(NO_COLUMNS, id, id="rows")
 
     def compose_body(self) -> ComposeResult:
@@ -124,8 +141,8 @@ class ValidationScreen(WorkbenchScreen[None]):
         """Shows at what the validation is, while it runs."""
         if self._progress is None:
             return
-        doing = one_line(self._progress.step, 100) or "reading the project"
-        state = "stopping" if self._progress.cancelled else f"working it out: {doing}"
+        step = one_line(self._progress.step, MAX_STEP_CHARS) or "reading the project"
+        state = "stopping" if self._progress.cancelled else f"working it out: {step}"
         text = Content.assemble((f"{state} … ", "$tone-accent"), ("escape cancels", "$tone-muted"))
         where = "#summary" if self._report is not None else ".empty"
         self.query_one(where, Static).update(text)
@@ -136,7 +153,11 @@ class ValidationScreen(WorkbenchScreen[None]):
         if self._report is not None:
             self._show_summary()
         else:
-            notice = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
+            notice = (
+                "Cancelled."
+                if isinstance(error, Cancelled)
+                else one_line(str(error), MAX_SENTENCE_CHARS)
+            )
             self.show_empty(
                 EmptyState(notice, "works it out again", "again", needs_no_conversations=True)
             )
@@ -215,17 +236,18 @@ class ValidationScreen(WorkbenchScreen[None]):
         table = self._table_here
         if table is not None:
             figures = figures_of(table)
-            values = self.services.conversations
+            conversations = self.services.conversations
 
-            def counted(counts: list[Figure]) -> None:
-                choose_figure(self, table.title, counts)
+            def choose(counted_figures: list[Figure]) -> None:
+                """Lets the person choose among the figures, whose conversations are listed then."""
+                choose_figure(self, table.title, counted_figures)
 
             self.in_background(
                 lambda: [
-                    replace(figure, count=len(values.ids(ListQuery(figure.filter))))
+                    replace(figure, count=len(conversations.ids(ListQuery(figure.filter))))
                     for figure in figures
                 ],
-                counted,
+                choose,
                 group="figures",
             )
 
@@ -245,33 +267,40 @@ class ValidationScreen(WorkbenchScreen[None]):
             return
         compared = compared_row(table, row)
         self.query_one("#words", Static).update(conclusions_content(table, row, compared))
-        for nth, (place, plot) in enumerate(zip(("#first", "#second"), table.plots, strict=False)):
-            other = () if compared is None else compared.curves[nth]
-            self._draw(self.query_one(place, LinePlot), plot, row, row.curves[nth], other)
+        places = ("#first", "#second")
+        for index, (place, axes) in enumerate(zip(places, table.plots, strict=False)):
+            other = () if compared is None else compared.curves[index]
+            self._draw(self.query_one(place, LinePlot), axes, row, row.curves[index], other)
 
     def _draw(
         self,
-        where: LinePlot,
-        plot: CurveAxes,
+        plot: LinePlot,
+        axes: CurveAxes,
         row: ReportRow,
         curve: Sequence[tuple[float, float]],
         other: Sequence[tuple[float, float]],
     ) -> None:
-        """Draws the curve of a row beside that of another one and that of guessing."""
-        where.show(
+        """Draws the curve of a row beside that of another one and that of guessing.
+
+        Args:
+            plot: Where it is drawn.
+            axes: The axes of the curves.
+            other: The curve of the other row; empty where there is none.
+        """
+        plot.show(
             [
-                (f" {one_line(plot.title, 40)} ", "tone--bright"),
+                (f" {one_line(axes.title, MAX_AXIS_CHARS)} ", "tone--bright"),
                 (name_of(row), "tone--accent"),
             ],
             [
-                Line(tuple(plot.chance), "tone--muted"),
+                Line(tuple(axes.chance), "tone--muted"),
                 Line(tuple(other), "tone--muted"),
                 Line(tuple(curve), "tone--accent"),
             ],
             UNIT_SCALE,
             1.0,
             empty="no curve",
-            across=one_line(plot.x_title, 40),
+            across=one_line(axes.x_title, MAX_AXIS_CHARS),
         )
 
     # Copy and export
@@ -316,7 +345,7 @@ def summary(report: ValidationReport, page: int) -> Content:
         (f"◂ {place} ▸ ", "$tone-accent"),
         (METRICS[table.metric or ""], "bold"),
         "" if table.metric == "goals" else f" against {one_line(table.title, MAX_NAME_CHARS)}",
-        (f" · {one_line('; '.join(table.notes[:2]), 300)}", "$tone-muted"),
+        (f" · {one_line('; '.join(table.notes[:2]), MAX_NOTES_CHARS)}", "$tone-muted"),
     )
 
 
@@ -335,7 +364,9 @@ def conclusions_content(
     """
     lines: list[Content] = []
     if row is not None:
-        description = f": {one_line(row.description, 200)}" if row.description else ""
+        description = (
+            f": {one_line(row.description, MAX_DESCRIPTION_CHARS)}" if row.description else ""
+        )
         lines.append(
             Content.assemble((name_of(row), "bold $tone-bright"), (description, "$tone-muted"))
         )
@@ -395,9 +426,8 @@ def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:
     """Returns the row whose curves are drawn beside those of a row: the best of the other kind, or of the other rows
     where there is one kind only; None where there is no other row.
     """
-    others = [other for other in table.rows if other.kind != row.kind] or [
-        other for other in table.rows if other is not row
-    ]
+    of_other_kind = [other for other in table.rows if other.kind != row.kind]
+    others = of_other_kind or [other for other in table.rows if other is not row]
     return max(others, key=first_figure, default=None)
 
 
@@ -432,6 +462,6 @@ def figures_of(table: ReportTable) -> list[Figure]:
         return [Figure("measured", parse_filter(measured))]
     holds, fails = _CLAIMS[table.title]
     return [
-        Figure(f"{table.title}, {how}", parse_filter(f"{term} {measured}"))
-        for how, term in (("yes", holds), ("no", fails))
+        Figure(f"{table.title}, {answer}", parse_filter(f"{term} {measured}"))
+        for answer, term in (("yes", holds), ("no", fails))
     ]

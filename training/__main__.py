@@ -23,18 +23,19 @@ from engine.training.events import EventLog, RunDirectory, is_out_of_memory, loc
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
 """Exit codes; the last is that of a shell after SIGTERM."""
 
-_LOCK_SECONDS = 2.0
-"""Longest wait for the lock of a run."""
+_LOCK_SECONDS, _LOCK_POLL_SECONDS = 2.0, 0.05
+"""Longest wait for the lock of a run, and the time between two attempts."""
 
 
 def main(words: list[str]) -> int:
-    """Trains one run; returns 0 when an adapter was made."""
+    """Trains one run and returns the exit code, `DONE` when an adapter was made; `words` are those of the command."""
     # What libraries will change some day, a person who trains cannot act on.
     warnings.filterwarnings("ignore", category=FutureWarning)
-    if len(words) != 1 or not Path(words[0]).is_dir():
+    folders = [Path(word) for word in words]
+    if len(folders) != 1 or not folders[0].is_dir():
         print("usage: python -m training RUN_DIR", file=sys.stderr)  # noqa: T201
         return USAGE
-    run = RunDirectory(Path(words[0]).resolve())
+    run = RunDirectory(folders[0].resolve())
     logging.basicConfig(level=logging.WARNING)
     # Nothing is downloaded: weights and tokenizer are on disk.
     network_guard.install_in_child()
@@ -47,15 +48,15 @@ def main(words: list[str]) -> int:
     # A reader that checks whether the run is running holds the lock for a moment.
     until = time.monotonic() + _LOCK_SECONDS
     while True:
-        with locked(run) as had:
-            if had:
+        with locked(run) as has_lock:
+            if has_lock:
                 with contextlib.suppress(FileNotFoundError):
                     run.stop.unlink()
                 return _run(run, EventLog(run.events))
         if time.monotonic() > until:
             print("Another process is training this run.", file=sys.stderr)  # noqa: T201
             return FAILED
-        time.sleep(0.05)
+        time.sleep(_LOCK_POLL_SECONDS)
 
 
 def _run(run: RunDirectory, events: EventLog) -> int:

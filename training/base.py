@@ -24,6 +24,7 @@ class HubTokenizer:
     read the same tokens."""
 
     def __init__(self, tokenizer: Any) -> None:
+        """Wraps a tokenizer of `transformers`; raises ModelError if it has no end token."""
         if tokenizer.eos_token_id is None:
             raise ModelError("The tokenizer of this base has no end token to train on.")
         self._tokenizer = tokenizer
@@ -34,6 +35,7 @@ class HubTokenizer:
         tokens: list[int] = self._tokenizer(text, **options)["input_ids"]
         if not start:
             return tokens
+        # What the tokenizer puts around an empty text: the start token if it has one, and with some the end token.
         opening: list[int] = self._tokenizer("", add_special_tokens=True)["input_ids"]
         return [token for token in opening if token != self.end_token] + tokens
 
@@ -129,6 +131,7 @@ def _split_digits(tokenizer: Any) -> None:
 
 
 def _existing(base: str) -> Path:
+    """Returns the path of a base; raises ModelFileError if there is nothing."""
     path = Path(os.path.expanduser(base))
     if not path.exists():
         raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
@@ -143,6 +146,7 @@ def _source(path: Path) -> tuple[Path, dict[str, Any]]:
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
+    """Turns the errors of `transformers` that loads a base into ModelError."""
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError) as error:

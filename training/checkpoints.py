@@ -56,7 +56,8 @@ def discard_incomplete(folder: Path) -> None:
 
 def step_of(checkpoint: Path) -> int:
     """Returns the step after which a checkpoint was written."""
-    return int(checkpoint.name.rsplit("-", 1)[1])
+    _, _, step = checkpoint.name.rpartition("-")
+    return int(step)
 
 
 def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
@@ -99,7 +100,7 @@ def _damaged_file(checkpoint: Path) -> str:
         state: Any = json.loads((checkpoint / TRAINER_STATE_NAME).read_text("utf-8"))
         if not isinstance(state, dict):
             return str(TRAINER_STATE_NAME)
-        # the seal of an earlier version has no digests
+        # The seal of an earlier version has no digests; an empty file is then the only sign of damage.
         for path in checkpoint.iterdir():
             if path.name != SEAL_NAME and not path.stat().st_size:
                 return path.name
@@ -134,14 +135,14 @@ def _correct_best(folder: Path, whole_checkpoints: list[Path]) -> None:
             for entry in state["log_history"]
             if VALIDATION_KEY not in entry or entry["step"] in steps
         ]
-        validations = [entry for entry in state["log_history"] if VALIDATION_KEY in entry]
-        step = validations[
-            best_validation([Validation(**entry[VALIDATION_KEY]) for entry in validations])
-        ]["step"]
+        entries = [entry for entry in state["log_history"] if VALIDATION_KEY in entry]
+        validations = [Validation(**entry[VALIDATION_KEY]) for entry in entries]
+        step = entries[best_validation(validations)]["step"]
         best = folder / f"{PREFIX_CHECKPOINT_DIR}-{step}"
         state["best_global_step"] = state["best_metric"] = step
     state["best_model_checkpoint"] = str(best)
-    # a process that is killed between the two leaves a seal that says nothing of the state, so it is still whole
+    # First a seal without the digest of the state: a process that is killed before the last line leaves a checkpoint
+    # that is still whole.
     digests = json.loads((whole_checkpoints[-1] / SEAL_NAME).read_text("utf-8") or "{}")
     digests.pop(TRAINER_STATE_NAME, None)
     _write_seal(whole_checkpoints[-1], digests)

@@ -69,23 +69,29 @@ class EventWriter(TrainerCallback):
             return
         self._last_progress = now
         of = len(self._data.selection)
-        passed = now - self._valid_started
+        passed_seconds = now - self._valid_started
         # The clock starts after the first conversation.
-        whole = passed / (done - 1) * of if done > 1 else self._validation_seconds(trainer)
-        rest = self._seconds_left(trainer)
+        validation_seconds = (
+            passed_seconds / (done - 1) * of if done > 1 else self._validation_seconds(trainer)
+        )
+        seconds_left = self._seconds_left(trainer)
+        if seconds_left is not None:
+            seconds_left = round(seconds_left + max(0.0, validation_seconds - passed_seconds), 1)
         self._events.write(
             "validating",
             step=trainer.state.global_step,
             done=done,
             of=of,
-            seconds_left=rest if rest is None else round(rest + max(0.0, whole - passed), 1),
+            seconds_left=seconds_left,
         )
 
     def _speed(self, trainer: AdapterTrainer) -> float:
+        """Returns the training speed so far in tokens a second; 0 before the first step."""
         return trainer.tokens / trainer.seconds if trainer.seconds else 0.0
 
     def _validation_seconds(self, trainer: AdapterTrainer) -> float:
-        """Seconds of one validation: as long as the last one, before it estimated from the speed of training."""
+        """Returns the seconds of one validation: those of the last one; before it, estimated from the speed of
+        training."""
         if self._valid_seconds is not None:
             return self._valid_seconds
         speed = self._speed(trainer)
@@ -97,7 +103,7 @@ class EventWriter(TrainerCallback):
         return self._stopping() or step % args.eval_steps == 0 or step >= trainer.state.max_steps
 
     def _seconds_left(self, trainer: AdapterTrainer, *, validates: bool = False) -> float | None:
-        """Seconds to the end of the run; None before the speed is known.
+        """Returns the seconds to the end of the run; None before the speed is known.
 
         Args:
             validates: Whether the validation after this step is still to come.
@@ -107,15 +113,14 @@ class EventWriter(TrainerCallback):
             return None
         args: TrainingArguments = trainer.args
         step, steps = trainer.state.global_step, max(1, trainer.state.max_steps)
-        ahead = 0 if self._stopping() else steps - step
-        tokens = self._epoch_tokens * args.num_train_epochs * ahead / steps
+        steps_left = 0 if self._stopping() else steps - step
+        tokens_left = self._epoch_tokens * args.num_train_epochs * steps_left / steps
         # Validations come every `eval_steps` steps, and after the last step.
         every = int(args.eval_steps)
-        validations = (step + ahead) // every - step // every
-        validations += int(ahead > 0 and steps % every > 0)
-        seconds: float = tokens / speed + (validations + validates) * self._validation_seconds(
-            trainer
-        )
+        validations = (step + steps_left) // every - step // every
+        validations += int(steps_left > 0 and steps % every > 0)
+        validation_seconds = (validations + validates) * self._validation_seconds(trainer)
+        seconds: float = tokens_left / speed + validation_seconds
         return round(seconds, 1)
 
     def on_evaluate(
@@ -160,7 +165,7 @@ def peak_memory() -> int:
 
 # Samples of what the model writes at boundaries of conversations of the selection part, before and after training
 
-CONVERSATIONS = 3
+SAMPLED_CONVERSATIONS = 3
 """Conversations that are sampled."""
 
 SHOWN_CHARS = 160
@@ -181,6 +186,8 @@ def write_samples(
 ) -> None:
     """Writes two `sample` events for each of the first conversations: at a boundary in the middle and at the last.
 
+    A boundary is a place where the conversation could end.
+
     Args:
         step: Optimiser step that the model is at; 0 before training.
         logs: Logs of the selection part; those with a single boundary are passed over.
@@ -188,12 +195,18 @@ def write_samples(
         end_tag: See `TrainConfig`.
     """
     model.eval()
-    for log in [log for log in logs if len(log.item.boundaries) > 1][:CONVERSATIONS]:
+    for log in [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED_CONVERSATIONS]:
         last = len(log.item.boundaries) - 1
         points = curve(model, tokenizer, log, limit, end_tag)
         for boundary in (last // 2, last):
             _write_sample(
-                events, step, model, tokenizer, _cut_after(log, boundary), points[boundary], limit
+                events,
+                step,
+                model,
+                tokenizer,
+                log=_cut_after(log, boundary),
+                point=points[boundary],
+                limit=limit,
             )
 
 
@@ -207,9 +220,22 @@ def _cut_after(log: Log, boundary: int) -> Log:
 
 
 def _write_sample(
-    events: EventLog, step: int, model: Any, tokenizer: HubTokenizer, log: Log, point: Point, limit: int,
-) -> None:  # fmt: skip
-    """Writes the event of one sample: both probabilities at a boundary, and what the model writes there."""
+    events: EventLog,
+    step: int,
+    model: Any,
+    tokenizer: HubTokenizer,
+    *,
+    log: Log,
+    point: Point,
+    limit: int,
+) -> None:
+    """Writes the event of one sample: both probabilities at a boundary, and what the model writes there.
+
+    Args:
+        log: The log up to that boundary, which is its last, and one piece more where it goes on.
+        point: The probabilities at the boundary.
+        limit: Longest window in tokens.
+    """
     last = log.item.boundaries[-1]
     *_, window = token_windows(tokenizer, log.item, limit)
     tokens = torch.tensor([window.tokens], device=model.device)
@@ -218,7 +244,7 @@ def _write_sample(
             input_ids=tokens,
             attention_mask=torch.ones_like(tokens),
             max_new_tokens=WRITTEN_TOKENS,
-            do_sample=False,
+            do_sample=False,  # the most probable token each time
             pad_token_id=tokenizer.end_token,
             use_cache=True,
         )

@@ -1,5 +1,8 @@
 """From the logs of a run to training examples: which tokens the model learns to predict.
 
+A log is the text of a conversation in pieces, one for each step; a boundary is a piece, or the number of tokens up to
+its end, after which the conversation could end.
+
 The tokens are those of scoring: the same pieces, tokenised one by one, in the same windows over long logs.
 """
 
@@ -25,7 +28,7 @@ from training.base import HubTokenizer
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One conversation of a data file."""
+    """One conversation of a data file, with its id there."""
 
     id: str
     item: LogItem
@@ -53,7 +56,7 @@ class Example:
     """One training example.
 
     Attributes:
-        tokens: The whole input.
+        tokens: Token ids of the whole input.
         targets: Positions of the tokens to predict from those before them, rising.
         weights: Weight of each target in the loss; their mean is 1.
     """
@@ -93,7 +96,7 @@ def _log(line: Any) -> Log:
 
 
 def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[TokenWindow]:
-    """Yields the windows of a log, first to last, of at most `limit` tokens each."""
+    """Yields the windows of a log, first to last, of at most `limit` tokens each; all begin with the same tokens."""
     head = frame(None, tokenizer).head
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces, _ = pieces_within(tokenizer, texts, limit - len(head))
@@ -105,7 +108,12 @@ def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[T
 def _token_window(
     head: Sequence[int], pieces: Sequence[Sequence[int]], window: Window, item: LogItem
 ) -> TokenWindow:
-    """Returns one window of a log in tokens, with its boundaries as numbers of tokens."""
+    """Returns one window of a log in tokens, with its boundaries as numbers of tokens.
+
+    Args:
+        head: Tokens that every window begins with.
+        pieces: Tokens of each piece of the log.
+    """
     tokens, boundaries, answer = list(head), [], len(head)
     for index in window.pieces:
         tokens += pieces[index]
@@ -134,6 +142,9 @@ def make_example(
 ) -> Example:
     """Returns the example of one conversation; of a log longer than `limit` tokens only the last window is used.
 
+    The recipes `paper` and `no-end-tag` learn the last answer, `boundary` learns the tokens after each boundary: those
+    of a next step where the conversation went on, the end tag where it ended.
+
     Args:
         balance, words: See `TrainConfig`; only the recipe `boundary` uses them.
         end_tag: See `TrainConfig`.
@@ -146,14 +157,16 @@ def make_example(
         return _equally_weighted(tokens, list(range(last_window.answer, len(tokens))))
     if recipe == "no-end-tag":
         return _equally_weighted(last_window.tokens, list(range(last_window.answer, end)))
-    opening = len(opening_tokens(tokenizer))
+    opening_count = len(opening_tokens(tokenizer))
     continuations = len(last_window.boundaries) - 1
     targets: list[int] = []
     weights: list[float] = []
     for boundary, next_boundary in pairwise(last_window.boundaries):
-        count = min(opening + WORDS, next_boundary - boundary) if words else opening
+        count = opening_count
+        if words:
+            count = min(opening_count + WORDS, next_boundary - boundary)
         targets += range(boundary, boundary + count)
-        weights += [*opening * [1.0], *(count - opening) * [words]]
+        weights += [*opening_count * [1.0], *(count - opening_count) * [words]]
     targets += range(end, len(tokens))
     # A target at the end weighs as much as all those together at which the conversation went on.
     weights += len(tag) * [float(continuations) if balance and continuations else 1.0]
@@ -193,11 +206,13 @@ def make_examples(
             tokenizer, log.item, recipe, limit, balance=balance, words=words, end_tag=end_tag
         )
         labels = [example.tokens[index] for index in example.targets]
-        ends = sum(labels[start : start + len(tag)] == tag for start in range(len(labels)))
+        tag_count = sum(labels[start : start + len(tag)] == tag for start in range(len(labels)))
+        # The first token has none before it from which it could be predicted.
         if not example.targets or example.targets[0] < 1:
             raise DataError(f"Conversation {log.id} has nothing to learn.")
-        if ends != (recipe != "no-end-tag"):
-            raise DataError(f"Conversation {log.id} has the end tag {ends} times.")
+        expected_tags = 0 if recipe == "no-end-tag" else 1
+        if tag_count != expected_tags:
+            raise DataError(f"Conversation {log.id} has the end tag {tag_count} times.")
         examples.append(example)
     return examples
 

@@ -1,7 +1,9 @@
 """Converts an adapter from the format of PEFT to the GGUF format of llama.cpp, and checks that it works there.
 
-Three things differ: the names; llama.cpp stores one alpha and takes the rank from each matrix; and for some
-architectures its query and key projections have their rows in another order.
+An adapter of the kind LoRA changes a matrix of weights by the product of two narrow matrices, B times A, whose common
+length is the rank; the product is scaled by alpha / rank. The two formats differ in three things: the names; llama.cpp
+stores one alpha and takes the rank from each matrix; and for some architectures its query and key projections have
+their rows in another order.
 """
 
 from __future__ import annotations
@@ -47,7 +49,12 @@ class BaseConfig(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """Name of an architecture in llama.cpp, and whether its query and key rows are reordered."""
+    """An architecture in llama.cpp.
+
+    Attributes:
+        name: Its name there.
+        reordered: Whether the rows of its query and key projections are in another order than in `transformers`.
+    """
 
     name: str
     reordered: bool
@@ -71,19 +78,30 @@ _MODULES = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
+"""Name of a linear layer in `transformers` -> its name in GGUF."""
+
 TARGETS = tuple(name.rpartition(".")[2] for name in _MODULES)
 """Names of the modules that an adapter may change: every linear layer but the last."""
 
 _TENSOR = re.compile(
-    r"base_model\.model\.model\.layers\.(\d+)\.(\w+\.\w+)\.lora_([AB])(?:\.default)?\.weight"
+    r"base_model\.model\.model\.layers\.(?P<block>\d+)\.(?P<module>\w+\.\w+)\.lora_(?P<matrix>[AB])"
+    r"(?:\.default)?\.weight"
 )
+"""Name of a matrix in PEFT, like `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`."""
+
 _NORMS = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
 }
-_NORM = re.compile(r"(?:base_model\.model\.)?model\.(?:layers\.(\d+)\.([\w.]+)|norm)\.weight")
+"""Name of a norm in a block of `transformers` -> its name in GGUF."""
+
+_NORM = re.compile(
+    r"(?:base_model\.model\.)?model\.(?:layers\.(?P<block>\d+)\.(?P<module>[\w.]+)|norm)\.weight"
+)
+"""Name of a weight that may be a norm, with or without adapter: in a block, `model.layers.3.input_layernorm.weight`, or
+after the last block, `model.norm.weight`; the latter leaves both groups empty."""
 
 _PLAIN = frozenset(
     {
@@ -124,10 +142,13 @@ def fingerprint_of(model: Any) -> str:
     norms = {}
     for name, weight in model.named_parameters():
         match = _NORM.fullmatch(name)
-        if match is None or (match[1] and match[2] not in _NORMS):
+        if match is None:
             continue
-        ours = f"blk.{match[1]}.{_NORMS[match[2]]}" if match[1] else "output_norm"
-        norms[f"{ours}.weight"] = weight.detach().float().cpu().numpy()
+        block, module = match["block"], match["module"]
+        if block and module not in _NORMS:
+            continue
+        gguf_name = f"blk.{block}.{_NORMS[module]}" if block else "output_norm"
+        norms[f"{gguf_name}.weight"] = weight.detach().float().cpu().numpy()
     sizes = Sizes(
         layers=config.num_hidden_layers,
         width=config.hidden_size,
@@ -160,14 +181,14 @@ def convert(
     settings = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
     alpha = _alpha(settings)
     loaded = load_file(adapter / "adapter_model.safetensors")
-    matrices = _renamed({name: matrix.float().numpy() for name, matrix in loaded.items()})
+    matrices = _with_gguf_names({name: matrix.float().numpy() for name, matrix in loaded.items()})
     _check_ranks(matrices, settings)
     if architecture.reordered:
         heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
         for name, values in matrices.items():
-            module = name.split(".")[2]
+            _, _, module, *_ = name.split(".")  # blk.3.attn_q.weight.lora_b
             if name.endswith(LORA_B) and module in heads:
-                matrices[name] = _reordered(values, heads[module])
+                matrices[name] = _interleave_halves(values, heads[module])
     with atomic_replacement(out) as part:
         writer = gguf.GGUFWriter(part, architecture.name)
         writer.add_type(gguf.GGUFType.ADAPTER)
@@ -176,7 +197,7 @@ def convert(
         for key, value in origin.values().items():
             (writer.add_string if isinstance(value, str) else writer.add_uint32)(key, value)
         for name, values in sorted(matrices.items()):
-            writer.add_tensor(name, _narrowed(values, width, name))
+            writer.add_tensor(name, _narrow(values, width, name))
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -185,10 +206,10 @@ def convert(
 
 def _alpha(settings: Mapping[str, Any]) -> float:
     """Returns the alpha with which the scale of llama.cpp, alpha / rank, equals that of PEFT."""
-    more = sorted(name for name, value in settings.items() if name not in _PLAIN and value)
+    unknown = sorted(name for name, value in settings.items() if name not in _PLAIN and value)
     init = settings.get("init_lora_weights", True)
-    if settings["peft_type"] != "LORA" or more or init not in _PLAIN_INITS:
-        what = ", ".join(more) or (
+    if settings["peft_type"] != "LORA" or unknown or init not in _PLAIN_INITS:
+        what = ", ".join(unknown) or (
             init if settings["peft_type"] == "LORA" else settings["peft_type"]
         )
         raise AdapterError(
@@ -205,33 +226,37 @@ def _alpha(settings: Mapping[str, Any]) -> float:
         raise AdapterError(
             "The adapter scales by the root of ranks that differ, llama.cpp does not."
         )
+    # With this setting PEFT scales by alpha / sqrt(rank).
     return float(settings["lora_alpha"] * settings["r"] ** 0.5)
 
 
-def _renamed(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+def _with_gguf_names(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
     """Returns the matrices of an adapter by their names in GGUF."""
     matrices = {}
     for name, values in tensors.items():
         match = _TENSOR.fullmatch(name)
-        if match is None or match[2] not in _MODULES:
+        if match is None or match["module"] not in _MODULES:
             raise AdapterError(
                 f"The adapter changes {name}, which is not converted.",
                 f"Train one that changes these only: {', '.join(TARGETS)}.",
             )
-        suffix = LORA_A if match[3] == "A" else LORA_B
-        matrices[f"blk.{match[1]}.{_MODULES[match[2]]}.weight{suffix}"] = values
+        suffix = LORA_A if match["matrix"] == "A" else LORA_B
+        matrices[f"blk.{match['block']}.{_MODULES[match['module']]}.weight{suffix}"] = values
     if not matrices:
         raise AdapterError("The adapter changes nothing.")
     return matrices
 
 
 def _check_ranks(matrices: Mapping[str, NDArray[np.float32]], settings: Mapping[str, Any]) -> None:
+    """Checks that each A, shape (rank, inputs), has a B, shape (outputs, rank), and that the ranks are those of the
+    settings."""
     for name, a in matrices.items():
         if not name.endswith(LORA_A):
             continue
         b = matrices.get(name.removesuffix(LORA_A) + LORA_B)
-        same = b is not None and b.shape[1] == a.shape[0]
-        if not same or (a.shape[0] != settings["r"] and not settings.get("rank_pattern")):
+        rank, _ = a.shape
+        ranks_agree = b is not None and b.shape[1] == rank
+        if not ranks_agree or (rank != settings["r"] and not settings.get("rank_pattern")):
             raise AdapterError(
                 f"The adapter's matrices {name} do not have the rank {settings['r']}."
             )
@@ -239,8 +264,9 @@ def _check_ranks(matrices: Mapping[str, NDArray[np.float32]], settings: Mapping[
         raise AdapterError("The adapter lacks one of two matrices somewhere.")
 
 
-def _reordered(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """B, shape (heads * size, rank), with the two halves of the rows of each head interleaved."""
+def _interleave_halves(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
+    """Returns B, shape (heads * size, rank), with the two halves of the rows of each head interleaved, as llama.cpp has
+    them: `transformers` rotates row i with row i + size / 2, llama.cpp rotates neighbours."""
     rows, rank = b.shape
     if rows % (2 * heads):
         raise AdapterError(f"The adapter has {rows} rows for {heads} heads.")
@@ -248,7 +274,8 @@ def _reordered(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, rank))
 
 
-def _narrowed(values: NDArray[np.float32], width: Width, name: str) -> NDArray[Any]:
+def _narrow(values: NDArray[np.float32], width: Width, name: str) -> NDArray[Any]:
+    """Returns the values in a number format; raises AdapterError if one is not finite in it."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float16 if width == "f16" else np.float32)
     if not np.isfinite(narrow).all():
@@ -274,6 +301,7 @@ LARGEST_SHARE = 0.25
 that llama.cpp does not apply differs by all of it."""
 
 Values = NDArray[np.float64]
+"""Probabilities."""
 
 
 class ParitySkipped(Exception):
@@ -334,8 +362,9 @@ def check_parity(run: RunDirectory, config: TrainConfig) -> ParityResult:
     base = Path(config.base_gguf or config.base)
     if not base.is_file():
         raise ParitySkipped("no GGUF file of the base is named")
-    for left in run.path.glob("parity-*"):
-        shutil.rmtree(left)  # left by a process that was killed during the comparison
+    for leftover in run.path.glob("parity-*"):
+        shutil.rmtree(leftover)  # left by a process that was killed during the comparison
+    # Twice as many logs as are needed if all are long enough.
     texts = list(itertools.islice(_texts(run.valid), 2 * TOKENS // LOG_TOKENS))
     process = ModelProcess(run.path / "parity.log")
     with tempfile.TemporaryDirectory(dir=run.path, prefix="parity-") as folder:
@@ -344,8 +373,8 @@ def check_parity(run: RunDirectory, config: TrainConfig) -> ParityResult:
             process.ask(Expand(base, expanded))
             options = LoadOptions(context=LOG_TOKENS, threads=config.threads or None)
             process.load(expanded, options, run.adapter_gguf)
-            split = process.ask(Tokenize(texts))
-            logs = list(_last_tokens(split))
+            llama_cpp_tokens = process.ask(Tokenize(texts))
+            logs = list(_last_tokens(llama_cpp_tokens))
             exact = replace(config, base=str(base), precision="f32", four_bit=False)
             model, tokenizer = load_base(exact)
             if base != Path(config.base):
@@ -359,25 +388,32 @@ def check_parity(run: RunDirectory, config: TrainConfig) -> ParityResult:
             raise ParitySkipped(f"the weights of {base.name} cannot be read: {error}") from error
         finally:
             process.close()
-    same = split == [tokenizer.tokenize(text) for text in texts]
-    return _compare(model.eval(), run.adapter, logs, readings, end, same)
+    return _compare(
+        model.eval(),
+        run.adapter,
+        logs,
+        readings,
+        end=end,
+        same_tokens=llama_cpp_tokens == [tokenizer.tokenize(text) for text in texts],
+    )
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Returns the logs of a data file, each up to its last boundary."""
+    """Yields the logs of a data file, each up to its last boundary."""
     for log in read_logs(path):
         yield "".join(log.item.texts[: log.item.boundaries[-1] + 1])
 
 
-def _last_tokens(split: Sequence[list[int]]) -> Iterator[list[int]]:
-    """Returns the last tokens of each log, `TOKENS` in all."""
+def _last_tokens(tokenized_logs: Sequence[list[int]]) -> Iterator[list[int]]:
+    """Yields the last tokens of each log, at most `LOG_TOKENS` of each and `TOKENS` in all."""
     room = TOKENS
-    for tokens in split:
-        cut = tokens[-min(LOG_TOKENS, room) :]
-        if len(cut) < 2 or room < 2:
+    for tokens in tokenized_logs:
+        last_tokens = tokens[-min(LOG_TOKENS, room) :]
+        # A place needs a token before it and one after it.
+        if len(last_tokens) < 2 or room < 2:
             continue
-        room -= len(cut)
-        yield cut
+        room -= len(last_tokens)
+        yield last_tokens
 
 
 def _compare(
@@ -385,10 +421,20 @@ def _compare(
     adapter: Path,
     logs: Sequence[list[int]],
     readings: Sequence[Sequence[TokenDistribution]],
+    *,
     end: int,
-    same: bool,
+    same_tokens: bool,
 ) -> ParityResult:
-    """Returns how far the trainer and llama.cpp agree on the same tokens."""
+    """Returns how far the trainer and llama.cpp agree on the same tokens.
+
+    Args:
+        model: The base in PyTorch.
+        adapter: Folder of the adapter in the format of PEFT.
+        logs: Tokens of each log.
+        readings: What llama.cpp expects after each token of each log.
+        end: The end token.
+        same_tokens: See `ParityResult`.
+    """
     from peft import PeftModel
 
     tuned = PeftModel.from_pretrained(model, str(adapter)).eval()
@@ -396,8 +442,9 @@ def _compare(
     max_dp = moved = 0.0
     for log, places in zip(logs, readings, strict=True):
         following = [*log[1:], end]
+        # The three tokens that are compared at each place, shape (places, 3).
         compared = np.array(
-            [[place.top, to, end] for place, to in zip(places, following, strict=True)]
+            [[place.top, token, end] for place, token in zip(places, following, strict=True)]
         )
         llama_cpp = np.exp([[place.top_log_p, _next_log_p(place), *place.also] for place in places])
         top, peft = _probabilities(tuned, log, compared)
@@ -409,12 +456,15 @@ def _compare(
         moved = max(moved, float(np.abs(untuned - peft).max()))
     if not tokens:
         raise ParitySkipped("the validation data has no text")
-    return ParityResult(agreed / tokens, max_dp, moved, tokens, same)
+    return ParityResult(agreed / tokens, max_dp, moved, tokens, same_tokens)
 
 
 def _next_log_p(reading: TokenDistribution) -> float:
     """Returns the log-probability of the next token; after the last token, that of the end token."""
-    return reading.also[0] if reading.next_log_p is None else reading.next_log_p
+    if reading.next_log_p is not None:
+        return reading.next_log_p
+    (end_log_p,) = reading.also
+    return end_log_p
 
 
 def _probabilities(
@@ -425,7 +475,7 @@ def _probabilities(
     import torch
 
     with torch.no_grad():
-        logits = model(torch.tensor([list(log)])).logits[0]
+        (logits,) = model(torch.tensor([list(log)])).logits
     rows = torch.log_softmax(logits.double(), -1)
     values = rows.gather(1, torch.from_numpy(compared)).exp()
     return rows.argmax(-1).numpy(), values.numpy()

@@ -39,12 +39,15 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
     """Examples as tensors: `input_ids`, `labels`, `weights` of shape (tokens,) and `length`."""
 
     def __init__(self, examples: Sequence[Example]) -> None:
+        """Converts nothing yet."""
         self._examples = examples
 
     def __len__(self) -> int:
+        """Returns the number of examples."""
         return len(self._examples)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
+        """Returns an example as tensors; a token that is no target has the label `IGNORED` and weight 0."""
         example = self._examples[index]
         tokens = torch.tensor(example.tokens)
         labels = torch.full_like(tokens, IGNORED)
@@ -56,11 +59,12 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
 
 
 def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """Examples as one batch, padded at the end to a multiple of `LENGTH_STEP`.
+    """Returns examples as one batch, padded at the end to a multiple of `LENGTH_STEP`.
 
     Returns:
         `input_ids`, `labels`, `attention_mask` and `weights` (of each label in the loss), each of shape (rows, tokens).
     """
+    # First to the longest row, then to the multiple.
     tokens = pad_sequence([row["input_ids"] for row in rows], batch_first=True)
     labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
     padding = (0, padded_length(tokens.shape[1]) - tokens.shape[1])
@@ -118,10 +122,11 @@ class AdapterTrainer(Trainer):
         """
         labelled = inputs["labels"] != IGNORED
         targets, weights = inputs["labels"][labelled], inputs["weights"][labelled]
-        before = labelled.roll(-1, 1)
+        # The logits at a position are those of the next token.
+        before_labels = labelled.roll(-1, 1)
         # No attention mask: padding is at the end, where no real token attends to it, and attention without a mask
         # uses its fastest kernel.
-        with _projecting_only(self.accelerator.unwrap_model(model), before):
+        with _projecting_only(self.accelerator.unwrap_model(model), before_labels):
             outputs = model(input_ids=inputs["input_ids"], use_cache=False)
         loss = (cross_entropy(outputs.logits.float(), targets, reduction="none") * weights).sum()
         if num_items_in_batch is None:
@@ -137,7 +142,8 @@ class AdapterTrainer(Trainer):
         inputs: dict[str, Any],
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        """Forward and backward of one step, a microbatch at a time; counts tokens and seconds."""
+        """Runs forward and backward pass of one step, a microbatch at a time; counts tokens and seconds. Returns the
+        loss of the step."""
         start = time.perf_counter()
         lengths = inputs["attention_mask"].sum(1).tolist()
         split = microbatches(lengths, self._budget)
@@ -146,8 +152,7 @@ class AdapterTrainer(Trainer):
             longest = padded_length(max(lengths[row] for row in rows))
             microbatch = {name: values[rows, :longest] for name, values in inputs.items()}
             # Several processes exchange their gradients once a step, after the last microbatch.
-            syncing = self.accelerator.no_sync(model) if number < len(split) else nullcontext()
-            with syncing:
+            with self.accelerator.no_sync(model) if number < len(split) else nullcontext():
                 loss = super().training_step(model, microbatch, num_items_in_batch)
             if not math.isfinite(float(loss)):
                 raise ModelError("The loss is no longer a number.", "Lower learning_rate.")
@@ -186,6 +191,7 @@ class AdapterTrainer(Trainer):
         return figures
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Writes a checkpoint as `transformers` does, and seals it."""
         super()._save_checkpoint(model, trial)
         # each process has written the state of its random numbers into it
         self.accelerator.wait_for_everyone()
@@ -199,9 +205,13 @@ def _projecting_only(model: Any, places: torch.Tensor) -> Iterator[None]:
 
     Its logits are then of shape (positions, vocabulary).
     """
-    hook = model.get_output_embeddings().register_forward_pre_hook(
-        lambda _module, given: (given[0][places],)
-    )
+
+    def keep_places(_module: Any, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+        """Replaces the input of the projection to the vocabulary, shape (rows, tokens, hidden), by that at `places`."""
+        (hidden,) = inputs
+        return (hidden[places],)
+
+    hook = model.get_output_embeddings().register_forward_pre_hook(keep_places)
     try:
         yield
     finally:
@@ -215,6 +225,8 @@ def budget_for(config: TrainConfig, examples: Sequence[Example]) -> int:
 
 
 class _Arguments(TrainingArguments):
+    """The arguments of `transformers`, with a warmup that ends before the last step."""
+
     def get_warmup_steps(self, num_training_steps: int) -> int:
         """As the library computes them, but never all of the steps: the first step of a warmup has rate 0, so a run of
         a single step would learn nothing."""
@@ -267,6 +279,12 @@ class StopCallback(TrainerCallback):
     """Ends a run when asked to: after the step with a checkpoint, or at once without one."""
 
     def __init__(self, stopping: Callable[[], bool], terminated: Callable[[], bool]) -> None:
+        """Creates the callback.
+
+        Args:
+            stopping: Whether the run was asked to end after its current step.
+            terminated: Whether the process was asked to end at once.
+        """
         self._stopping, self._terminated = stopping, terminated
         self.stopped = False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import signal
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from engine.base.errors import AdapterError
 from engine.base.files import sync_tree, write_atomically
 from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
 from engine.training.config import TrainConfig
-from engine.training.events import EventLog, RunDirectory, read_events
+from engine.training.events import Event, EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
 from training.event_writer import EventWriter, write_samples
@@ -53,17 +54,65 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     if config.threads:
         torch.set_num_threads(config.threads)
     set_seed(config.seed)
-    cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
     model, tokenizer = load_base(config)
     architecture_of(model.config)
     data = read_datasets(run, config, tokenizer)
-    limit = config.max_tokens
     model = add_adapter(model, config)
     writer = EventWriter(events, data, run.stop.exists)
     stop = StopCallback(run.stop.exists, _on_sigterm())
-    trainer = AdapterTrainer(
+    trainer = _make_trainer(
+        run, config, model=model, tokenizer=tokenizer, data=data, writer=writer, stop=stop
+    )
+    writer.trainer = trainer
+
+    def sample(step: int) -> None:
+        """Writes samples of what the model writes after a step."""
+        write_samples(
+            events,
+            step,
+            model,
+            tokenizer,
+            logs=data.selection,
+            limit=config.max_tokens,
+            end_tag=config.end_tag,
+        )
+
+    checkpoint = _last_checkpoint(trainer, run, events)
+    is_first_process = trainer.is_world_process_zero()
+    if is_first_process:
+        _write_started(events, config, data, tokenizer, step_of(checkpoint) if checkpoint else 0)
+        if checkpoint is None:
+            sample(0)
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if is_first_process:
+        state = trainer.state
+        sample(state.global_step)
+        model.save_pretrained(str(run.adapter))
+        reason = _reason(stop.stopped, state.global_step, state.max_steps)
+        _finish(run, config, events, model=model, tokenizer=tokenizer, state=state, reason=reason)
+
+
+def _make_trainer(
+    run: RunDirectory,
+    config: TrainConfig,
+    *,
+    model: Any,
+    tokenizer: HubTokenizer,
+    data: Datasets,
+    writer: EventWriter,
+    stop: StopCallback,
+) -> AdapterTrainer:
+    """Returns the trainer of a run, which tells `writer` and `stop` of each step."""
+    cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    return AdapterTrainer(
         validation=lambda: validate(
-            model, tokenizer, data.selection, limit, config.seed, writer.validating, config.end_tag
+            model,
+            tokenizer,
+            data.selection,
+            config.max_tokens,
+            config.seed,
+            progress=writer.validating,
+            end_tag=config.end_tag,
         ),
         budget=budget_for(config, data.examples),
         config=config,
@@ -73,27 +122,15 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         data_collator=collate,
         callbacks=[writer, stop],
     )
-    writer.trainer = trainer
+
+
+def _last_checkpoint(trainer: AdapterTrainer, run: RunDirectory, events: EventLog) -> Path | None:
+    """Returns the checkpoint at which a run resumes; None if it begins."""
     # The first of several processes corrects what the others then read.
     with trainer.args.main_process_first(desc="reading the last checkpoint"):
-        checkpoint = last_checkpoint(
+        return last_checkpoint(
             run.checkpoints, lambda message: events.write("warning", message=message)
         )
-    first = trainer.is_world_process_zero()
-    if first:
-        step = 0 if checkpoint is None else step_of(checkpoint)
-        _write_started(events, config, data, tokenizer, step)
-        if checkpoint is None:
-            write_samples(events, 0, model, tokenizer, data.selection, limit, config.end_tag)
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if first:
-        state = trainer.state
-        write_samples(
-            events, state.global_step, model, tokenizer, data.selection, limit, config.end_tag
-        )
-        model.save_pretrained(str(run.adapter))
-        reason = _reason(stop.stopped, state.global_step, state.max_steps)
-        _finish(run, config, events, model, tokenizer, state, reason)
 
 
 def _optimizer(config: TrainConfig) -> str:
@@ -121,7 +158,7 @@ def _write_started(
     events.write(
         "started",
         step=step,
-        steps=max(1, round(-(-len(examples) // config.batch) * config.epochs)),
+        steps=max(1, round(math.ceil(len(examples) / config.batch) * config.epochs)),
         examples=len(examples),
         tokens=sum(len(example.tokens) for example in examples),
         end_labels=ends,
@@ -132,6 +169,7 @@ def _write_started(
 
 
 def _reason(stopped: bool, step: int, steps: int) -> str:
+    """Returns why a run ended after a step, as the event `done` says it; `steps` is what was planned."""
     if stopped:
         return "stopped"
     return "finished" if step >= steps else "no-better"
@@ -141,12 +179,18 @@ def _finish(
     run: RunDirectory,
     config: TrainConfig,
     events: EventLog,
+    *,
     model: Any,
     tokenizer: HubTokenizer,
     state: Any,
     reason: str,
 ) -> None:
-    """Converts the adapter, checks it, and writes its card and the event `done`."""
+    """Converts the adapter, checks it, and writes its card and the event `done`.
+
+    Args:
+        state: State of the trainer at its end.
+        reason: See `_reason`.
+    """
     data = run.train.read_bytes()
     origin = AdapterOrigin(
         base_fingerprint=fingerprint_of(model),
@@ -158,8 +202,7 @@ def _finish(
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     refuse_without_numbers(run.adapter_gguf)
-    validations = [event for event in read_events(run.events)[0] if event["event"] == "valid"]
-    best = next(event for event in reversed(validations) if event["step"] == state.best_global_step)
+    best = _validation_at(run, state.best_global_step)
     card = {
         **asdict(origin),
         # File names without folders: the card is passed on with the adapter.
@@ -182,6 +225,14 @@ def _finish(
         best_step=state.best_global_step,
         adapter=run.adapter.name,
         adapter_gguf=run.adapter_gguf.name,
+    )
+
+
+def _validation_at(run: RunDirectory, step: int) -> Event:
+    """Returns the last event `valid` of a step; a resumed run may have validated there twice."""
+    events, _ = read_events(run.events)
+    return next(
+        event for event in reversed(events) if event["event"] == "valid" and event["step"] == step
     )
 
 

@@ -1,5 +1,11 @@
 """Validation in training, on the selection part: the curve of each conversation, the truncation test, and which
-validation is the best."""
+validation is the best.
+
+A boundary is a place of a conversation where it could end, and the curve is its score at each of them. The end tag is
+the text, or the token, that ends a conversation; a step header opens each step of a log. The truncation test asks
+whether whole conversations get higher scores at their end than the same ones cut at a boundary. Scores of tokens are
+natural log-probabilities.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +23,9 @@ from engine.training.presets import padded_length
 from training.base import HubTokenizer
 from training.examples import Log, TokenWindow, end_tokens, token_windows
 
+MAX_EXPONENT = 700.0
+"""Largest exponent, just below the one at which `math.exp` overflows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -28,7 +37,7 @@ class Point:
     @property
     def value(self) -> float:
         """The normalised completeness score, p_end / (p_end + p_continue)."""
-        return 1 / (1 + math.exp(min(self.log_continue - self.log_end, 700.0)))
+        return 1 / (1 + math.exp(min(self.log_continue - self.log_end, MAX_EXPONENT)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +80,20 @@ def curve(
 def _points(
     model: Any, window: TokenWindow, opening: Sequence[int], tag: Sequence[int], padding: int
 ) -> list[Point]:
-    """Returns the point of each boundary of one window; `padding` fills the batch up."""
+    """Returns the point of each boundary of one window.
+
+    Args:
+        opening: Tokens of the beginning of a step header.
+        tag: Tokens of the end tag.
+        padding: Token that fills the window up to a padded length.
+    """
     import torch
 
     # The last boundary needs the probability of going on too: append the opening. Attention is causal, so nothing
     # before it changes.
     tokens = [*window.tokens, *opening[:-1]]
     tokens += [padding] * (padded_length(len(tokens)) - len(tokens))
+    # The logits at a position are those of the next token: at each boundary those of all tokens of the opening.
     places = [
         boundary - 1 + offset for boundary in window.boundaries for offset in range(len(opening))
     ]
@@ -88,17 +104,18 @@ def _points(
             )
     device = model.device
     with torch.inference_mode():
-        logits = model(
+        (logits,) = model(
             input_ids=torch.tensor([tokens], device=device),
             logits_to_keep=torch.tensor(places, device=device),
-        ).logits[0]
-        logs = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
-        ends = logs[:, 0, tag[0]]
-        steps = torch.arange(len(opening), device=device)
-        goes_on = logs[:, steps, torch.tensor(opening, device=device)].sum(-1).tolist()
+        ).logits
+        # Shape (boundaries, tokens of the opening, vocabulary).
+        log_p = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
+        log_end = log_p[:, 0, tag[0]]
+        offsets = torch.arange(len(opening), device=device)
+        log_continue = log_p[:, offsets, torch.tensor(opening, device=device)].sum(-1)
         if len(tag) > 1:
-            ends = ends + _rest_of_tag(model, window, tag)
-    return [Point(*both) for both in zip(ends.tolist(), goes_on, strict=True)]
+            log_end = log_end + _rest_of_tag(model, window, tag)
+    return [Point(*both) for both in zip(log_end.tolist(), log_continue.tolist(), strict=True)]
 
 
 def _rest_of_tag(model: Any, window: TokenWindow, tag: Sequence[int]) -> Any:
@@ -109,26 +126,29 @@ def _rest_of_tag(model: Any, window: TokenWindow, tag: Sequence[int]) -> Any:
     """
     import torch
 
-    length, copy = len(window.tokens), len(tag) - 1
-    total = length + copy * len(window.boundaries)
+    # A copy lacks the last token of the tag, after which nothing is asked.
+    length, copy_length = len(window.tokens), len(tag) - 1
+    total = length + copy_length * len(window.boundaries)
+    # Which token (row) sees which (column): each sees those before it; a copy not those between its boundary and it.
     sees = torch.tril(torch.ones(total, total, dtype=torch.bool))
     positions = list(range(length))
-    for nth, boundary in enumerate(window.boundaries):
-        start = length + nth * copy
-        sees[start : start + copy, boundary:start] = False
-        positions += range(boundary, boundary + copy)
+    for index, boundary in enumerate(window.boundaries):
+        start = length + index * copy_length
+        sees[start : start + copy_length, boundary:start] = False
+        positions += range(boundary, boundary + copy_length)
     device, least = model.device, torch.finfo(model.dtype).min
-    logits = model(
+    (logits,) = model(
         input_ids=torch.tensor(
             [[*window.tokens, *len(window.boundaries) * list(tag[:-1])]], device=device
         ),
         attention_mask=torch.where(sees, 0.0, least).to(device, model.dtype)[None, None],
         position_ids=torch.tensor([positions], device=device),
         logits_to_keep=torch.arange(length, total, device=device),
-    ).logits[0]
-    logs = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), copy, -1)
-    steps = torch.arange(copy, device=device)
-    return logs[:, steps, torch.tensor(tag[1:], device=device)].sum(-1)
+    ).logits
+    # Shape (boundaries, tokens of a copy, vocabulary).
+    log_p = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), copy_length, -1)
+    offsets = torch.arange(copy_length, device=device)
+    return log_p[:, offsets, torch.tensor(tag[1:], device=device)].sum(-1)
 
 
 def validate(
@@ -143,6 +163,8 @@ def validate(
     """Computes the curves of all logs, cuts each log once at a boundary drawn with `seed`, and measures the difference.
 
     Args:
+        model, tokenizer: What is validated.
+        logs: The selection part.
         limit: Longest window in tokens.
         progress: Called after each log with the number of logs read.
         end_tag: See `TrainConfig`.
@@ -180,13 +202,17 @@ def best_validation(validations: Sequence[Validation]) -> int:
     compared with each new one, since the weights of the others are deleted. Why:
     docs/decisions/0018-the-best-of-those-that-cannot-be-told-apart.md.
     """
-    return _best_and_last_gain(validations)[0]
+    best, _ = _best_and_last_gain(validations)
+    return best
 
 
 def validations_without_gain(validations: Sequence[Validation]) -> int:
     """Returns the number of the last validations in a row that were not better than the best before them; 0 of one or
     none."""
-    return len(validations) - 1 - _best_and_last_gain(validations)[1] if validations else 0
+    if not validations:
+        return 0
+    _, last_gain = _best_and_last_gain(validations)
+    return len(validations) - 1 - last_gain
 
 
 def _best_and_last_gain(validations: Sequence[Validation]) -> tuple[int, int]:
@@ -194,16 +220,19 @@ def _best_and_last_gain(validations: Sequence[Validation]) -> tuple[int, int]:
     best = last_gain = 0
     for index in range(1, len(validations)):
         highest = max(map(_auroc, validations[: index + 1]))
-        new, old = _rank(validations[index], highest), _rank(validations[best], highest)
-        if new > old:
+        new_rank, best_rank = _rank(validations[index], highest), _rank(validations[best], highest)
+        if new_rank > best_rank:
             last_gain = index
-        if new >= old:
+        if new_rank >= best_rank:
             best = index
     return best, last_gain
 
 
 def _rank(validation: Validation, highest: float) -> tuple[bool, float, float]:
-    """Returns a sort key: whether it is near the highest AUROC, then F1 and AUROC; AUROC alone where it is not near."""
+    """Returns a sort key: whether it is near the highest AUROC, then F1 and AUROC; AUROC alone where it is not near.
+
+    Near is a difference of at most one standard error.
+    """
     auroc = _auroc(validation)
     pairs = validation.pairs
     # The error of the lower one: an AUROC of 1 has an error of 0.
@@ -213,4 +242,5 @@ def _rank(validation: Validation, highest: float) -> tuple[bool, float, float]:
 
 
 def _auroc(validation: Validation) -> float:
+    """Returns the AUROC of a validation; `CHANCE` without pairs."""
     return CHANCE if validation.auroc is None else validation.auroc

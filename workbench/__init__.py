@@ -27,6 +27,7 @@ _MODULES = {
     "inspect_scorer": "workbench.api.scorer_for_inspect",
     "WorkbenchError": "engine.base.errors",
 }
+"""The module of each public name."""
 
 __all__ = [
     "ConversationScore",

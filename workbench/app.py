@@ -48,6 +48,8 @@ def _commands() -> type[Provider]:
 class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """Works on every screen, unless a dialog is open. The caller closes the services after the app has quit.
 
+    The first sentence is what the table of keys says of the bindings.
+
     Attributes:
         next_project: Path of the project to open when this one has been closed; None to end.
         routes: Makes the screens that screens of other folders open.
@@ -57,6 +59,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     CSS_PATH = Path(screens.__file__).parent / "shell" / "common.tcss"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     PLACE = "app"
+    """Section of the keymap."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *[
             Binding(
@@ -144,27 +147,29 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         if self.tour_at is None or not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
             return
-        if event.key == "escape" and self._leaves_tour():
+        if event.key == "escape" and self._escape_leaves_tour():
             self.tour_at = None
             return
-        waiting = keys_of(self.screen, TOUR[self.tour_at].action)
-        if event.key == "enter" and waiting and self._is_at_home():
-            event = events.Key(waiting[0], waiting[0])
-        waited_for = event.key in waiting
+        tour_keys = keys_of(self.screen, TOUR[self.tour_at].action)
+        if event.key == "enter" and tour_keys and self._enter_goes_on():
+            # The key of the tour is pressed in place of enter.
+            tour_key = next(iter(tour_keys))
+            event = events.Key(tour_key, tour_key)
+        is_tour_key = event.key in tour_keys
         await super().on_event(event)
-        if waited_for:
-            last = self.tour_at + 1 == len(TOUR)
-            self.tour_at = None if last else self.tour_at + 1
-            if last:
+        if is_tour_key:
+            is_last = self.tour_at + 1 == len(TOUR)
+            self.tour_at = None if is_last else self.tour_at + 1
+            if is_last:
                 self.notify("That was the tour. `workbench tour` repeats it.", markup=False)
 
-    def _is_at_home(self) -> bool:
+    def _enter_goes_on(self) -> bool:
         """Returns whether the overview is in front, where enter goes on with the tour in place of the next step of the
         work.
         """
-        return self.current_mode == "overview" and self._leaves_tour()
+        return self.current_mode == "overview" and self._escape_leaves_tour()
 
-    def _leaves_tour(self) -> bool:
+    def _escape_leaves_tour(self) -> bool:
         """Returns whether escape leaves the tour here: not where it closes a dialog or gives up writing."""
         return isinstance(self.screen, WorkbenchScreen) and not isinstance(self.focused, Input)
 
@@ -212,7 +217,8 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             choices.append(("again", f"Open what {one_line(project.name, 60)} is now"))
         choices.append(("stay", "Stay here, read-only"))
 
-        async def chosen(choice: str | None) -> None:
+        async def act_on_choice(choice: str | None) -> None:
+            """Asks where to save, or opens another file."""
             if choice == "save":
                 self.push_screen(TextDialog("Save as", placeholder="a new file"), save)
             elif choice in ("where", "again"):
@@ -221,6 +227,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
                 )
 
         async def save(path: str | None) -> None:
+            """Saves what is open as a new file, and opens that."""
             if path is None or not path.strip():
                 return
             target = os.path.expanduser(path.strip())
@@ -232,19 +239,19 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             await self.open_project(target)
 
         title = f"Read-only from now on: {moved.cause}"
-        self.push_screen(ChoiceDialog(title, choices), chosen)
+        self.push_screen(ChoiceDialog(title, choices), act_on_choice)
 
     def _offer_to_write(self) -> None:
         """Offers to open the project anew, for writing, when the one that wrote it has quit."""
         project = self._services
 
-        async def chosen(yes: bool | None) -> None:
+        async def take_over_if(yes: bool | None) -> None:
             if yes:
                 await self.open_project(project.path)
 
         choices = [(True, "Take over: open it again, for writing"), (False, "Stay read-only")]
         title = f"Nobody else writes {one_line(project.name, 60)} any more"
-        self.push_screen(ChoiceDialog(title, choices), chosen)
+        self.push_screen(ChoiceDialog(title, choices), take_over_if)
 
     @property
     def log_path(self) -> str:
@@ -267,9 +274,9 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_cancel_job(self) -> None:
         """Asks the job that runs to stop."""
-        active = self._services.jobs.active()
-        if active:
-            self._services.jobs.cancel(active[0].job_id)
+        job = next(iter(self._services.jobs.active()), None)
+        if job is not None:
+            self._services.jobs.cancel(job.job_id)
         else:
             self.notify("No job is running.", markup=False)
 
@@ -277,7 +284,8 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         """Asks for the name that is stored with the verdicts of the person at the keys, and remembers it."""
         triage = self._services.triage
 
-        def named(text: str | None) -> None:
+        def take_name(text: str | None) -> None:
+            """Stores the name, and says so."""
             if text is None:
                 return
             triage.annotator = one_line(text.strip(), 80)
@@ -289,13 +297,14 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
                 self.screen.refresh_data()
 
         title = "Your name, stored with your verdicts (empty: none)"
-        self.push_screen(TextDialog(title, value=triage.annotator), named)
+        self.push_screen(TextDialog(title, value=triage.annotator), take_name)
 
     def action_next_theme(self) -> None:
         """Changes to the next theme."""
         names = list(THEMES)
         now = theme_name(self.current_theme)
-        self.use_theme(names[(names.index(now) + 1) % len(names)] if now in names else names[0])
+        next_index = (names.index(now) + 1) % len(names) if now in names else 0
+        self.use_theme(names[next_index])
 
     def use_theme(self, name: str) -> None:
         """Changes the theme and remembers it."""
@@ -367,33 +376,32 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             self.next_project = path
             await self.action_quit_at_once()
 
-        await self._once_jobs_may_stop(leave)
+        await self._ask_to_stop_jobs_then(leave)
 
     async def action_quit(self) -> None:
         """Quits; asks first if that stops a job."""
-        await self._once_jobs_may_stop(self.action_quit_at_once)
+        await self._ask_to_stop_jobs_then(self.action_quit_at_once)
 
     async def action_quit_at_once(self) -> None:
         """Quits without waiting for jobs; a verdict just given is written first."""
         await all_written(QUIT_SECONDS)
         self.exit()
 
-    async def _once_jobs_may_stop(self, leave: Callable[[], Awaitable[None]]) -> None:
+    async def _ask_to_stop_jobs_then(self, leave: Callable[[], Awaitable[None]]) -> None:
         """Calls `leave`, after a yes if jobs run or wait."""
-        active = self._services.jobs.active()
-        if not active:
+        job = next(iter(self._services.jobs.active()), None)
+        if job is None:
             await leave()
             return
 
-        async def chosen(yes: bool | None) -> None:
+        async def leave_if(yes: bool | None) -> None:
             if yes:
                 await leave()
 
-        job = active[0]
         done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
         choices = [
             (True, "Quit. The job stops, what it did is kept, and it can be resumed."),
             (False, "Stay"),
         ]
         title = f"{one_line(job.title, 40)} is running: {done} {one_line(job.unit)}".rstrip()
-        self.push_screen(ChoiceDialog(title, choices), chosen)
+        self.push_screen(ChoiceDialog(title, choices), leave_if)

@@ -21,7 +21,9 @@ from engine.conversations.filters import FILTER as FILTER_OPTION
 from engine.conversations.filters import Filter, parse_filter
 
 Run = TypeVar("Run", bound=Callable[..., Any])
+"""A function that runs a command."""
 Request = TypeVar("Request")
+"""A dataclass that says what to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def takes(*arguments: Argument | ArgumentGroup) -> Callable[[Run], Run]:
     """Declares the words and options of the command that a function runs."""
 
     def declare(run: Run) -> Run:
+        """Puts the declarations beside the function, where `workbench.cli.Parser` reads them."""
         vars(run)["arguments"] = arguments
         return run
 
@@ -135,15 +138,16 @@ def read_request(
         UsageError: A value cannot be used.
     """
     given = {name: getattr(arguments, name) for name in options_of(request) if name in arguments}
-    several = {
+    without_repetitions = {
         name: tuple(dict.fromkeys(value))
         for name, value in given.items()
         if isinstance(value, list)
     }
-    return request(**(given | several | values))
+    return request(**(given | without_repetitions | values))
 
 
 def _request_argument(name: str, option: Option, default: Any) -> Argument:
+    """Returns the option of a field of a request; where it is not given, the field has its own default."""
     flag = f"--{option.flag or name.replace('_', '-')}"
     settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": option.help}
     if option.constant is not None or isinstance(default, bool):
@@ -169,6 +173,7 @@ def _reader(option: Option) -> Callable[[str], Any]:
     """Returns what reads the text of an option for argparse."""
 
     def read(text: str) -> Any:
+        """Returns the value of a text; its errors are those that argparse prints."""
         try:
             value = read_value("", option, text)
         except FilterError as error:
@@ -183,6 +188,9 @@ def _reader(option: Option) -> Callable[[str], Any]:
 
 
 # Values
+
+BYTES_PER_GIBIBYTE = 1 << 30
+"""Bytes of a GiB."""
 
 
 def read_filter(text: str) -> Filter:
@@ -209,39 +217,39 @@ def _with_place(error: FilterError, text: str) -> FilterError:
 
 def share(text: str) -> float:
     """Reads a number above 0 and at most 1."""
-    number = float(text)
-    if not 0 < number <= 1:
+    value = float(text)
+    if not 0 < value <= 1:
         raise argparse.ArgumentTypeError("must be above 0 and at most 1")
-    return number
+    return value
 
 
 def unit_interval(text: str) -> float:
     """Reads a number from 0 to 1."""
-    number = float(text)
-    if not 0 <= number <= 1:
+    value = float(text)
+    if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError("must be from 0 to 1")
-    return number
+    return value
 
 
 def gibibytes(text: str) -> int:
     """Reads a number of GiB as bytes."""
-    return max(1, round(above_zero(text) * (1 << 30)))
+    return max(1, round(above_zero(text) * BYTES_PER_GIBIBYTE))
 
 
 def above_zero(text: str) -> float:
     """Reads a number above 0."""
-    number = float(text)
-    if not 0 < number < math.inf:
+    value = float(text)
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError("must be above 0")
-    return number
+    return value
 
 
 def positive(text: str) -> int:
     """Reads a whole number above 0."""
-    number = int(text)
-    if number < 1:
+    value = int(text)
+    if value < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    return value
 
 
 # Words and options of several commands

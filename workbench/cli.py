@@ -36,12 +36,14 @@ DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
 got it, and how sure the model was. `workbench PROJECT` opens a project. Nothing leaves this machine unless you name
 an endpoint or ask a hub; with --offline, not even then."""
+"""The beginning of `workbench --help`."""
 
 EPILOG = """\
 exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantined items · 130 cancelled
 Results go to standard output, progress and notes to standard error; every command takes --json.
 With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ..., "code": ...}.
 `workbench help CODE` explains the code of an error, `workbench help WORD` a word of the glossary."""
+"""The end of `workbench --help`."""
 
 MAIN_PATH = """\
 Conversation Workbench: what users wanted, whether they got it, and how sure the model was.
@@ -58,11 +60,13 @@ The same step by step:
 
 `workbench help` lists every command, `workbench help COMMAND` explains one;
 `workbench help topics` lists what else is explained: pages, words, error codes."""
+"""Printed where no command is named and no screen can be drawn."""
 
 
 FILTERS = ("--filter", "--a", "--b")
 """Options whose value is a filter."""
 _OFFLINE = "use no network, not even for endpoints and hubs that you named"
+"""Help of `--offline`."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,7 +78,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, command: Command | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self._undeclared = command
+        self._undeclared = command  # None once its options are declared
 
     def declare(self) -> None:
         """Imports the module of the command and declares its options, the first time it is called."""
@@ -138,7 +142,7 @@ def build_parser() -> Parser:
     for command in COMMANDS:
         first, _, second = command.words.partition(" ")
         into = top
-        if second:
+        if second:  # a command of a group, such as `goals split`
             if first not in groups:
                 group = GROUPS[first]
                 words = top.add_parser(first, help=group.help, description=group.description)
@@ -185,6 +189,7 @@ def _with_command(words: list[str]) -> list[str]:
     if first.startswith("-"):
         if any(option.startswith(first) for option in _BEFORE_COMMAND):
             return words
+        # A first word of `rest` that is a command shows that the option belongs behind it.
         plain = next((word for word in rest if not word.startswith("-")), "")
         if plain in commands and not os.path.exists(plain):
             raise UsageError(
@@ -196,12 +201,13 @@ def _with_command(words: list[str]) -> list[str]:
         if not _may_be_project(first):
             _refuse_unknown(first, "", commands, rest)
         return ["open", *words]
-    if first in GROUPS and rest and not rest[0].startswith("-"):
-        of_group = [command.words.split() for command in COMMANDS]
-        actions = [second for group, *more in of_group for second in more if group == first]
-        if rest[0] not in actions:
-            if first != "train" or not _may_be_project(rest[0]):
-                _refuse_unknown(rest[0], f"{first} ", actions, rest[1:])
+    if first in GROUPS and rest:
+        second, *further = rest
+        all_words = [command.words.split() for command in COMMANDS]
+        actions = [action for group, *more in all_words for action in more if group == first]
+        if not second.startswith("-") and second not in actions:
+            if first != "train" or not _may_be_project(second):
+                _refuse_unknown(second, f"{first} ", actions, further)
             return ["train", "start", *rest]
     return words
 
@@ -224,10 +230,10 @@ def _refuse_unknown(word: str, before: str, known: Sequence[str], rest: Sequence
     """
     import difflib
 
-    near = difflib.get_close_matches(word, known, n=1)
-    if near:
-        meant = " ".join(["workbench", *f"{before}{near[0]}".split(), *map(shlex.quote, rest)])
-        hint = f"Did you mean {near[0]}? `{meant}`"
+    near = next(iter(difflib.get_close_matches(word, known, n=1)), None)
+    if near is not None:
+        meant = " ".join(["workbench", *f"{before}{near}".split(), *map(shlex.quote, rest)])
+        hint = f"Did you mean {near}? `{meant}`"
     elif before:
         hint = f"These exist: {', '.join(known)}."
     else:
@@ -243,11 +249,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     offline = words[:1] == [network_guard.FLAG]
     if offline:
         del words[0]
+    # `help COMMAND` prints what `COMMAND --help` does, then what else is known of the word.
     topic = words[1:] if words[:1] == ["help"] else []
     if words[:1] == ["help"] and (not topic or _is_command(topic[0])):
         words = [*topic, "--help"]
     network_guard.install()
-    mask = os.umask(0o077)
+    mask = os.umask(0o077)  # no rights for group and others
     try:
         with like_ctrl_c(), checked() as output:
             _print_any_character(json or words[:1] in _DATA, json)
@@ -258,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             except (WorkbenchError, KeyboardInterrupt) as error:
                 if output is None or output.lost is None:
                     return _print_error(error, json)
-                if output.unread:
+                if output.unread:  # nobody waits for the rest
                     return EXIT_DONE
                 return _print_error(output.lost, json)
     finally:
@@ -277,12 +284,14 @@ def version_line() -> str:
 
 
 def _run(words: list[str], topic: list[str], offline: bool) -> int:
+    """Runs the command that the words name; returns the exit code. `topic` is what `help` is asked about."""
     try:
         arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
     except SystemExit as stop:  # after --help
         if topic:
+            name, *_ = topic
             explaining = import_module("workbench.commands.explaining")
-            for explained in explaining.topics_of(topic[0]):
+            for explained in explaining.topics_of(name):
                 more = f"More: `workbench help {explained.name}.md`\n"
                 print(f"\n{more if explained.kind == 'page' else explained.text}", end="")
         return int(stop.code or 0)
@@ -303,6 +312,7 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
             return result.code
         return int(result)
     except UnicodeEncodeError:
+        # An argument whose bytes are no text in the encoding of the terminal has lone surrogates.
         strange = next((word for word in words if word != without_surrogates(word)), None)
         if strange is None:
             raise
@@ -335,13 +345,11 @@ def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
     """Prints an error on standard error, as one line of JSON if `json`; returns the exit code."""
     if isinstance(error, KeyboardInterrupt):
         error = Cancelled("cancelled")
-    code = (
-        EXIT_USAGE
-        if isinstance(error, UsageError)
-        else EXIT_CANCELLED
-        if isinstance(error, Cancelled)
-        else EXIT_FAILED
-    )
+    code = EXIT_FAILED
+    if isinstance(error, UsageError):
+        code = EXIT_USAGE
+    elif isinstance(error, Cancelled):
+        code = EXIT_CANCELLED
     if json:
         report = {
             "error": error.message,

@@ -79,6 +79,7 @@ GROUPS = {
         "What is on disk, and what a hub has. Only search and pull use the network.",
     ),
 }
+"""Words that several commands begin with."""
 
 COMMANDS = (
     Command("open", "open a project, or read, score and cluster logs (also: workbench PATH)", "opening:open_project"),

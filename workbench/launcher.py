@@ -64,13 +64,13 @@ def show_project(
     """
     log = folders.log_to_file()
     preferences = Preferences(folders.preferences_file())
-    following: Path | None = path
-    while following is not None:
+    next_path: Path | None = path
+    while next_path is not None:
         with OpenProject(
-            following, create=not read_only, read_only=read_only, upgrade=not read_only
+            next_path, create=not read_only, read_only=read_only, upgrade=not read_only
         ) as workspace:
             require_terminal()  # after opening, since what is wrong with the project says more
-            preferences.opened(following)
+            preferences.opened(next_path)
             if start is not None:
                 start(workspace)
                 start = None
@@ -78,12 +78,12 @@ def show_project(
                 workspace,
                 workspace.subscribe,
                 shell=load_shell(theme, log),
-                tour=tour and following == path,
+                tour=tour and next_path == path,
             )
             workspace.file.start()
             app.run()
         _check_end(app)
-        following = Path(app.next_project) if app.next_project is not None else None
+        next_path = Path(app.next_project) if app.next_project is not None else None
         theme = None  # the theme may have been changed in the session
         if app.return_code:
             raise ProgramFault(
@@ -93,6 +93,7 @@ def show_project(
 
 
 def _check_end(app: PickerApp | WorkbenchApp) -> None:
+    """Raises Cancelled where a signal ended the app."""
     if app.interrupted:
         raise Cancelled("The screens were ended by a signal, or their terminal is gone.")
 
@@ -103,9 +104,9 @@ def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
     chosen, problem = preferences.read()
     problems = [problem] if problem is not None else []
     keymap, wrong = load_keymap()
-    named = theme or chosen.theme
+    theme_name = theme or chosen.theme
     return Shell(
-        theme=named if named in THEMES else next(iter(THEMES)),
+        theme=theme_name if theme_name in THEMES else next(iter(THEMES)),
         annotator=chosen.annotator,
         keymap=keymap,
         problems=[*problems, *wrong],
@@ -136,7 +137,8 @@ def load_keymap() -> tuple[dict[str, str], list[str]]:
 def recent_projects(preferences: Preferences) -> list[RecentProject]:
     """Returns the projects that were open, the newest first, with the size their files have now."""
     projects = []
-    for entry in preferences.read()[0].recent:
+    chosen, _ = preferences.read()
+    for entry in chosen.recent:
         try:
             size = Path(entry.path).stat().st_size
         except OSError:
@@ -158,13 +160,19 @@ def default_keys_page() -> str:
     return markdown(key_table(WorkbenchApp))
 
 
+KEYS_WIDTH = 20
+"""Characters for the keys of a line of `workbench keys`."""
+MEANING_WIDTH = 48
+"""Characters for what they do."""
+
+
 def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
     """Returns a place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
     lines = [f"{place.title}: {place.what}"]
     for action in place.actions:
         shown = " ".join(shown_key(key) for key in action.keys)
         mark = "*" if action.id in changed else " "
-        lines.append(f" {mark}{shown:<20} {action.meaning:<48} {action.id}")
+        lines.append(f" {mark}{shown:<{KEYS_WIDTH}} {action.meaning:<{MEANING_WIDTH}} {action.id}")
     return [*lines, ""]
 
 
@@ -189,7 +197,7 @@ class Chosen:
     Attributes:
         theme: The colors of the screens (`T`); None until one was chosen.
         annotator: Name of the person, stored with their verdicts (`@`); empty without one.
-        recent: Projects that were opened, the last one first, at most 20; each has `path` and `at`.
+        recent: Projects that were opened, the last one first, at most `MOST_RECENT`.
     """
 
     theme: str | None = None
@@ -228,16 +236,19 @@ class Preferences:
         full_path = os.path.abspath(os.path.expanduser(path))
         opened_at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
 
-        def first(chosen: Chosen) -> Chosen:
+        def with_project_first(chosen: Chosen) -> Chosen:
+            """Returns the preferences with this project before the others."""
             others = tuple(entry for entry in chosen.recent if entry.path != full_path)
             return replace(chosen, recent=(Opened(full_path, opened_at), *others)[:MOST_RECENT])
 
-        self._change(first)
+        self._change(with_project_first)
 
     def forget(self, path: str) -> None:
         """Takes a project off the recent ones."""
         self._change(
-            lambda chosen: replace(chosen, recent=tuple(e for e in chosen.recent if e.path != path))
+            lambda chosen: replace(
+                chosen, recent=tuple(entry for entry in chosen.recent if entry.path != path)
+            )
         )
 
     def _change(self, change: Callable[[Chosen], Chosen]) -> None:
@@ -253,7 +264,10 @@ class Preferences:
 
 
 def _parsed(content: dict[str, Any]) -> Chosen:
+    """Returns the content of the file; where it has another form, raises one of the errors that `read` catches."""
     theme = content.get("theme")
-    recent = tuple(Opened(str(e["path"]), str(e["at"])) for e in content.get("recent", ()))
+    recent = tuple(
+        Opened(str(entry["path"]), str(entry["at"])) for entry in content.get("recent", ())
+    )
     annotator = str(content.get("annotator") or "")
     return Chosen(str(theme) if theme is not None else None, annotator, recent)

@@ -124,6 +124,7 @@ def _open_closed() -> None:
 
 
 def _stream(number: int, mode: Literal["r", "w"]) -> TextIO:
+    """Opens a standard stream by its number."""
     return open(number, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
 
 
@@ -165,6 +166,7 @@ def like_ctrl_c() -> Iterator[None]:
     last = -ECHO_SECONDS
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        """Raises KeyboardInterrupt, unless the signal belongs to the last one."""
         nonlocal last
         now = time.monotonic()
         if now - last >= ECHO_SECONDS:

@@ -17,6 +17,8 @@ from itertools import accumulate
 from typing import Any, Literal, get_args
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+"""Who wrote a message."""
+
 ROLES: tuple[Role, ...] = get_args(Role)
 """All roles of a message."""
 
@@ -36,6 +38,7 @@ STEP_OPENING = LOG_SEPARATOR + "TURN"
 """The beginning of every continuation of a log: the fixed part of the next step's header."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+"""Matches half of a character of UTF-16, which is no character by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,10 @@ class Message:
     """One step of a conversation.
 
     Attributes:
+        role: Who wrote it.
+        name: Name of the participant or tool, if the source has it.
+        tool_calls: The calls that an assistant made with it.
+        tool_call_id: The id of the call that a tool message answers.
         content: The text as imported; empty for a message that only calls tools.
         model_view: What a model reads instead of content and tool calls when the leak guard changed them; calls
             that stay are rendered in it. None: the same as imported.
@@ -79,7 +86,7 @@ class Message:
 
     @property
     def seen(self) -> str:
-        """Returns the text that a model reads, tool calls included."""
+        """The text that a model reads, tool calls included."""
         if self.model_view is not None:
             return self.model_view
         return with_calls(self.content, self.tool_calls) if self.tool_calls else self.content
@@ -93,6 +100,7 @@ class Conversation:
         external_id: The id in the source, unique within one file; exports use it.
         meta: Anything of the source worth keeping that is neither text nor truth.
         truth: What is known from elsewhere (reward, gold goal, rating); never given to a metric.
+        created_at: When it began, ISO 8601, as far as the source says.
     """
 
     external_id: str
@@ -122,8 +130,9 @@ class LogPiece:
 
     @property
     def body(self) -> str:
-        """Returns the text without separator and header."""
-        return self.text.lstrip("\n").partition("\n")[2]
+        """The text without separator and header."""
+        _, _, body = self.text.lstrip("\n").partition("\n")
+        return body
 
 
 def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None = None) -> str:
@@ -143,7 +152,8 @@ def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None =
 
 def is_answer(piece: str) -> bool:
     """Returns whether the text of a piece is a step of the assistant or of its tools, going by its header."""
-    header = piece.removeprefix(LOG_SEPARATOR).split("\n", 1)[0]
+    header, _, _ = piece.removeprefix(LOG_SEPARATOR).partition("\n")
+    # the last part of "TURN 3, STEP 5, assistant (tool) chat:"
     return header.split(", ", 2)[-1].startswith("assistant ")
 
 
@@ -157,10 +167,14 @@ def render_log(messages: Iterable[Message]) -> list[LogPiece]:
         if not pieces or opens_turn(message.role):
             turn += 1
         body = message.seen
+        # a model's view may have no calls although the message made some
         kind: Kind = "action" if message.tool_calls and CALLS_HEADER in body else "chat"
-        header = step_header(turn, len(pieces) + 1, message.role, kind, message.name)
+        step = len(pieces) + 1
+        header = step_header(turn, step, message.role, kind, message.name)
         text = (LOG_SEPARATOR if pieces else "") + header + "\n" + body
-        pieces.append(LogPiece(index, message.role, turn, len(pieces) + 1, kind, text))
+        pieces.append(
+            LogPiece(message=index, role=message.role, turn=turn, step=step, kind=kind, text=text)
+        )
     return pieces
 
 
@@ -184,6 +198,7 @@ def render_tool_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def _arguments(arguments: str) -> str:
+    """Returns the arguments of a call as JSON; as a JSON text where they are none."""
     try:
         return _json(json.loads(arguments))
     except (ValueError, RecursionError):
@@ -191,6 +206,7 @@ def _arguments(arguments: str) -> str:
 
 
 def _json(value: Any) -> str:
+    """Returns a value as JSON that may hold any character."""
     # Escapes within arguments may stand for lone surrogates.
     return without_surrogates(json.dumps(value, ensure_ascii=False))
 
@@ -203,7 +219,7 @@ def without_surrogates(text: str) -> str:
 def turn_numbers(messages: Iterable[Message]) -> list[int]:
     """Returns the turn of each message, from 1; hidden messages are counted, because the reader shows them."""
     opens = (index == 0 or opens_turn(message.role) for index, message in enumerate(messages))
-    return list(accumulate(opens, initial=0))[1:]
+    return list(accumulate(opens, initial=0))[1:]  # without the 0 before the first message
 
 
 def count_turns(messages: Iterable[Message]) -> int:
@@ -212,6 +228,7 @@ def count_turns(messages: Iterable[Message]) -> int:
 
 
 _ascii_json = json.JSONEncoder(separators=(",", ":")).encode
+"""Returns a value as JSON in one form for one value, in ASCII."""
 
 
 def content_hash(messages: Iterable[Message]) -> bytes:

@@ -30,6 +30,7 @@ class WorkbenchError(Exception):
         self.code = code or type(self).__name__
 
     def __str__(self) -> str:
+        """Returns message and hint, one after the other."""
         return f"{self.message} {self.hint}".rstrip()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -38,6 +39,7 @@ class WorkbenchError(Exception):
 
 
 def _blank(kind: type[WorkbenchError], args: tuple[Any, ...]) -> WorkbenchError:
+    """Returns an error without its fields, which pickle sets after that; a subclass may ask for other arguments."""
     return kind.__new__(kind, *args)
 
 

@@ -150,6 +150,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _remove_if_unlocked(folder: Path) -> None:
+    """Removes a private folder that no running process has locked."""
     with suppress(OSError):  # it is locked, gone, or of another user
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:

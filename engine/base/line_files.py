@@ -20,9 +20,13 @@ ColumnType = Literal["text", "integer", "number", "truth value", "texts", "share
 """What is in a column of Parquet: one value, a list of texts, or a list of goals with their shares."""
 
 _BATCH = 2_000
+"""Lines that are written to Parquet at a time."""
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")
+"""Matches the beginning of a text that a spreadsheet may run as a formula: `=`, `+`, `-`, `@`, tab or return."""
+
 _NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)(e[+-]?[0-9]+)?%?", re.IGNORECASE)
+"""Matches a number, which is no formula: `-1`, `+1,204.5`, `.5`, `1e-9`, `12%`."""
 
 
 def write_lines(
@@ -40,36 +44,49 @@ def write_lines(
     text of CSV that begins as a formula does; such a text gets an apostrophe before it.
 
     Args:
-        around: What stands before and after the list.
+        kind: `jsonl`, `json` or `csv`.
+        around: What stands before and after the list of a JSON text.
         formulas: Leave them as they are.
     """
+    if kind not in ("json", "jsonl"):
+        return _write_csv(lines, out, formulas=formulas)
     count = 0
-    shown = out.isatty()
-    writer: Any = None
-    if kind == "json":
-        out.write(around[0])
+    if kind == "jsonl":
         for line in lines:
-            out.write((",\n" if count else "\n") + as_json(line))
+            out.write(as_json(line) + "\n")
             count += 1
-        out.write(f"\n{around[1]}\n")
         return count
+    before, after = around
+    out.write(before)
+    for line in lines:
+        out.write((",\n" if count else "\n") + as_json(line))
+        count += 1
+    out.write(f"\n{after}\n")
+    return count
+
+
+def _write_csv(lines: Iterable[dict[str, Any]], out: TextIO, *, formulas: bool) -> int:
+    """Writes lines as CSV, with the keys of the first as heading, and returns how many; see `write_lines`."""
+    is_terminal = out.isatty()
+    writer: Any = None
+    count = 0
     for line in lines:
         count += 1
-        if kind == "jsonl":
-            out.write(as_json(line) + "\n")
-            continue
-        flat = {
+        cells = {
             key: as_json(value) if isinstance(value, list | dict) else value
             for key, value in line.items()
         }
         if writer is None:
-            writer = csv.DictWriter(_RowsOut(out), list(flat), lineterminator="\r\n")
+            writer = csv.DictWriter(_RowsOut(out), list(cells), lineterminator="\r\n")
             writer.writeheader()
         if not formulas:
-            flat = {key: _inert(value) for key, value in flat.items()}
-        if shown:
-            flat = {k: display_safe(v) if isinstance(v, str) else v for k, v in flat.items()}
-        writer.writerow(flat)
+            cells = {key: _inert(value) for key, value in cells.items()}
+        if is_terminal:
+            cells = {
+                key: display_safe(value) if isinstance(value, str) else value
+                for key, value in cells.items()
+            }
+        writer.writerow(cells)
     return count
 
 
@@ -85,6 +102,7 @@ class _RowsOut:
     usual one."""
 
     def __init__(self, out: TextIO) -> None:
+        """`out` takes the rows."""
         self._out = out
 
     def write(self, row: str) -> int:

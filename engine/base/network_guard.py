@@ -46,11 +46,18 @@ LOCAL_ONLY = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_O
 """Environment that makes the libraries of a child read files only: only the program itself asks a hub."""
 
 _OFF_VALUES = frozenset({"", "0", "no", "off", "false"})
+"""Values of the variable, in lower case, that refuse nothing."""
+
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
+"""Matches the end of the name of a variable that holds a secret: `OPENAI_API_KEY`, `HF_TOKEN`."""
+
 _SENDING_EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+"""Audit events of a connection or a datagram."""
+
 _LOOK_UP_EVENTS = frozenset(
     {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
 )
+"""Audit events of a look-up of a name or an address."""
 
 
 class Endpoint(NamedTuple):
@@ -73,14 +80,26 @@ class Switch(NamedTuple):
 
 
 _BY_FLAG = Switch(f"`{FLAG}`", f"Run it again without `{FLAG}`.")
+"""The switch that is on where the command line has the flag."""
+
 _BY_VARIABLE = Switch(f"the variable {VARIABLE}", f"Unset {VARIABLE} and run it again.")
+"""The switch that is on where the environment has the variable."""
 
 _lock = threading.Lock()
+"""Guards the variables of this module."""
+
 _installed = False
+"""Whether the hook is on; it cannot be taken off again."""
+
 _records_addresses = False
+"""Whether look-ups note the addresses of named hosts."""
+
 _turned_on: list[Switch] = []
+"""The switches that were turned on and not off again; one may be there twice."""
+
 _addresses: dict[str, set[str]] = {}
 """Addresses of each host name that was reached, as this process looked them up."""
+
 _named: ContextVar[tuple[Endpoint, ...]] = ContextVar("named", default=())
 """The endpoints that may be reached now, by this thread or task."""
 
@@ -125,6 +144,7 @@ def turn_on(switch: Switch) -> Callable[[], None]:
     done = False
 
     def turn_off() -> None:
+        """Takes this switch back."""
         nonlocal done
         with _lock:
             if not done:
@@ -176,7 +196,9 @@ def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
         if address is not None and not _may_send(event, connection.family, address):
             raise _refusal(address)
     elif event in _LOOK_UP_EVENTS:
-        host = args[0][0] if event == "socket.getnameinfo" else args[0]
+        host, *_ = args
+        if event == "socket.getnameinfo":
+            host, *_ = host  # an address: host, port and more
         if host is not None and not _may_look_up(_text(host)):
             raise _refusal(host)
 
@@ -189,7 +211,8 @@ def _may_send(event: str, family: int, address: Any) -> bool:
         return True
     if family not in (socket.AF_INET, socket.AF_INET6) or event != "socket.connect" or switches():
         return False
-    host, port = _text(address[0]), address[1]
+    name, port, *_ = address  # of IPv6 there is more
+    host = _text(name)
     return any(
         port == named.port
         and (_is_same_host(host, named.host) or host in _addresses.get(named.host, ()))
@@ -242,12 +265,14 @@ def _record_addresses() -> None:
     look_up = socket.getaddrinfo
 
     def getaddrinfo(host: Any, *args: Any, **options: Any) -> Any:
+        """Looks a host up, and notes its addresses if it may be reached now."""
         answers = look_up(host, *args, **options)
         name = _text(host).lower() if host is not None else ""
         if any(name == named.host for named in _named.get()):
             with _lock:
                 earlier = _addresses.get(name, set())
-                _addresses[name] = earlier | {str(answer[4][0]) for answer in answers}
+                # each answer ends with an address, which begins with the host
+                _addresses[name] = earlier | {str(address[0]) for *_, address in answers}
         return answers
 
     socket.getaddrinfo = getaddrinfo

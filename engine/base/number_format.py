@@ -28,7 +28,7 @@ def probability(p: float | None, digits: int = 2) -> str:
 
 def estimate(p: float | None) -> str:
     """Returns an estimated probability as `probability` writes it, but never as certain: `>.99`, `<.01`."""
-    if p is None or 0.005 <= p < 0.995:
+    if p is None or 0.005 <= p < 0.995:  # what two digits write as .01 to .99
         return probability(p)
     return ">.99" if p > 0.5 else "<.01"
 
@@ -143,5 +143,5 @@ def log_probability(value: float | None) -> str:
 
 def between(low: float, high: float) -> str:
     """Returns two bounds with one digit, `2.9-3.3`; one number when they read the same."""
-    texts = f"{low:.1f}", f"{high:.1f}"
-    return texts[0] if texts[0] == texts[1] else "-".join(texts)
+    low_text, high_text = f"{low:.1f}", f"{high:.1f}"
+    return low_text if low_text == high_text else f"{low_text}-{high_text}"

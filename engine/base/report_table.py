@@ -224,6 +224,7 @@ def table_block(
     indices = [table.columns.index(column) for column in columns]
 
     def text(index: int, row: ReportRow) -> str:
+        """Returns the text of a cell."""
         kind, cell = table.columns[index].kind, row.cells[index]
         value = format_cell(kind, cell)
         if not (ends and isinstance(cell, Interval)):

@@ -14,6 +14,7 @@ from typing import Any
 
 CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 """Chinese and Japanese characters, as ranges for a character class of a regular expression."""
+
 MAX_COMBINING_MARKS = 8
 """Combining marks that a letter keeps; no script in use needs more."""
 
@@ -23,16 +24,25 @@ _UNSAFE = re.compile(
     "\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+"""Matches a character that could act on a terminal or on the order of the text, or that cannot be seen or encoded:
+controls, bidirectional and zero-width signs, blank letters, non-characters, lone surrogates, tags."""
+
 _DRAWN_DIFFERENTLY = re.compile(
     "[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"  # variation selectors, skin tones
     "|(?<=[\u2190-\U0001faff])\u200d"
     "|[\U0001f1e6-\U0001f1ff]"  # letters of flags
 )
+"""Matches what terminals draw in different widths: variation selectors, skin tones, the joiner after a sign, and the
+letters of which two make a flag."""
+
 _MAYBE_TOO_MANY_MARKS = re.compile(
     "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabff\ud7b0-\ud7ff\ufb1e\ufe20-\ufe2f"
     f"\U00010000-\U0001ffff]{{{MAX_COMBINING_MARKS + 1}}}"
 )
+"""Matches so many characters in a row that may be combining marks; quick, and finds all for `_too_many_marks`."""
+
 _FLAG_A = 0x1F1E6
+"""Code of the first of the 26 letters of flags."""
 
 
 def display_safe(text: str) -> str:
@@ -66,13 +76,13 @@ def _escape(match: re.Match[str]) -> str:
 def _picture(match: re.Match[str]) -> str:
     """Returns the visible character for one that could act."""
     code = ord(match.group())
-    if code < 0x20:
+    if code < 0x20:  # a C0 control, of which the block at 0x2400 has pictures
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else "\ufffd"
 
 
 def _plain(match: re.Match[str]) -> str:
-    """Returns the letter of a flag; nothing for other characters that terminals draw differently."""
+    """Returns A to Z for a letter of flags; nothing for other characters that terminals draw differently."""
     code = ord(match.group())
     return chr(ord("A") + code - _FLAG_A) if _FLAG_A <= code < _FLAG_A + 26 else ""
 
@@ -80,23 +90,22 @@ def _plain(match: re.Match[str]) -> str:
 @cache
 def _too_many_marks() -> re.Pattern[str]:
     """Returns a pattern of more combining marks than a letter may have; made once, as it looks at all characters."""
-    ranges: list[list[int]] = [
-        [0x1160, 0x11FF],
-        [0xD7B0, 0xD7FF],
-    ]  # Korean vowels, final consonants
+    # first and last code of each range; Korean vowels and final consonants combine too, but are no marks in Unicode
+    ranges = [(0x1160, 0x11FF), (0xD7B0, 0xD7FF)]
     for code in range(0x300, 0x20000):
         if unicodedata.category(chr(code)) in ("Mn", "Me", "Mc"):
-            if code == ranges[-1][1] + 1:
-                ranges[-1][1] = code
+            first, last = ranges[-1]
+            if code == last + 1:
+                ranges[-1] = first, code
             else:
-                ranges.append([code, code])
+                ranges.append((code, code))
     marks = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in ranges)}]"
     return re.compile(f"({marks}{{{MAX_COMBINING_MARKS}}}){marks}+")
 
 
 def one_line(text: str, limit: int = 200) -> str:
     """Returns the beginning of a text on one line, display-safe, at most `limit` characters."""
-    flat = " ".join(text[: limit * 4].split())
+    flat = " ".join(text[: limit * 4].split())  # so that a long text is not split whole
     if len(flat) > limit:
         flat = flat[: limit - 1] + "…"
     return display_safe(flat)
@@ -113,7 +122,9 @@ def end_of_path(path: str, limit: int) -> str:
         end = flat[1 - limit :]
         cut = end.find("/")
         if cut < 0:  # the same file name in several folders is usual
-            folder = flat.rpartition("/")[0].rpartition("/")[2][: limit // 3]
+            path_of_folder, _, _ = flat.rpartition("/")
+            _, _, folder = path_of_folder.rpartition("/")
+            folder = folder[: limit // 3]
             flat = f"{folder}/…{flat[len(folder) + 2 - limit :]}" if folder else f"…{end}"
         else:
             flat = f"…{end[cut:]}"

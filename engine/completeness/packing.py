@@ -12,6 +12,8 @@ Words of this file:
 - Member: a segment of a group while it is decoded. A span is those of its tokens that one decode takes.
 - Row: the logits after one position. A pick is one log-probability to take from a row, and the reading it is added to.
 - Reading: the log-probabilities of both answers at one mark, a `BoundaryReading`.
+- A kept log is one whose cells and readings stay between requests; to save is to copy the cells of a sequence for that.
+- A retained sequence stays in the cache until the writer continues it with the remaining tasks of its log.
 """
 
 from __future__ import annotations
@@ -126,6 +128,7 @@ class Member:
         index: Index of the segment.
         tokens: Its tokens and, after a last mark at their end, those of the continuation but the last.
         readings: One for each of `marks`.
+        marks: As those of the segment.
         start: What a kept log already has of it.
         picks: Position of a token -> what is read from the row after it.
     """
@@ -218,6 +221,7 @@ class Packer:
             raise ContextTooSmall(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {capacity.context:,}."
             )
+        # Closing also continues the retained sequences, which frees their cells; flushing leaves them.
         if self._writer and not self._has_room_to_retain(self._writer, member):
             self.close()
         if not self._free_sequences or (
@@ -283,6 +287,7 @@ class Packer:
             self._continue_retained(self._writer)
 
     def _continue_retained(self, writer: InlineWriter) -> None:
+        """Lets the writer continue the sequences that it retained, and frees them."""
         self._free_sequences.extend(writer.continue_sequences(self._progress))
         self._retained_cells = 0
 
@@ -327,6 +332,7 @@ class Packer:
         for member, sequence in self._finished:
             for mark, reading in zip(member.marks, member.readings, strict=True):
                 tokens = sum(len(span.tokens) for span in spans) + question.forked_tokens
+                # An upper bound: the first tokens of both answers share a row.
                 rows = len(picks_by_row) + len(question.end) + len(question.continuation)
                 full = tokens > self._capacity.batch or rows > self._capacity.rows
                 if full or len(forks) + 2 > len(self._fork_sequences):

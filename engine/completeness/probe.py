@@ -13,6 +13,9 @@ Both follow Elkan & Noto 2008, "Learning classifiers from only positive and unla
 exchanged; the mixture is that of Menon et al. 2015, "Learning from corrupted binary labels via class-probability
 estimation" (ICML).
 
+`cross_fit` scores the conversations of a project; `fit` makes one probe of all of them for conversations that come
+later.
+
 Linear probes on hidden states: Alain & Bengio 2016, "Understanding intermediate layers using linear classifier probes".
 """
 
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from sklearn.preprocessing import StandardScaler
 
 States = NDArray[np.float32]
+"""Hidden states as regressions compute with them, shape (boundaries, dimensions)."""
+
 StoredStates = NDArray[np.float32] | NDArray[np.float16]
 """Hidden states as they are stored, shape (boundaries, dimensions)."""
 
@@ -213,6 +218,7 @@ def fit(states: States, is_end: Bools, group_ids: Ints) -> Probe:
     # What the regression says at the origin and at each unit vector gives its weights on raw states.
     units = np.vstack([np.zeros(states.shape[1]), np.eye(states.shape[1])]).astype(np.float32)
     with threadpool_limits(limits=1), warnings.catch_warnings():
+        # A fit that has not converged, and one on few ends, warn in several ways; neither decides anything.
         warnings.simplefilter("ignore")
         choice = _choose_strength(states, is_end, group_ids, weights, random, INVERSE_STRENGTHS)
         log_odds = regress(states, is_end, weights, choice.inverse_strength).log_odds(units)
@@ -236,30 +242,34 @@ def _fit_one_repeat(
     Each regression is fitted twice: first for the held-out log-odds of its training data, then with each end weighed by
     the probability, which these give, that it is a true one.
     """
-    fold = np.full(len(is_end), FOLDS)
-    fold[may_learn] = assign_folds(group_ids[may_learn], FOLDS, random)
+    fold_of_boundary = np.full(len(is_end), FOLDS)  # FOLDS stands for none yet
+    fold_of_boundary[may_learn] = assign_folds(group_ids[may_learn], FOLDS, random)
     # Boundaries that no fit uses stand in the fold of their group; without one, any regression may score them.
     groups, first = np.unique(group_ids[may_learn], return_index=True)
-    fold_of_group = dict(zip(groups.tolist(), fold[may_learn][first].tolist(), strict=True))
-    fold[~may_learn] = [
+    fold_of_group = dict(
+        zip(groups.tolist(), fold_of_boundary[may_learn][first].tolist(), strict=True)
+    )
+    fold_of_boundary[~may_learn] = [
         fold_of_group.get(group, group % FOLDS) for group in group_ids[~may_learn].tolist()
     ]
     log_odds = np.empty(len(is_end))
-    for number in range(FOLDS):
-        rows = _limit_rows(np.flatnonzero(may_learn & (fold != number)), is_end, random)
+    for held_out_fold in range(FOLDS):
+        is_held_out = fold_of_boundary == held_out_fold
+        rows = _limit_rows(np.flatnonzero(may_learn & ~is_held_out), is_end, random)
         train_states, train_end = _as_float32(states[rows]), is_end[rows]
         train_groups = group_ids[rows]
         weights = even_weights(train_end, train_groups)
         choice = _choose_strength(
             train_states, train_end, train_groups, weights, random, inverse_strengths
         )
-        line = Calibration.fit_line(choice.held_out_log_odds, train_end, weights)
-        p_true = line.label_truth_probability(choice.held_out_log_odds)
+        calibration_line = Calibration.fit_line(choice.held_out_log_odds, train_end, weights)
+        # The probability of each end, given its label, that it is a true one.
+        p_true = calibration_line.label_truth_probability(choice.held_out_log_odds)
         end_weights = np.where(train_end, np.maximum(p_true, MIN_END_WEIGHT), 1)
         regression = regress(
             train_states, train_end, weights * end_weights, choice.inverse_strength
         )
-        log_odds[fold == number] = regression.log_odds(states[fold == number])
+        log_odds[is_held_out] = regression.log_odds(states[is_held_out])
         on_fold()
     return log_odds, regression
 
@@ -301,8 +311,9 @@ def _choose_strength(
     choices: list[_StrengthChoice] = []
     for inverse_strength in inverse_strengths:
         log_odds = np.zeros(len(is_end))
-        for number in range(INNER_FOLDS):
-            train, held_out = fold != number, fold == number
+        for held_out_fold in range(INNER_FOLDS):
+            train, held_out = fold != held_out_fold, fold == held_out_fold
+            # With one label nothing can be trained: log-odds of 0 say nothing for or against an end.
             if len(np.unique(is_end[train])) == 2:
                 regression = regress(states[train], is_end[train], weights[train], inverse_strength)
                 log_odds[held_out] = regression.log_odds(states[held_out])
@@ -353,9 +364,9 @@ def regress(states: States, is_end: Bools, weights: Floats, inverse_strength: fl
 
     if is_end.all() or not is_end.any():
         raise ValueError("a probe needs ends and other boundaries")
-    class_weights = np.where(is_end, weights[is_end].sum(), weights[~is_end].sum())
+    weight_of_class = np.where(is_end, weights[is_end].sum(), weights[~is_end].sum())
     scale = StandardScaler().fit(states)
     model = LogisticRegression(C=inverse_strength, max_iter=300)
-    sample_weights = weights / class_weights * len(is_end) / 2
+    sample_weights = weights / weight_of_class * len(is_end) / 2
     model.fit(scale.transform(states), is_end, sample_weight=sample_weights)
     return Regression(scale, model)

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+"""Whole numbers, such as positions of conversations."""
 Signatures = NDArray[np.uint32]
+"""Signatures, a row each: shape (conversations, `HASHES_PER_SIGNATURE`)."""
 
 HASHES_PER_SIGNATURE = 64
 """Numbers in a signature; with 64 the standard error of an estimated similarity of .8 is .05."""
@@ -30,12 +32,18 @@ MIN_SHINGLES = 20
 """Number of shingles below which a conversation has no signature: greetings are alike by chance."""
 
 
+PAIRS_PER_CHUNK = 10_000
+"""Number of pairs that are compared at a time, about; it bounds the memory."""
+
+
 def signature(shingles: NDArray[np.uint32]) -> bytes:
-    """Returns the signature of a set of shingles as it is stored; b"" for fewer than `MIN_SHINGLES`."""
+    """Returns the signature of a set of shingles, shape (shingles,), as it is stored; b"" for fewer than
+    `MIN_SHINGLES`."""
     if len(shingles) < MIN_SHINGLES:
         return b""
     from datasketch import MinHash  # a second to import: it brings parts of scipy
 
+    # a shingle is its checksum already, so `hashfunc` keeps it
     minhash = MinHash(num_perm=HASHES_PER_SIGNATURE, seed=1, hashfunc=int, scheme="affine32")
     minhash.update_batch(shingles.tolist())
     return np.asarray(minhash.hashvalues).astype("<u4").tobytes()
@@ -59,17 +67,18 @@ def near_duplicate_groups(ids: Sequence[int], signatures: bytes) -> list[list[in
     if not count:
         return []
     table: Signatures = np.frombuffer(signatures, dtype="<u4").reshape(count, HASHES_PER_SIGNATURE)
-    pairs: list[tuple[Ints, Ints]] = []  # of positions of near duplicates
+    pairs: list[tuple[Ints, Ints]] = []  # of positions of near duplicates, the later one first
     for start in range(0, HASHES_PER_SIGNATURE, HASHES_PER_BAND):
+        # each band as one opaque value of 16 bytes, so that `unique` compares whole bands
         band = (
             np.ascontiguousarray(table[:, start : start + HASHES_PER_BAND])
             .view(f"V{4 * HASHES_PER_BAND}")
             .ravel()
         )
-        _, first, inverse = np.unique(band, return_index=True, return_inverse=True)
-        first_with_band = first[inverse]
-        later = np.flatnonzero(first_with_band != np.arange(count))
-        for chunk in np.array_split(later, max(1, len(later) // 10_000)):
+        _, first_position, band_number = np.unique(band, return_index=True, return_inverse=True)
+        first_with_band = first_position[band_number]
+        later = np.flatnonzero(first_with_band != np.arange(count))  # those that are not the first
+        for chunk in np.array_split(later, max(1, len(later) // PAIRS_PER_CHUNK)):
             alike = (table[chunk] == table[first_with_band[chunk]]).mean(axis=1) >= MIN_SIMILARITY
             pairs.append((chunk[alike], first_with_band[chunk[alike]]))
     later_members, first_members = (np.concatenate(side) for side in zip(*pairs, strict=True))
@@ -78,8 +87,7 @@ def near_duplicate_groups(ids: Sequence[int], signatures: bytes) -> list[list[in
     )
     _, group_of = connected_components(graph, directed=False)
     members: dict[int, list[int]] = {}
-    for position in np.unique(
-        np.concatenate([later_members, first_members])
-    ):  # the rest have no near duplicate
+    # those in no pair have no near duplicate
+    for position in np.unique(np.concatenate([later_members, first_members])):
         members.setdefault(int(group_of[position]), []).append(ids[position])
     return sorted(members.values())

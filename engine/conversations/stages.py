@@ -76,6 +76,7 @@ def _readers() -> str:
 
 @cache
 def _installed() -> tuple[object, ...]:
+    """Returns the version of the program, the packages with formats, and the files of its own formats."""
     packages = [
         (point.name, point.dist and point.dist.version)
         for point in metadata.entry_points(group=PLUGINS)
@@ -84,6 +85,7 @@ def _installed() -> tuple[object, ...]:
 
 
 def _program_files() -> Iterator[tuple[str, int]]:
+    """Yields name and time of change, in nanoseconds, of each file of the formats."""
     for folder in formats.__path__:
         for file in sorted(Path(folder).rglob("*")):
             if file.suffix in (".py", ".toml"):
@@ -158,16 +160,11 @@ class ImportStage:
         self._replace = replace
         self._only_forward = only_forward
         self._interrupted = threading.Event()
-        stopped = self._interrupted.is_set
-        self._bounds = (
-            Bounds(is_cancelled=stopped)
-            if most_unpacked is None
-            else Bounds(most_unpacked, stopped)
-        )
+        self._bounds = _unpacking_bounds(most_unpacked, self._interrupted)
         self._total = _total_bytes(self._paths, self._tails)
-        self._before = 0
+        self._bytes_before = 0  # of the inputs that were read to their end
         self.refused: list[FormatError] = []
-        self._opened = 0
+        self._opened = 0  # inputs
         self._shared = NOTHING_SHARED
         self._source_ids: set[int] = set()
         self.read = 0
@@ -191,6 +188,7 @@ class ImportStage:
 
     @property
     def _named(self) -> list[str]:
+        """Labels of all inputs, as the person named them."""
         return [*self._paths, *(tail.label for tail in self._tails)]
 
     @property
@@ -312,24 +310,25 @@ class ImportStage:
                 report.count(record)
                 broke_off |= record.line is None and not record.raw
             yield self._commit(source, source_id, parts, run_id, batch)
-        self._before += source.size or 0
+        self._bytes_before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
             self._project.write(lambda conn: imports.put_report(conn, source_id, digest, text))
 
     @property
     def _settings(self) -> tuple[str | None, bool, bool, int]:
+        """The settings on which it depends what is read of a file."""
         return self._format, self._all_branches, self._replace, self._bounds.unpacked
 
     def _pass_over(self, source: Input, run_id: int, report: SourceReport) -> Progress:
         """Counts a source that did not change since it was read to its end."""
         report.label = self.sources[-1].label
         self.sources[-1] = report
-        self._before += source.size or 0
+        self._bytes_before += source.size or 0
         self.read += report.conversations + report.rejected
         self.unchanged += report.conversations
         self.quarantined += report.rejected
-        done = self.read if self._total is None else self._before
+        done = self.read if self._total is None else self._bytes_before
         self._project.write(lambda conn: runs.count(conn, run_id, done, self._total))
         return Progress(done, self._total, f"{self.read:,} records")
 
@@ -353,7 +352,8 @@ class ImportStage:
         self._shared = shared
 
     def _looking(self) -> Progress:
-        done = self.read if self._total is None else self._before
+        """Returns the progress while shared text is looked for."""
+        done = self.read if self._total is None else self._bytes_before
         return Progress(done, self._total, "looking for text that many share")
 
     def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
@@ -397,7 +397,7 @@ class ImportStage:
         parsed = [record for record in batch if isinstance(record, Parsed)]
         rejected = [record for record in batch if isinstance(record, Rejected)]
         read = self.read + len(batch)
-        done = read if self._total is None else self._before + source.position()
+        done = read if self._total is None else self._bytes_before + source.position()
 
         def store(conn: sqlite3.Connection) -> imports.BatchCounts:
             """Stores the batch; returns its counts."""
@@ -427,12 +427,20 @@ class ImportStage:
         return Progress(done, self._total, f"{self.read:,} records")
 
 
+def _unpacking_bounds(most_unpacked: int | None, interrupted: threading.Event) -> Bounds:
+    """Returns the bounds of what files may unpack to, in bytes; None for the usual limit."""
+    if most_unpacked is None:
+        return Bounds(is_cancelled=interrupted.is_set)
+    return Bounds(most_unpacked, interrupted.is_set)
+
+
 @contextmanager
 def _fewer_collections() -> Iterator[None]:
-    """Python looks for unreachable cycles less often meanwhile: records make many objects and no cycles, and the search
-    took an eighth of an import."""
+    """Lets Python look for unreachable cycles less often meanwhile: records make many objects and no cycles, and the
+    search took an eighth of an import."""
     before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _OBJECTS_PER_COLLECTION), *before[1:])
+    new_objects, *others = before
+    gc.set_threshold(max(new_objects, _OBJECTS_PER_COLLECTION), *others)
     try:
         yield
     finally:
@@ -455,6 +463,7 @@ def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
 
 
 def _file_size(path: str) -> int:
+    """Returns the size of a file in bytes; 0 if there is none."""
     try:
         return os.path.getsize(path)
     except OSError:
@@ -489,6 +498,7 @@ class CheckStage(CpuStage):
     title: ClassVar[str] = "Looking for languages, personal data and copies"
 
     def __init__(self, project: Project) -> None:
+        """Looks at nothing yet."""
         super().__init__(project)
         self.languages: Counter[str | None] = Counter()
         self.personal: Counter[Kind] = Counter()
@@ -571,11 +581,13 @@ class CheckStage(CpuStage):
 def _store(
     conn: sqlite3.Connection, entries: list[facets.CheckEntry], run: tuple[int, int, int]
 ) -> None:
+    """Stores what checks found, with the counter of the run: its id, the conversations done, and all of them."""
     facets.put_checks(conn, entries)
     runs.count(conn, *run)
 
 
 def _language(texts: list[str]) -> str | None:
+    """Returns the language of texts, by the beginning of them; None where it is not clear."""
     joined, index = "", 0
     while len(joined) < LANGUAGE_SAMPLE_CHARACTERS and index < len(texts):
         joined += texts[index][:LANGUAGE_SAMPLE_CHARACTERS] + "\n"

@@ -21,6 +21,7 @@ LANGUAGE_SAMPLE_CHARACTERS = 1_000
 """Number of characters at the beginning of a text by which its language is recognized."""
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+"""Matches a code block of Markdown, also one that does not end."""
 _SAME_LANGUAGE = {"yue": "zh"}
 """Languages that are given another code. Short texts in Chinese are taken for Cantonese, so both are called `zh`."""
 
@@ -54,6 +55,7 @@ def _model() -> Any:
 
 
 Kind = Literal["email", "phone", "card", "iban", "ip"]
+"""A kind of personal data."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of personal data that are found."""
 
@@ -70,14 +72,21 @@ _EMAIL = re.compile(
     r"(?<![\w.+-])[A-Za-z0-9](?:[\w.+-]{0,62}[\w+-])?@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w@])",
     re.ASCII,
 )
+"""Matches an e-mail address."""
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
+"""Matches what looks like a bank account: country, two check digits, and groups of four, such as
+`DE89 3704 0044 0532 0130 00`."""
 _CARD = re.compile(
     r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
 )
+"""Matches what looks like the number of a payment card: groups of four, or of four, six and five digits
+(American Express)."""
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
+"""Matches four numbers with dots."""
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
+"""Matches hexadecimal numbers with at least two colons."""
 _PHONE = re.compile(
     r"(?<![\w.,+#/$€£-])(?:"
     r"\+[1-9]\d{0,2}(?:[ .-]?\(\d{1,4}\))?(?:[ .-]?\d){8,12}"  # with the code of a country
@@ -87,6 +96,7 @@ _PHONE = re.compile(
     r"|1([ .-])\d{3}\2\d{3}\2\d{4}"
     r")(?:[ ]?(?:x|ext\.?)[ ]?\d{1,6})?(?!\w|[.,/-]\d)"  # an extension
 )
+"""Matches a phone number that is written as one."""
 _SPOKEN_PHONE = re.compile(
     r"\b(?:phone|telephone|tel|mobile|cell|cellphone|whatsapp|call me (?:at|on|back at)|fax)\b"
     r"(?:[ ]?(?:number|no|nr|num|#))?\.?(?:[ ]?(?:is|:|=|at|->))?[\s\"']{0,3}"
@@ -98,9 +108,20 @@ _SPOKEN_PHONE = re.compile(
 _VERSION = re.compile(r"(?:\bv|version|release|build|chapter|section)[ =:]*$", re.IGNORECASE)
 """The end of a text after which four numbers with dots are a version and no IP address."""
 
+_VERSION_CHARACTERS = 12
+"""Number of characters before an address in which such a word is looked for."""
+
+_CARD_DIGITS = range(13, 19 + 1)
+"""Numbers of digits that a payment card may have (ISO/IEC 7812-1)."""
+_PHONE_DIGITS = range(7, 15 + 1)
+"""Numbers of digits that a phone number may have; 15 at most (ITU-T E.164)."""
+
 _FOUR_DIGITS = re.compile(r"\d[ ().-]{0,3}\d[ ().-]{0,3}\d[ ().-]{0,3}\d")
+"""Finds four digits close together, without which a text has no IPv4 address."""
 _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
+"""Finds seven digits close together, without which a text has no card, bank account or phone number."""
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
+"""Finds two colons close together, without which a text has no IPv6 address."""
 
 _IBAN_LENGTHS = {
     **dict.fromkeys(("NO",), 15), **dict.fromkeys(("BE",), 16),
@@ -210,14 +231,14 @@ def passes_luhn(digits: str) -> bool:
     """Returns whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B)."""
     total = 0
     for position, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 + position % 2)
-        total += value - 9 * (value > 9)
+        value = int(digit) * (1 + position % 2)  # each second digit from the right is doubled
+        total += value - 9 * (value > 9)  # the sum of the digits of 10 to 18
     return total % 10 == 0
 
 
 def passes_mod97(iban: str) -> bool:
     """Returns whether the check digits of an IBAN without spaces are right (ISO 7064, mod 97-10)."""
-    rotated = iban[4:] + iban[:4]
+    rotated = iban[4:] + iban[:4]  # letters count as 10 to 35
     return int("".join(str(int(char, 36)) for char in rotated)) % 97 == 1
 
 
@@ -225,7 +246,7 @@ def _find_cards(text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each number of a payment card whose check digit is right."""
     for match in _CARD.finditer(text):
         digits = re.sub(r"\D", "", match[0])
-        if 13 <= len(digits) <= 19 and len(set(digits)) > 1 and passes_luhn(digits):
+        if len(digits) in _CARD_DIGITS and len(set(digits)) > 1 and passes_luhn(digits):
             yield match.span()
 
 
@@ -233,8 +254,9 @@ def _find_ibans(text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each bank account (IBAN) whose length and check digits are right."""
     for match in _IBAN.finditer(text):
         iban = re.sub(r"[ -]", "", match[0])
-        length = _IBAN_LENGTHS.get(iban[:2], 0)
-        # words of capitals can follow it
+        country = iban[:2]
+        length = _IBAN_LENGTHS.get(country, 0)
+        # words of capitals can follow it, which the pattern takes too
         end = match.end()
         while len(iban) > length > 0 and text[match.start() : end].strip():
             end -= 1
@@ -246,7 +268,7 @@ def _find_ibans(text: str) -> Iterator[tuple[int, int]]:
 def _find_ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each public IP address that a pattern finds."""
     for match in pattern.finditer(text):
-        if _VERSION.search(text, max(0, match.start() - 12), match.start()):
+        if _VERSION.search(text, max(0, match.start() - _VERSION_CHARACTERS), match.start()):
             continue
         try:
             address = ipaddress.ip_address(match[0])
@@ -260,10 +282,10 @@ def _find_ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 def _find_phones(text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each phone number; one number may come twice."""
     for match in _PHONE.finditer(text):
-        if len(set(re.sub(r"\D", "", match[0]))) > 2:
+        if len(set(re.sub(r"\D", "", match[0]))) > 2:  # 000-000-0000 stands for none
             yield match.span()
     for match in _SPOKEN_PHONE.finditer(text):
-        if 7 <= len(re.sub(r"\D", "", match["number"])) <= 15:
+        if len(re.sub(r"\D", "", match["number"])) in _PHONE_DIGITS:
             yield match.span("number")
 
 

@@ -1,4 +1,9 @@
-"""Reads the records of what is in a file, and detects how they are framed and which format they have, by content."""
+"""Reads the records of what is in a file, and detects how they are framed and which format they have, by content.
+
+A *content* is a file or what an archive or a database has in it. A *frame* is a record with its bytes, and the
+*framing* is how records follow each other: a line each, the elements of a JSON list, rows of a table and so on. Records
+may be *wrapped*: they are a list within an object.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ from engine.formats.paths import Condition, Path, read_condition, read_path
 from engine.formats.records import Detection, Reader
 from engine.formats.registry import all_readers, is_recognised, reader_named
 
-_MOST_LOOKED_INTO = 20
+_MOST_KEYS_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
 
 _LEAST_WRAPPED = 0.5
@@ -46,11 +51,12 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
             best = (len(reasons), reader, reasons[0])
     if best is None:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
-        # of several objects with a list of questions and answers each is a conversation, not each question
-        is_whole_conversation = (
-            wrapped is not None and wrapped[0].name == "conversation_rows" and len(values) > 1
-        )
-        return None if is_whole_conversation else wrapped
+        if wrapped is not None and len(values) > 1:
+            reader, _ = wrapped
+            # of several objects with a list of questions and answers each is a conversation, not each question
+            if reader.name == "conversation_rows":
+                return None
+        return wrapped
     count, reader, why = best
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
@@ -108,7 +114,7 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
         return
     if (entries := list(value.values())) and all(isinstance(entry, dict) for entry in entries):
         yield "{}", entries
-    for key, entry in list(value.items())[:_MOST_LOOKED_INTO]:
+    for key, entry in list(value.items())[:_MOST_KEYS_LOOKED_INTO]:
         if '"' in key:
             continue
         name = f'"{key}"'
@@ -120,6 +126,7 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 Join = Callable[[Iterator[Frame]], Iterator[Frame]]
+"""Changes the records of a file, as by joining them with those of other files."""
 
 RECORDS_LOOKED_AT = 20
 """Number of records by which a format is detected."""
@@ -356,8 +363,8 @@ def _read_frames(
         return
     for frame in _frames_of_source(source, framing, reader):
         yield frame
-        few = LEAST_OF_RECORD - len(frame.raw)  # the bytes themselves are counted as they come
-        if few > 0 and not source.count.add(few, source.position):
+        missing_bytes = LEAST_OF_RECORD - len(frame.raw)  # those it has are counted as they come
+        if missing_bytes > 0 and not source.count.add(missing_bytes, source.position):
             yield Frame(None, b"", None, source.count.bounds.too_much)
             return
 
@@ -412,25 +419,27 @@ def _detect_framing(head: bytes, suffix: str) -> Framing:
     rows = [row.strip() for row in islice(_filled_lines(head), RECORDS_LOOKED_AT + 1)]
     if not rows:
         return "lines"
-    if rows[0][:1] == b"[" and rows[0][1:2].isdigit() and text_turns.style_of(head):
+    first = rows[0]
+    if first[:1] == b"[" and first[1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
-    first_is_json = rows[0][:1] in _OPENING and _is_json(rows[0])
-    if first_is_json and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
+    first_is_json = first[:1] in _OPENING and _is_json(first)
+    if first_is_json and len(rows) > 1 and (first[:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
     closed = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
     if len(rows) > 1 and 2 * closed > len(rows):
         return "lines"
-    if rows[0][:1] not in _OPENING:
+    if first[:1] not in _OPENING:
         if suffix not in (".csv", ".tsv") and text_turns.style_of(head):
             return "text"
         return "table" if tables.delimiter_of(head) else "lines"
-    spread_out = rows[0].strip(b"[{ \t") == b"" and len(rows) > 1
+    spread_out = first.strip(b"[{ \t") == b"" and len(rows) > 1
     if suffix in (".jsonl", ".ndjson") and not spread_out and any(map(_is_json, rows)):
-        return "list" if len(rows) == 1 and rows[0][:1] == b"[" else "lines"
-    return "list" if rows[0][:1] == b"[" else "values"
+        return "list" if len(rows) == 1 and first[:1] == b"[" else "lines"
+    return "list" if first[:1] == b"[" else "values"
 
 
 def _filled_lines(head: bytes) -> Iterator[bytes]:
+    """Yields the lines of the beginning of a file that are not empty."""
     position = 0
     while position < len(head):
         end = head.find(b"\n", position)
@@ -441,6 +450,7 @@ def _filled_lines(head: bytes) -> Iterator[bytes]:
 
 
 def _is_json(row: bytes) -> bool:
+    """Returns whether a line is complete JSON."""
     try:
         json.loads(row)
     except (ValueError, RecursionError):

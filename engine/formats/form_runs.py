@@ -93,14 +93,17 @@ class FormScores:
         def count(name: str) -> Count | None:
             """Returns a stored pair of counts; None if it is not there."""
             pair = run.get(name)
-            return None if pair is None else (int(pair[0]), int(pair[1]))
+            if pair is None:
+                return None
+            part, total = pair
+            return int(part), int(total)
 
         return cls(
-            int(run["length"]),
-            count("required") or (0, 0),
-            count("optional") or (0, 0),
-            int(run["turns"]),
-            int(run["repetitions"]),
+            length=int(run["length"]),
+            required=count("required") or (0, 0),
+            optional=count("optional") or (0, 0),
+            turns=int(run["turns"]),
+            repetitions=int(run["repetitions"]),
             required_right=count("required_right"),
             optional_right=count("optional_right"),
         )
@@ -108,7 +111,8 @@ class FormScores:
     @property
     def complete(self) -> bool:
         """Whether all required fields are filled."""
-        return self.required[0] == self.required[1]
+        filled, total = self.required
+        return filled == total
 
     @property
     def filled_share(self) -> float:
@@ -192,12 +196,12 @@ def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
     """Yields the fields of a section, or the field itself, in order."""
     if is_field(node):
         yield Field(
-            above,
-            str(node.get("type", "")),
-            bool(node.get("required")),
-            node["answer"],
-            tuple(node.get("options") or ()),
-            str(node.get("info") or ""),
+            path=above,
+            type=str(node.get("type", "")),
+            required=bool(node.get("required")),
+            answer=node["answer"],
+            options=tuple(node.get("options") or ()),
+            info=str(node.get("info") or ""),
         )
         return
     for label, child in node.items():
@@ -225,10 +229,10 @@ def form_scores(
     for question in (line["Assistant"] for line in dialogue if "Assistant" in line):
         repetitions += question in earlier_questions
         earlier_questions.add(question)
-    answered = [place for place, module in enumerate(modules) if module == "user"]
+    answered = [position for position, module in enumerate(modules) if module == "user"]
     successes = sum(
-        modules[place + PARSED_AFTER : place + PARSED_AFTER + 1] == ["information_extraction"]
-        for place in answered
+        modules[position + PARSED_AFTER : position + PARSED_AFTER + 1] == ["information_extraction"]
+        for position in answered
     )
     return FormScores(
         length=len(form_fields),
@@ -247,6 +251,7 @@ def form_scores(
 
 
 def _filled(flags: Sequence[bool]) -> Count:
+    """Returns how many of the flags are set, of how many."""
     return sum(flags), len(flags)
 
 
@@ -261,6 +266,7 @@ def _weighted(required: Count, optional: Count) -> float | None:
 
 
 def _harmonic(first: float, second: float) -> float:
+    """Returns the harmonic mean of two numbers; 0 if one of them is 0."""
     return 2 / (1 / first + 1 / second) if first and second else 0.0
 
 
@@ -269,6 +275,7 @@ RIGHT = ("required_right", "optional_right")
 
 
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
+"""Names of the files beside a transcript: the form at the end, the settings of the run, and what was said."""
 
 
 _ONLY_ORIGINAL = (DIALOGUE, "info.json", "dm-state.json", "cfm-states.json")
@@ -328,9 +335,7 @@ def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str
         return truth
     lines = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
     steps = list_or_empty(interactions)
-    modules = [
-        str(form_field.get("module")) for form_field in steps if isinstance(form_field, dict)
-    ]
+    modules = [str(step.get("module")) for step in steps if isinstance(step, dict)]
     scores = form_scores(form, lines, modules, _right(config))
     return truth | scores.truth() | {"filled": form}
 
@@ -339,13 +344,14 @@ def _right(config: Any) -> tuple[Count, Count] | None:
     """Returns what the configuration says of correctly filled fields; None where it says nothing, as in the source's
     runs."""
     counts = [config.get(name) for name in RIGHT] if isinstance(config, dict) else []
-    pairs = [
-        (form_field[0], form_field[1])
-        for form_field in counts
-        if isinstance(form_field, list)
-        and len(form_field) == 2
-        and all(isinstance(part, int) for part in form_field)
-    ]
-    if len(pairs) != 2 or not all(0 <= part <= total for part, total in pairs):
+    pairs: list[Count] = []
+    for count in counts:
+        match count:
+            case [int(part), int(total)] if isinstance(count, list) and 0 <= part <= total:
+                pairs.append((part, total))
+            case _:
+                return None
+    if not pairs:
         return None
-    return pairs[0], pairs[1]
+    required, optional = pairs
+    return required, optional

@@ -120,6 +120,11 @@ class _Opener:
         without: Collection[str],
         bounds: Bounds,
     ) -> None:
+        """
+        Args:
+            given: All paths that are imported, whose files may belong together.
+            without: Files of folders that are not opened.
+        """
         self._without = without
         self._bounds = bounds
         self._format = format
@@ -378,6 +383,7 @@ def _is_line_file(path: str) -> bool:
 
 
 def _reason(path: str, error: FormatError | OSError) -> str:
+    """Returns why an input is not read."""
     return error.message if isinstance(error, FormatError) else cannot_open(path, error).message
 
 
@@ -434,6 +440,7 @@ def open_tail(tail: Tail, bounds: Bounds) -> Input:
 
 
 def _content_of_lines(label: str, name: str, lines: bytes, bounds: Bounds) -> Content:
+    """Returns lines as a content, under the name without the endings of logs."""
     size = len(lines)
     expansion = Expansion(size, bounds)
     name = stem(Path(name).as_posix())

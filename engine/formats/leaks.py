@@ -23,6 +23,7 @@ from engine.formats.json_values import MAX_DEPTH, nested_deeper, storable
 from engine.formats.records import Leak
 
 STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
+"""Texts with which the simulated users of tau-bench end a conversation."""
 
 TRUTH_FIELDS = frozenset((
     "reward", "rewards", "reward_info", "score", "scores", "success", "successful", "succeeded", "solved",
@@ -222,6 +223,7 @@ def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
 
 
 def _with_view(message: Message, view: str) -> Message:
+    """Returns a message of which models see this text; it is hidden if nothing remains."""
     view = view.rstrip()
     return replace(message, model_view=view, hidden=not view)
 
@@ -370,12 +372,14 @@ def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) ->
 
 
 def _finishes(call: ToolCall) -> bool:
+    """Returns whether a call ends the episode."""
     return (
         _normalized_name(call.name) in FINISH_CALLS or _SUBMITS.search(call.arguments) is not None
     )
 
 
 def _call_as_text(call: ToolCall) -> str:
+    """Returns a call as it is listed among the leaks."""
     return f"{call.name}({call.arguments})"[:_LONGEST_FOUND]
 
 

@@ -12,6 +12,9 @@ as a refusal, and a merge without a description keeps that of the larger cluster
 In the baseline a model gives each conversation one or more categories, of those it gave before or new ones, so that its
 result depends on the order of the conversations, as the paper shows with it. As in the paper's example each line of the
 list is one earlier answer, so that a line may name several categories.
+
+A summary is one sentence about what the user of a conversation wants; its row is its vector, of length 1. A description
+is what the model says of a cluster; it takes the place of its label.
 """
 
 from __future__ import annotations
@@ -42,14 +45,16 @@ _ECHO = re.compile(r"\b(?:whether|if|suppose|determine)\b", re.I)
 _FIRST_WORD = re.compile(r"\W*(yes|no)\b", re.I)
 """A reply that begins with its verdict."""
 _DESCRIPTION = re.compile(r"\bdescription\b[^:\n]{0,40}:\s*", re.I)
-"""What stands before the description of the merged group."""
+"""What stands before the description of the merged group: "New description of the group: "."""
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
-"""The end of a sentence."""
+"""The end of a sentence: a space after punctuation, or line ends."""
+_MERGE = re.compile(r"\bmerge", re.I)
+"""A word that says what the question is about: "merge", "merged"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The prompts `paper-label` and `paper-merge`."""
+    """The prompts `paper-label`, to describe a cluster, and `paper-merge`, to ask about two."""
 
     label: Prompt
     merge: Prompt
@@ -128,59 +133,106 @@ def paper_clusters(
         embed: Makes the vectors of descriptions, with the embedder of `vectors`.
         k: Number of clusters to begin with, an overestimate.
         seed: Of k-means; with the numbers of a question's clusters, of its samples.
+        note: Called with what is done next.
 
     Raises:
         UsageError: No summary has a vector.
     """
     first = _k_means(vectors, k, seed)
     groups = [np.flatnonzero(first == n).tolist() for n in range(int(first.max()) + 1)]
-    clustered = np.flatnonzero(first >= 0).tolist()
-    questions: list[Question] = []
-    undescribed = 0
-
-    def ask_about(prompt: Prompt, *clusters: int) -> str:
-        """Returns the reply to a question with a sample of each cluster and of what is in none of them, drawn for this
-        question."""
-        rng = np.random.default_rng([seed, *clusters])
-        asked_groups = [groups[number] for number in clusters]
-        others = sorted(set(clustered).difference(*asked_groups))
-        shown = tuple(
-            tuple(rng.permutation(rows)[:EXAMPLES].tolist()) for rows in (*asked_groups, others)
-        )
-        questions.append(Question(clusters, shown))
-        names = ("GROUP",) if len(clusters) == 1 else ("GROUP 1", "GROUP 2")
-        shown_texts = [[texts[row] for row in rows] for rows in shown]
-        return ask(prompt, lists(*zip((*names, "NOT IN GROUP"), shown_texts, strict=True)))
-
-    names = []
-    count = len(groups)
-    for index in range(count):
-        note(f"describing cluster {index + 1} of {count}")
-        names.append(" ".join(ask_about(prompts.label, index).split()))
-        undescribed += not names[-1]
-    rows = embed(names)
-    current = set(range(len(groups)))
-    refused: set[tuple[int, int]] = set()
-    while pair := _most_similar_pair(rows, current, refused):
-        a, b = pair
-        note(f"question {len(questions) - count + 1}: {len(current)} clusters of {count}")
-        says, description = read_merge(ask_about(prompts.merge, a, b))
-        questions[-1] = replace(questions[-1], merge=says)
-        if not says:
-            refused.add(pair)
-            continue
-        undescribed += not description
-        larger = a if len(groups[a]) >= len(groups[b]) else b
-        names.append(description or names[larger])
-        groups.append(sorted(groups[a] + groups[b]))
-        rows = np.concatenate([rows, embed(names[-1:])])
-        current = current - {a, b} | {len(groups) - 1}
+    interview = _Interview(ask, texts, groups, np.flatnonzero(first >= 0).tolist(), seed, [])
+    descriptions = []
+    for index in range(len(groups)):
+        note(f"describing cluster {index + 1} of {len(groups)}")
+        descriptions.append(" ".join(interview.ask_about(prompts.label, index).split()))
+    undescribed = sum(not description for description in descriptions)
+    current, undescribed_merges = _merge_similar(
+        interview, prompts.merge, descriptions, embed, note
+    )
     order = sorted(current, key=lambda index: (-len(groups[index]), index))
     labels = np.full(len(texts), -1, dtype=np.int32)
     for number, index in enumerate(order):
         labels[groups[index]] = number
-    descriptions = tuple(names[index] for index in order)
-    return PaperClusters(first, labels, descriptions, tuple(questions), undescribed)
+    return PaperClusters(
+        first=first,
+        labels=labels,
+        descriptions=tuple(descriptions[index] for index in order),
+        questions=tuple(interview.questions),
+        undescribed=undescribed + undescribed_merges,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Interview:
+    """The questions to the model about clusters, and their members.
+
+    Attributes:
+        ask: Returns the model's reply.
+        texts: The summaries.
+        groups: Rows of each cluster, by number; each merge adds one, and none is removed.
+        clustered: Rows in any cluster, ascending.
+        seed: With the numbers of a question's clusters, the seed of its samples.
+        questions: The questions so far, in order.
+    """
+
+    ask: Ask
+    texts: Sequence[str]
+    groups: list[list[int]]
+    clustered: Sequence[int]
+    seed: int
+    questions: list[Question]
+
+    def ask_about(self, prompt: Prompt, *clusters: int) -> str:
+        """Returns the reply to a question with a sample of each cluster and of what is in none of them, drawn for this
+        question."""
+        rng = np.random.default_rng([self.seed, *clusters])
+        asked_groups = [self.groups[number] for number in clusters]
+        others = sorted(set(self.clustered).difference(*asked_groups))
+        shown = tuple(
+            tuple(rng.permutation(rows)[:EXAMPLES].tolist()) for rows in (*asked_groups, others)
+        )
+        self.questions.append(Question(clusters, shown))
+        titles = ("GROUP",) if len(clusters) == 1 else ("GROUP 1", "GROUP 2")
+        shown_texts = [[self.texts[row] for row in rows] for rows in shown]
+        return self.ask(prompt, lists(*zip((*titles, "NOT IN GROUP"), shown_texts, strict=True)))
+
+
+def _merge_similar(
+    interview: _Interview,
+    prompt: Prompt,
+    descriptions: list[str],
+    embed: Callable[[Sequence[str]], Vectors],
+    note: Note,
+) -> tuple[set[int], int]:
+    """Asks about the most similar pair of current clusters, and merges it if the model says so, until every pair was
+    refused. Merged clusters are added to the groups of the interview, and their descriptions to `descriptions`.
+
+    Returns:
+        The numbers of the clusters that are left, and the number of merges whose reply had no description.
+    """
+    groups, questions = interview.groups, interview.questions
+    first_count = len(groups)
+    undescribed = 0
+    rows = embed(descriptions)
+    current = set(range(first_count))
+    refused: set[tuple[int, int]] = set()
+    while pair := _most_similar_pair(rows, current, refused):
+        a, b = pair
+        note(
+            f"question {len(questions) - first_count + 1}: {len(current)} clusters of {first_count}"
+        )
+        verdict, description = read_merge(interview.ask_about(prompt, a, b))
+        questions[-1] = replace(questions[-1], merge=verdict)
+        if not verdict:
+            refused.add(pair)
+            continue
+        undescribed += not description
+        larger = a if len(groups[a]) >= len(groups[b]) else b
+        descriptions.append(description or descriptions[larger])
+        groups.append(sorted(groups[a] + groups[b]))
+        rows = np.concatenate([rows, embed(descriptions[-1:])])
+        current = current - {a, b} | {len(groups) - 1}
+    return current, undescribed
 
 
 def lists(*named: tuple[str, Sequence[str]]) -> str:
@@ -199,22 +251,27 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
     """
     text = reply.strip()
     first_word = _FIRST_WORD.match(text)
-    opening, *following = _SENTENCE.split(text, maxsplit=1)
+    first_sentence, *following = _SENTENCE.split(text, maxsplit=1)
     verdict: bool | None = None
     if first_word:
         verdict = first_word[1].casefold() == "yes"
-    elif re.search(r"\bmerge", opening, re.I) and not _ECHO.search(opening):
-        verdict = False if _NO.search(opening) else bool(_YES.search(opening)) or None
+    # Without "yes" or "no" in front the first sentence decides, unless it only repeats the question.
+    elif _MERGE.search(first_sentence) and not _ECHO.search(first_sentence):
+        if _NO.search(first_sentence):
+            verdict = False
+        elif _YES.search(first_sentence):
+            verdict = True
     if not verdict:
         return verdict, ""
-    around_description = _DESCRIPTION.split(text, maxsplit=1)
-    description = around_description[1] if len(around_description) > 1 else "".join(following)
+    # What follows "description:", or else what follows the first sentence.
+    _, *described = _DESCRIPTION.split(text, maxsplit=1)
+    description = "".join(described or following)
     return True, " ".join(description.split())
 
 
 def _k_means(vectors: Vectors, k: int, seed: int) -> Numbers:
-    """Returns the cluster of each row, -1 for a row of zeros; raises NotYet if there is no other row. All others are
-    placed, clusters of one row included."""
+    """Returns the cluster of each row, shape (n,), -1 for a row of zeros; raises NotYet if there is no other row. All
+    others are placed, clusters of one row included."""
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
@@ -222,9 +279,11 @@ def _k_means(vectors: Vectors, k: int, seed: int) -> Numbers:
     solution = solve(
         vectors, order, min(k, len(rows)), seed, restarts=RESTARTS, note=lambda done, total: None
     )
-    nearest_centres = closest(vectors[rows], solution.centres)[0]
+    nearest_centres, _ = closest(vectors[rows], solution.centres)
+    # Numbered anew, so that no number is left out where a center has no row.
+    _, numbers = np.unique(nearest_centres, return_inverse=True)
     labels = np.full(len(vectors), -1, dtype=np.int32)
-    labels[rows] = np.unique(nearest_centres, return_inverse=True)[1]
+    labels[rows] = numbers
     return labels
 
 
@@ -232,17 +291,21 @@ def _most_similar_pair(
     rows: Vectors, current: set[int], refused: set[tuple[int, int]]
 ) -> tuple[int, int] | None:
     """Returns the pair of current clusters with the most similar descriptions that was not refused; None if there is
-    none."""
+    none. `rows` are the vectors of all descriptions so far, shape (clusters, d)."""
     keys = sorted(current)
     units = unit_rows(rows[keys])
     cosines = units @ units.T
+    # Of equal cosines the pair with the lowest numbers comes first, hence the least of negative cosines.
     pairs = [
         (-float(cosines[i, j]), (a, b))
         for i, a in enumerate(keys)
         for j, b in enumerate(keys)
         if a < b and (a, b) not in refused
     ]
-    return min(pairs)[1] if pairs else None
+    if not pairs:
+        return None
+    _, most_similar = min(pairs)
+    return most_similar
 
 
 # Table 4 and Figure 4
@@ -267,14 +330,16 @@ class Distances:
 
 
 def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
-    """Returns the distances of rows to the centers of their own clusters; rows with a negative label are left out."""
+    """Returns the distances of rows, shape (n, d), to the centers of their own clusters; rows with a negative label,
+    shape (n,), are left out."""
     centres = _centres(vectors, labels)
     clustered = labels >= 0
     return _mean_distances(vectors[clustered], centres[labels[clustered]])
 
 
 def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Distances:
-    """Returns the distances of other rows to the nearest center by cosine; rows of zeros are left out."""
+    """Returns the distances of other rows, shape (m, d), to the nearest center by cosine; rows of zeros are left out.
+    Vectors and labels as for `own_distances`."""
     centres = _centres(vectors, labels)
     nonzero_rows = others[has_vector(others)]
     nearest = (nonzero_rows @ unit_rows(centres).T).argmax(axis=1)
@@ -313,18 +378,22 @@ def _centres(vectors: Vectors, labels: Numbers) -> Floats:
 
 
 def _mean_distances(rows: Vectors, centres: Floats) -> Distances:
-    """Returns the mean distances of rows to the centers at the same index."""
+    """Returns the mean distances of rows to the centers at the same index, both of shape (n, d)."""
     if not len(rows):
         return Distances(0, None, None)
-    angles = 1 - np.einsum("ij,ij->i", rows, unit_rows(centres))
-    lengths = np.linalg.norm(rows - centres, axis=1)
+    cosine_distances = 1 - np.einsum("ij,ij->i", rows, unit_rows(centres))
+    euclidean_distances = np.linalg.norm(rows - centres, axis=1)
     return Distances(
-        len(rows), float(angles.mean()), float(lengths.mean()), _error(angles), _error(lengths)
+        rows=len(rows),
+        cosine=float(cosine_distances.mean()),
+        euclidean=float(euclidean_distances.mean()),
+        cosine_error=_standard_error(cosine_distances),
+        euclidean_error=_standard_error(euclidean_distances),
     )
 
 
-def _error(values: Floats) -> float | None:
-    """Returns the standard error of a mean; None with fewer than two values."""
+def _standard_error(values: Floats) -> float | None:
+    """Returns the standard error of the mean of values of shape (n,); None with fewer than two values."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
@@ -369,23 +438,23 @@ def categorise(ask: AskCategories, logs: Sequence[Sequence[str]]) -> Iterator[tu
         logs: Pieces of each log.
     """
     category_by_key: dict[str, str] = {}
-    lines: dict[str, None] = {}
+    earlier_answers: dict[str, None] = {}  # an ordered set
     for log in logs:
-        earlier_answers = "".join(f"- {line}\n" for line in lines)
-        head = f"{earlier_answers}[USER INPUT LOG]\n"
-        reply = ask(NEXT_PROMPT if lines else FIRST_PROMPT, (head, *log))
+        answer_list = "".join(f"- {answer}\n" for answer in earlier_answers)
+        heading = f"{answer_list}[USER INPUT LOG]\n"
+        reply = ask(NEXT_PROMPT if earlier_answers else FIRST_PROMPT, (heading, *log))
         categories = {
             category_by_key.setdefault(_letters(category), category): None
             for category in read_categories(reply)
         }
         if categories:
-            lines[", ".join(categories)] = None
+            earlier_answers[", ".join(categories)] = None
         yield tuple(categories)
 
 
 def read_categories(reply: str) -> list[str]:
     """Returns the categories that a reply names, as they are written; none where it names none."""
-    answer = _LOG_LINE.split(reply, maxsplit=1)[0]
+    answer, *_ = _LOG_LINE.split(reply, maxsplit=1)
     parts = (
         _LIST_NUMBER.sub("", part.strip(_EDGE_PUNCTUATION)).strip(_EDGE_PUNCTUATION)
         for part in _SEPARATOR.split(answer)

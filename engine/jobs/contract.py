@@ -54,17 +54,28 @@ class Stage(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Names the kind in run records."""
+
     @property
-    def title(self) -> str: ...
+    def title(self) -> str:
+        """Its name on screens and in progress lines."""
+
     @property
-    def unit(self) -> str: ...
+    def unit(self) -> str:
+        """What progress counts."""
+
     @property
-    def params(self) -> Mapping[str, Any]: ...
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result."""
+
     @property
-    def fingerprints(self) -> Mapping[str, Any]: ...
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What else determines it."""
+
     @property
-    def lane(self) -> Lane: ...
+    def lane(self) -> Lane:
+        """The queue in which it waits."""
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Yields progress after each bounded batch, committed with the counter of run `run_id` in one transaction."""
@@ -76,15 +87,19 @@ class Stage(Protocol):
         """Returns the result in one sentence with counts; also called after a cancel."""
 
 
+HASH_DIGITS = 16
+"""Number of hexadecimal digits of a config hash."""
+
+
 def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
-    """Returns the key under which results are stored: 16 hex digits over everything that determines them."""
+    """Returns the key under which results are stored: `HASH_DIGITS` over everything that determines them."""
     canonical = json.dumps(
         [stage_name, dict(params), dict(fingerprints)],
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=True,
     )
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:HASH_DIGITS]
 
 
 LEAST_ITEMS, MOST_ITEMS = 4, 16
@@ -95,7 +110,8 @@ BLOCK_CHARS = 32_000
 
 
 def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
-    """Yields ids in blocks of 4 to 16 conversations with about 32,000 characters; the last block may be smaller.
+    """Yields ids in blocks of `LEAST_ITEMS` to `MOST_ITEMS` conversations with about `BLOCK_CHARS` characters; the last
+    block may be smaller.
 
     Args:
         ids: Ids of conversations, in the order in which they are cut.
@@ -103,8 +119,8 @@ def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
     """
     block: list[int] = []
     block_chars = 0
-    for item, length in zip(ids, chars, strict=True):
-        block.append(item)
+    for key, length in zip(ids, chars, strict=True):
+        block.append(key)
         block_chars += length
         if len(block) == MOST_ITEMS or (len(block) >= LEAST_ITEMS and block_chars >= BLOCK_CHARS):
             yield block
@@ -118,6 +134,7 @@ OnProgress = Callable[[int, str], None]
 
 
 Result = TypeVar("Result")
+"""What a piece of work returns."""
 
 
 class ThreadedWork(Generic[Result]):
@@ -126,10 +143,12 @@ class ThreadedWork(Generic[Result]):
     def __init__(self, work: Callable[[OnProgress], Result]) -> None:
         """Starts `work` on a thread; it is called with the callback to which it reports."""
         self._reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
+        # one of them gets one item, by the thread, before it ends
         self._outcome: list[Result] = []
         self._failure: list[BaseException] = []
 
         def target() -> None:
+            """Does the work on the thread; None ends its reports."""
             try:
                 self._outcome.append(work(lambda count, note: self._reports.put((count, note))))
             except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
@@ -148,9 +167,10 @@ class ThreadedWork(Generic[Result]):
     def result(self) -> Result:
         """Waits for the end of the work, and returns what it returned or raises what it raised."""
         self._thread.join()
-        if self._failure:
-            raise self._failure[0]
-        return self._outcome[0]
+        for error in self._failure:
+            raise error
+        (outcome,) = self._outcome
+        return outcome
 
 
 ADDRESS_SPACE_BYTES = 560 << 20
@@ -169,9 +189,10 @@ class CpuStage(ABC):
     lane: Lane = "cpu"
 
     def __init__(self, project: Project) -> None:
+        """Prepares the stage; nothing runs yet."""
         self._project = project
         self._interrupted = threading.Event()
-        self._wake: OnProgress | None = None
+        self._wake: OnProgress | None = None  # reports something, so that `_run_on_thread` looks up
 
     @property
     @abstractmethod
@@ -216,10 +237,12 @@ class CpuStage(ABC):
         _check_address_space()
 
         def run_work(report: OnProgress) -> Result:
+            """Does the work with a callback that stops it after `interrupt`."""
             self._wake = report
             self._check()
 
             def report_unless_cancelled(count: int, note: str) -> None:
+                """Reports, or raises Cancelled."""
                 self._check()
                 report(count, note)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Clock = Callable[[], float]
 """Returns the time of a monotonic clock, in seconds."""
@@ -13,29 +14,38 @@ WINDOW_SECONDS = 20.0
 """Default length of the window over which a rate is measured."""
 
 
+class _Mark(NamedTuple):
+    """How much was done at one time, in seconds of the clock."""
+
+    time: float
+    done: int
+
+
 class RateMeter:
     """Measures the rate of a job over the last seconds."""
 
     def __init__(self, clock: Clock, window: float = WINDOW_SECONDS) -> None:
         """`window` is the length of the window in seconds, which should hold several batches."""
         self._clock, self._window_seconds = clock, window
-        self._marks: deque[tuple[float, int]] = deque()
+        self._marks: deque[_Mark] = deque()
 
     def mark(self, done: int) -> None:
         """Records that `done` units are done now."""
         now = self._clock()
-        if self._marks and self._marks[-1][1] == done:
+        if self._marks and self._marks[-1].done == done:
             return  # inside a batch that takes longer than the window the rate sinks, but does not vanish
-        self._marks.append((now, done))
-        while len(self._marks) > 2 and self._marks[1][0] <= now - self._window_seconds:
+        self._marks.append(_Mark(now, done))
+        # the oldest mark that stays may lie before the window: the rate is measured over at least its length
+        while len(self._marks) > 2 and self._marks[1].time <= now - self._window_seconds:
             self._marks.popleft()
 
     def rate(self) -> float | None:
         """Returns the units a second from the oldest mark in the window until now; None before two marks."""
         if len(self._marks) < 2:
             return None
-        seconds = self._clock() - self._marks[0][0]
-        units = self._marks[-1][1] - self._marks[0][1]
+        oldest, newest = self._marks[0], self._marks[-1]
+        seconds = self._clock() - oldest.time
+        units = newest.done - oldest.done
         return units / seconds if seconds > 0 else None
 
     def eta(self, done: int, total: int | None) -> float | None:
@@ -81,6 +91,7 @@ class _Step:
             if measured_share < LEAST_SHARE:
                 return 0.0 if self.share >= 1 else None
             return (1 - self.share) * self.measured_seconds / measured_share
+        # a weighted mean of what was expected and of what was measured, per share of 1
         seconds_of_all = (PRIOR_SHARE * self.expected_seconds + self.measured_seconds) / (
             PRIOR_SHARE + measured_share
         )
@@ -95,8 +106,9 @@ class TimeLeft:
     """
 
     def __init__(self) -> None:
+        """Begins with a plan without steps."""
         self._steps: dict[str, _Step] = {}
-        self._shown: float | None = None
+        self._shown: float | None = None  # the estimate that was shown last, in seconds
 
     def expect(self, name: str, seconds: float | None) -> None:
         """Adds a step, or changes what it is expected to take; a step that is done is to be done again.

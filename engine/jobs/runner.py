@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, ProgramFault, ProjectError, WorkbenchError
@@ -31,6 +32,7 @@ from engine.project.project import Project
 from engine.project.records import RunRow, RunState
 
 _log = logging.getLogger(__name__)
+"""Faults of stages and of listeners are logged here."""
 
 PROGRESS_SECONDS = 0.1
 """Least time between two progress events of one job."""
@@ -82,12 +84,19 @@ _OUTCOME_NAMES: dict[type[RunOutcome], Outcome] = {
     JobCancelled: "cancelled",
     JobFailed: "failed",
 }
+"""Names of outcomes in events."""
 
 
 class _RunningStage:
-    """One stage of a job with its run record."""
+    """One stage of a job with its run record.
+
+    Attributes:
+        rate_meter: Measures what is done, in the unit of the stage.
+        last: The last progress.
+    """
 
     def __init__(self, stage: Stage, run_id: int, clock: Clock) -> None:
+        """Begins without progress; `run_id` is the id of the run record."""
         self.stage = stage
         self.run_id = run_id
         self.rate_meter = RateMeter(clock)
@@ -120,6 +129,13 @@ class _RunningStage:
             note=self.last.note,
             share=share,
         )
+
+
+class _LaneWorker(NamedTuple):
+    """The jobs that wait in a lane, and the thread that runs them; None among the jobs ends the thread."""
+
+    waiting: queue.SimpleQueue[_Job | None]
+    thread: threading.Thread
 
 
 class _Job:
@@ -173,7 +189,7 @@ class JobRunner:
         self._clock = clock
         self._guard = threading.Lock()
         self._jobs: list[_Job] = []
-        self._lanes: dict[Lane, tuple[queue.SimpleQueue[_Job | None], threading.Thread]] = {}
+        self._lanes: dict[Lane, _LaneWorker] = {}
         self._closed = False
 
     def start(self, stages: Sequence[Stage]) -> int:
@@ -186,7 +202,8 @@ class JobRunner:
         """
         if self._closed:
             raise ProjectError("The project is being closed.")
-        job = _Job(stages, self._begin(stages[0]))
+        first, *_ = stages
+        job = _Job(stages, self._begin(first))
         lane: Lane = "model" if any(stage.lane == "model" for stage in stages) else "cpu"
         with self._guard:
             self._jobs.append(job)
@@ -195,9 +212,9 @@ class JobRunner:
                 thread = threading.Thread(
                     target=self._run_jobs, args=(waiting,), name=f"jobs-{lane}", daemon=True
                 )
-                self._lanes[lane] = waiting, thread
+                self._lanes[lane] = _LaneWorker(waiting, thread)
                 thread.start()
-            self._lanes[lane][0].put(job)
+            self._lanes[lane].waiting.put(job)
         return job.current.run_id
 
     def run(self, stage: Stage) -> RunOutcome:
@@ -374,11 +391,13 @@ class JobRunner:
         return self._tables.get(stage.name, frozenset({"conversation"}))
 
     def _forget(self, job: _Job) -> None:
+        """Takes a job that has ended off the list of active ones."""
         with self._guard:
             if job in self._jobs:
                 self._jobs.remove(job)
 
     def _emit(self, event: Event) -> None:
+        """Tells the listener of an event."""
         try:
             self._emit_to(event)
         except Exception:  # noqa: BLE001 - a listener's fault must not end the work

@@ -1,5 +1,8 @@
 """Adapter files (GGUF): their metadata, and whether an adapter fits a base model.
 
+An adapter of the kind LoRA changes a matrix of weights, a tensor of the file, by the product `B @ A` of two narrow
+matrices, scaled by alpha / rank, where the rank is their common length.
+
 A base is known by a fingerprint that is the same for every format of its weights. It covers architecture, sizes and the
 vectors of the norms. Every GGUF file keeps those in F32 whatever the format of the rest, and training leaves them as
 they are, so that the shipped file, its tuned copies and the model that an adapter was trained on have one fingerprint.
@@ -32,12 +35,22 @@ _VERSION = "n1"
 
 
 BASE_FINGERPRINT = "workbench.base_fingerprint"
+"""Key of `AdapterOrigin.base_fingerprint` in the metadata of an adapter."""
+
 BASE_NAME = "workbench.base_name"
+"""Key of `AdapterOrigin.base_name`."""
+
 DATA_FINGERPRINT = "workbench.data_fingerprint"
+"""Key of `AdapterOrigin.data_fingerprint`."""
+
 RECIPE = "workbench.recipe"
+"""Key of `AdapterOrigin.recipe`."""
+
 END_TOKEN = "workbench.end_token"
+"""Key of `AdapterOrigin.end_token`."""
+
 END_TAG = "workbench.end_tag"
-"""Keys of the metadata that this program writes into an adapter; see `AdapterOrigin`."""
+"""Key of `AdapterOrigin.end_tag`."""
 
 LORA_A, LORA_B = ".lora_a", ".lora_b"
 """Endings of the names of the two matrices that change a tensor: it becomes the tensor plus `B @ A`, scaled."""
@@ -63,7 +76,14 @@ Matrix = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a model; None where they differ by layer."""
+    """Sizes of a model; None where they differ by layer.
+
+    Attributes:
+        layers: Number of blocks.
+        width, inner: Length of the vector that goes from block to block, and of that inside a feed-forward layer.
+        heads, kv_heads: Number of attention heads, and of those that keys and values have.
+        vocabulary: Number of tokens.
+    """
 
     layers: int | None
     width: int | None
@@ -78,7 +98,7 @@ def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.
 
     Args:
         architecture: Name of the architecture in GGUF.
-        norms: Flat weights of the norms by tensor name.
+        norms: Weights of the norms by tensor name, each of shape (numbers,).
     """
     head = {"architecture": architecture, **asdict(sizes)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
@@ -116,7 +136,9 @@ def base_fingerprint(file: GgufFile) -> str | None:
 
 
 def _as_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Returns numbers rounded to BF16, to nearest, ties to even, as 16-bit integers."""
+    """Returns numbers rounded to BF16, to nearest, ties to even, as 16-bit integers of the same shape."""
+    # BF16 is the upper half of F32. Half of its last place is added before the lower half is cut off: just below a half
+    # if the last bit is even, so that a tie is rounded down, else exactly a half.
     bits = np.ascontiguousarray(values, dtype="<f4").view("<u4")
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16
     return np.asarray(rounded, dtype="<u2")
@@ -160,12 +182,12 @@ class AdapterOrigin:
     def of(cls, file: GgufFile) -> AdapterOrigin:
         """Reads the fields from an adapter's file."""
         return cls(
-            file.text(BASE_FINGERPRINT),
-            file.text(BASE_NAME),
-            file.text(DATA_FINGERPRINT),
-            file.text(RECIPE),
-            file.number(END_TOKEN),
-            file.text(END_TAG),
+            base_fingerprint=file.text(BASE_FINGERPRINT),
+            base_name=file.text(BASE_NAME),
+            data_fingerprint=file.text(DATA_FINGERPRINT),
+            recipe=file.text(RECIPE),
+            end_token=file.number(END_TOKEN),
+            end_tag=file.text(END_TAG),
         )
 
 
@@ -263,12 +285,16 @@ def _tensor_mismatch(name: str, adapter: GgufFile, base: GgufFile) -> str | None
         return f"it changes {target!r}, which the model does not have"
     if any(len(info.shape) < 2 for info in (a, b, weights)):
         return f"its matrices for {target!r} have the wrong shape"
-    # The embedding is looked up by rows, so there A and B lie the other way round.
-    adapter_shape = (b.shape[1], a.shape[1]) if target == _EMBEDDING else (a.shape[0], b.shape[1])
-    if adapter_shape != weights.shape[:2] or (target != _EMBEDDING and a.shape[1] != b.shape[0]):
+    # Shapes in the order of GGUF, the fastest dimension first: A (inputs, rank), B (rank, outputs), weights (inputs,
+    # outputs). The embedding is looked up by rows, so there A and B lie the other way round.
+    (a_columns, a_rows), (b_columns, b_rows) = a.shape[:2], b.shape[:2]
+    adapter_shape = (b_rows, a_rows) if target == _EMBEDDING else (a_columns, b_rows)
+    if adapter_shape != weights.shape[:2] or (target != _EMBEDDING and a_rows != b_columns):
+        columns, rows = adapter_shape
+        weight_columns, weight_rows = weights.shape[:2]
         return (
-            f"its matrices for {target!r} are for {adapter_shape[0]} x {adapter_shape[1]} weights,"
-            f" the model has {weights.shape[0]} x {weights.shape[1]}"
+            f"its matrices for {target!r} are for {columns} x {rows} weights,"
+            f" the model has {weight_columns} x {weight_rows}"
         )
     return None
 
@@ -299,10 +325,9 @@ def merge(base: Path, adapter: Path, out: Path) -> None:
             f"The merged weights {out.name} cannot be written: {error.strerror}.",
             "Check the free disk space of the cache folder.",
         ) from error
-    for old in sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)[
-        :-MAX_MERGED_COPIES
-    ]:
-        old.unlink(missing_ok=True)
+    copies = sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)
+    for old_copy in copies[:-MAX_MERGED_COPIES]:
+        old_copy.unlink(missing_ok=True)
 
 
 def _add_to_tensor(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
@@ -311,21 +336,24 @@ def _add_to_tensor(path: Path, weights: GgufFile, target: str, adapter: GgufFile
     if info.kind not in _ENCODERS:
         raise AdapterError(f"{target} is in a format that no adapter can be added to.")
     a, b = _read_matrix(adapter, target + LORA_A), _read_matrix(adapter, target + LORA_B)
-    alpha = float(adapter.values.get("adapter.lora.alpha", 0.0)) or float(len(a))
+    rank, outputs = len(a), len(b)
+    # llama.cpp does not scale where there is no alpha.
+    alpha = float(adapter.values.get("adapter.lora.alpha", 0.0)) or float(rank)
     before = weights.vector(target)
     assert before is not None
-    after = before.reshape(len(b), -1) + (alpha / len(a)) * (b @ a)
+    after = before.reshape(outputs, -1) + (alpha / rank) * (b @ a)
     with path.open("rb+") as file:
         file.seek(info.offset)
         file.write(_ENCODERS[info.kind](after).tobytes())
 
 
 def _read_matrix(file: GgufFile, name: str) -> Matrix:
-    """Returns a matrix in the row order of GGUF."""
+    """Returns a matrix in the row order of GGUF: A of shape (rank, inputs), B of shape (outputs, rank)."""
     flat = file.vector(name)
     if flat is None:
         raise AdapterError(f"{name} is in a format that cannot be read.")
-    return flat.reshape(-1, file.tensors[name].shape[0])
+    columns, *_ = file.tensors[name].shape
+    return flat.reshape(-1, columns)
 
 
 _ENCODERS: dict[int, Callable[[Matrix], NDArray[Any]]] = {

@@ -8,17 +8,18 @@ tokens/s in a shared cache and 223 apart; of 1,000 tokens: 4 replies 69 shared, 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 from engine.model.generation import PARALLEL, GenerativeModel, Reply, Task, check_lengths, write
 from engine.model.interface import Capacity, Span, TokenModel
 
 MIN_PREFIX_TOKENS = 32
 """Shortest prefix, in tokens, that is worth a sequence of its own."""
-
 
 CELL_MULTIPLE = 256
 """llama.cpp allocates the cells of a sequence in multiples of this."""
@@ -67,7 +68,14 @@ class Layout:
 
 
 class _Plan:
-    """The tree of common prefixes, as far as it fits into the cache."""
+    """The tree of common prefixes, as far as it fits into the cache.
+
+    Prompts that share a beginning are neighbours in sorted order, so each prefix belongs to a run of them.
+
+    Attributes:
+        prefixes: The nodes, each after the one that it extends.
+        prefix_of_prompt: Index of the longest prefix of each prompt; None if it shares none.
+    """
 
     def __init__(self, prompts: Sequence[Sequence[int]], room: int, most: int) -> None:
         """Plans the prefixes.
@@ -80,17 +88,23 @@ class _Plan:
         self.prefix_of_prompt: list[int | None] = [None] * len(prompts)
         self._prompts, self._free_tokens, self._max_prefixes = prompts, room, most
         self._order = sorted(range(len(prompts)), key=lambda index: list(prompts[index]))
-        self._common_prefix_length = [
-            _common_prefix_length(prompts[one], prompts[other])
-            for one, other in zip(self._order, self._order[1:], strict=False)
+        # Between each prompt in sorted order and the next.
+        self._common_lengths = [
+            _common_prefix_length(prompts[index], prompts[next_index])
+            for index, next_index in pairwise(self._order)
         ]
         self._share(0, len(prompts), None, 0)
 
     def _share(self, low: int, high: int, parent: int | None, start: int) -> None:
-        """Shares the common prefix of the prompts `low` to `high` in sorted order, then those of parts of them."""
+        """Shares the common prefix of the prompts `low` to `high` in sorted order, then those of parts of them.
+
+        Args:
+            parent: Index of the prefix that they share so far; None for none.
+            start: Length of that prefix in tokens.
+        """
         if high - low < 2:
             return
-        common = min(self._common_prefix_length[low : high - 1])
+        common = min(self._common_lengths[low : high - 1])
         # Every prompt keeps its last token, whose decoding gives the first distribution.
         end = min(common, min(len(self._prompts[index]) for index in self._order[low:high]) - 1)
         fits = end - start <= self._free_tokens and len(self.prefixes) < self._max_prefixes
@@ -101,10 +115,9 @@ class _Plan:
             parent, start = len(self.prefixes) - 1, end
             for index in self._order[low:high]:
                 self.prefix_of_prompt[index] = parent
+        # Between two parts only the common prefix of all is shared. Where each prompt is a part, no more is shared.
         cuts = [
-            index + 1
-            for index in range(low, high - 1)
-            if self._common_prefix_length[index] == common
+            index + 1 for index in range(low, high - 1) if self._common_lengths[index] == common
         ]
         if len(cuts) < high - low - 1:
             for first, last in zip([low, *cuts], [*cuts, high], strict=True):
@@ -131,11 +144,11 @@ def share_prefixes(
     capacity = model.capacity
     if not capacity.forkable or len(tasks) < 2:
         return list(tasks), 0
+    # In a shared cache there must be room for the longest reply beside the prefixes.
     longest = max(len(task.prompt) + task.max_tokens for task in tasks)
     room = min(capacity.cells - longest, capacity.cells // 2)
-    if (
-        capacity.separate
-    ):  # prefixes have sequences of their own, and are shorter than what fits one
+    if capacity.separate:
+        # Prefixes have sequences of their own, and are shorter than what fits one.
         room = capacity.cells
     plan = _Plan([task.prompt for task in tasks], room, len(sequences))
     for prefix, sequence in zip(plan.prefixes, sequences, strict=False):
@@ -155,7 +168,7 @@ def share_prefixes(
 
 def widest(cells: int, length: int) -> int:
     """Returns how many sequences of `length` tokens fit into so many cells when each has its own."""
-    return cells // (-(-length // CELL_MULTIPLE) * CELL_MULTIPLE)
+    return cells // (math.ceil(length / CELL_MULTIPLE) * CELL_MULTIPLE)
 
 
 def apart(shared: Capacity, cells: int, sequences: int) -> Capacity:
@@ -164,14 +177,12 @@ def apart(shared: Capacity, cells: int, sequences: int) -> Capacity:
     Args:
         shared: The capacity when they share the cache.
     """
-    own = (
-        min(cells // sequences // CELL_MULTIPLE, -(-shared.context // CELL_MULTIPLE))
-        * CELL_MULTIPLE
-    )
+    multiples = min(cells // sequences // CELL_MULTIPLE, math.ceil(shared.context / CELL_MULTIPLE))
+    own_cells = multiples * CELL_MULTIPLE
     return replace(
         shared,
-        context=min(shared.context, own),
-        cells=sequences * own,
+        context=min(shared.context, own_cells),
+        cells=sequences * own_cells,
         sequences=sequences,
         separate=True,
     )
@@ -186,10 +197,11 @@ def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
         room: Gives the number of sequences of a length that fit.
     """
     by_length: dict[int, list[int]] = defaultdict(list)
-    for number, need in enumerate(needs):
-        by_length[_sequence_cells(need)].append(number)
+    for index, need in enumerate(needs):
+        by_length[_sequence_cells(need)].append(index)
     groups: list[Layout] = []
     sharing_members: list[int] = []
+    # The longest first: it takes all shorter ones with it where there are sequences enough, or few replies are left.
     while by_length:
         length = max(by_length)
         sequences = min(PARALLEL, room(length))
@@ -198,7 +210,7 @@ def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
             sequences >= MIN_SEPARATE_SEQUENCES
             and (sequences >= ENOUGH_SEQUENCES or count_left <= sequences)
         ):
-            members = [number for numbers in by_length.values() for number in numbers]
+            members = [index for indices in by_length.values() for index in indices]
             by_length.clear()
         else:
             members = by_length.pop(length)
@@ -212,7 +224,7 @@ def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
 
 
 def _sequence_cells(need: int) -> int:
-    """Returns the number of cells of a reply's sequence."""
+    """Returns the number of cells of a reply's sequence: `MIN_SEQUENCE_CELLS`, doubled until `need` tokens fit."""
     length = MIN_SEQUENCE_CELLS
     while length < need:
         length *= 2
@@ -239,16 +251,17 @@ def generate(
         groups = [Layout(range(len(tasks)), 0)]
     replies: dict[int, Reply] = {}
     for layout in groups:
-        group_tasks = [tasks[number] for number in layout.members]
-        report = progress and partial(_added, progress, len(replies))
+        group_tasks = [tasks[index] for index in layout.members]
+        report = progress and partial(_report_sum, progress, len(replies))
         replies.update(
             zip(layout.members, _write_together(model, group_tasks, layout, report), strict=True)
         )
     model.clear()
-    return [replies[number] for number in range(len(tasks))]
+    return [replies[index] for index in range(len(tasks))]
 
 
-def _added(progress: Callable[[int], None], before: int, count: int) -> None:
+def _report_sum(progress: Callable[[int], None], before: int, count: int) -> None:
+    """Reports the replies of a group together with those of the groups before it."""
     progress(before + count)
 
 
@@ -261,6 +274,7 @@ def _write_together(
     """Returns the replies of one layout, which shares the common prefixes of its prompts."""
     model.arrange(layout.separate)
     count = model.capacity.sequences
+    # Separate sequences are few, so prefixes get a quarter of them; else what the replies leave.
     max_prefixes = count // 4 if layout.separate else count - min(PARALLEL, count // 2)
     prefixes = range(count - 1, count - 1 - max_prefixes, -1)
     shared, prefix_tokens = share_prefixes(model, tasks, prefixes)

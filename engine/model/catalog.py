@@ -106,7 +106,8 @@ class LoadableModel:
         fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
         noise: Largest change of a probability by batch size; None if it was not measured.
         tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
-        long: The same on a long text, and the number of tokens of that text; None if it was not measured.
+        long: Prompt tokens per second on a long text, and the number of tokens of that text; None if it was not
+            measured.
         merged: Path of a copy of the weights with the adapter merged in, written on first use; None: no copy is made.
         endpoints: Names of the endpoints that serve the model; `path` is then unused.
         entry: Entry of the model in the catalog; None for endpoints.
@@ -325,6 +326,7 @@ class Catalog:
             yield name, Path(added_path), "added"
 
     def _adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
+        """Returns the entry of an adapter file, also of one that is gone or damaged."""
         # A file that is gone or damaged is reported when it is loaded.
         made_of = AdapterOrigin()
         with contextlib.suppress(ModelFileError):
@@ -383,12 +385,8 @@ class Catalog:
             ModelFileError: Weights or adapter cannot be read.
             UsageError: There is no such adapter.
         """
-        path, weight_format, threads = entry.path, "as is", None
+        path, weight_format = self._best_weights(entry)
         tuning = entry.tuning
-        if tuning:
-            threads = tuning["threads"]
-            if tuning["file"] and (self.cache / tuning["file"]).is_file():
-                path, weight_format = self.cache / tuning["file"], tuning["chosen"]
         fingerprints = {
             "model": entry.name,
             "model_sha256": self.sha256(path),
@@ -405,32 +403,46 @@ class Catalog:
                 self._file.save_if_possible()
             if weight_format in MERGEABLE_FORMATS and path.stat().st_size <= MAX_MERGED_BASE_BYTES:
                 fingerprints["adapter_merged"] = weight_format
-                merged = (
-                    self.cache
-                    / "merged"
-                    / f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
-                )
+                copy_name = f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
+                merged = self.cache / "merged" / copy_name
         speed = self._file.measured("speed", path) or {}
         if tuning and weight_format == tuning["chosen"]:
+            # Later measurements of the file, in `speed`, come before those of its tuning.
             speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
         return LoadableModel(
             label=entry.name if weight_format == "as is" else f"{entry.name} ({weight_format})",
             path=path,
-            options=LoadOptions(threads=threads),
+            options=LoadOptions(threads=tuning["threads"] if tuning else None),
             adapter=file,
             merged=merged,
             fingerprints=fingerprints,
             noise=speed.get("noise"),
             tokens_per_s=speed.get("tokens_per_s"),
-            long=(speed["long"][0], speed["long"][1]) if "long" in speed else None,
+            long=_long_speed(speed),
             entry=entry,
         )
 
+    def _best_weights(self, entry: ModelEntry) -> tuple[Path, str]:
+        """Returns the file to load for a model, and its format: the tuned copy if there is one, else its own file."""
+        tuning = entry.tuning
+        if tuning and tuning["file"] and (self.cache / tuning["file"]).is_file():
+            return self.cache / tuning["file"], tuning["chosen"]
+        return entry.path, "as is"
+
     def _entry(self, name: str, path: Path, origin: str) -> ModelEntry:
+        """Returns the entry of a model file, with its tuning on this machine."""
         tuning = None
         if path.is_file():
             tuning = self._file.measured("tuning", path)
         return ModelEntry(name, path, origin, tuning)
+
+
+def _long_speed(speed: Mapping[str, Any]) -> tuple[float, int] | None:
+    """Returns the stored speed on a long text, see `LoadableModel.long`; None if it was not measured."""
+    if "long" not in speed:
+        return None
+    tokens_per_s, tokens = speed["long"]
+    return tokens_per_s, tokens
 
 
 def adapter_name(path: Path) -> str:

@@ -24,7 +24,6 @@ from engine.base.files import create_private_folder, write_atomically
 MANIFEST_SUFFIX = ".manifest.json"
 """Ending of a manifest in place of that of the first file of the model."""
 
-
 PULLED = "models"
 """Folder of pulled models in the data folder; it has a folder for each repository."""
 
@@ -48,7 +47,8 @@ class PartFile:
     @property
     def name(self) -> str:
         """The file name on disk; all files of a repository are in one folder."""
-        return self.path.rpartition("/")[2]
+        _, _, name = self.path.rpartition("/")
+        return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class Manifest:
 
     def write(self, folder: Path) -> Path:
         """Writes the manifest beside the files of the model, in one step; returns the path of the first file."""
-        first = folder / self.files[0].name
-        path = manifest_path(first)
-        write_atomically(path, json.dumps(asdict(self), indent=1, sort_keys=True))
+        first_part, *_ = self.files
+        first = folder / first_part.name
+        write_atomically(manifest_path(first), json.dumps(asdict(self), indent=1, sort_keys=True))
         return first
 
     @classmethod
@@ -120,7 +120,13 @@ def pulled_models(data: Path) -> list[tuple[Path, Manifest]]:
         manifest = read_manifest(file)
         if manifest is not None:
             models.append((file, manifest))
-    return sorted(models, key=lambda pair: (pair[1].name, str(pair[0])))
+    return sorted(models, key=_name_and_path)
+
+
+def _name_and_path(model: tuple[Path, Manifest]) -> tuple[str, str]:
+    """Returns the sort key of a pulled model."""
+    file, manifest = model
+    return manifest.name, str(file)
 
 
 def known_sha256(file: Path) -> str | None:
@@ -128,7 +134,7 @@ def known_sha256(file: Path) -> str | None:
     manifest = read_manifest(file)
     if manifest is None:
         return None
-    first = manifest.files[0]
+    first, *_ = manifest.files
     status = file.stat()
     unchanged = (status.st_size, status.st_mtime_ns) == (first.size, first.changed_ns)
     return first.sha256 if unchanged else None
@@ -223,6 +229,7 @@ class CatalogFile:
         self.save()
 
     def _machine_key(self, path: Path) -> str:
+        """Returns the key of measurements of a file on this machine: its content, the processor and its cores."""
         return f"{self.sha256(path)}:{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
 
 
@@ -237,7 +244,8 @@ def cpu_name() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+                _, _, name = line.partition(":")
+                return name.strip()
     except OSError:
         pass
     return platform.processor() or "unknown"

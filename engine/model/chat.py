@@ -22,8 +22,8 @@ Speaker = Literal["system", "user", "assistant"]
 Role = Literal["user", "assistant", "judge"]
 """The roles of a simulation; each may have a model of its own."""
 
-
 T = TypeVar("T")
+"""What a reply is converted to."""
 
 TRIES = (0.0, 0.5, 1.0)
 """Temperatures of the attempts; a second attempt at 0 would give the same reply."""
@@ -69,8 +69,9 @@ class Call:
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
         """Returns the SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
-        without = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
-        fields = {name: value for name, value in asdict(self).items() if name not in without}
+        # At temperature 0 the seed has no effect.
+        ignored = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
+        fields = {name: value for name, value in asdict(self).items() if name not in ignored}
         canonical = json.dumps([fields, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
@@ -127,8 +128,8 @@ class Scenario(Protocol):
 
 def seed_from(*names: object) -> int:
     """Returns a seed of 31 bits that depends on these names alone."""
-    named = json.dumps([str(name) for name in names])
-    return int.from_bytes(hashlib.sha256(named.encode()).digest()[:4], "big") >> 1
+    digest = hashlib.sha256(json.dumps([str(name) for name in names]).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
 
 
 def ask_json(
@@ -145,12 +146,12 @@ def ask_json(
         accept: Converts the parsed reply; returns None to reject it.
         temperatures: Temperature of each attempt.
     """
-    text = json.dumps(schema)
-    for number, temperature in enumerate(temperatures):
+    schema_text = json.dumps(schema)
+    for attempt, temperature in enumerate(temperatures):
         completion = yield replace(
             call,
-            sampling=Sampling(temperature=temperature, json_schema=text),
-            seed=call.seed if not number else seed_from(call.seed, number),
+            sampling=Sampling(temperature=temperature, json_schema=schema_text),
+            seed=call.seed if attempt == 0 else seed_from(call.seed, attempt),
         )
         reply = parsed_object(completion.text)
         if reply is not None and (accepted := accept(reply)) is not None:

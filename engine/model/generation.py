@@ -123,7 +123,14 @@ def uniform_tasks(
 
 @dataclass(slots=True)
 class _Writer:
-    """One reply while it is written."""
+    """One reply while it is written.
+
+    Attributes:
+        index: Position of its task among all.
+        sequence: The sequence that it is written on.
+        decoded: Number of tokens of the prompt and the reply that the model has read.
+        tokens, data: The reply so far as token ids, and as bytes of UTF-8.
+    """
 
     index: int
     task: Task
@@ -174,7 +181,7 @@ def write(
     Args:
         free: Empty sequences, for tasks that have none; they are empty again afterwards, as are those of the tasks.
         progress: Called after each decode with the number of replies that are done.
-        held: Number of tokens on the `source` sequences of the tasks.
+        source_tokens: Number of tokens on the `source` sequences of the tasks.
 
     Raises:
         ModelError: A prompt does not fit the context.
@@ -188,45 +195,78 @@ def write(
     # Lowest first: sequences with cells of their own are decoded together only if their numbers are consecutive.
     free_sequences = sorted(free, reverse=True)
     writers: list[_Writer] = []
-
-    def begin(index: int, sequence: int) -> None:
-        task = tasks[index]
-        chooser = model.sampler(task.sampling, task.seed)
-        writers.append(_Writer(index, task, sequence, chooser, task.decoded))
-
     try:
-        for index in started_tasks:
-            begin(index, tasks[index].sequence or 0)
+        writers.extend(
+            _begin(model, tasks, index, tasks[index].sequence or 0) for index in started_tasks
+        )
         while waiting or writers:
-            cells = sum(writer.cells for writer in writers)
-            reserved = sum(writer.task.reserved_cells for writer in writers)
-            while waiting and free_sequences:
-                next_task = tasks[waiting[0]]
-                cells, reserved = cells + next_task.own_cells, reserved + next_task.reserved_cells
-                is_full = cells > LIVE_CELLS or reserved > capacity.cells - source_tokens
-                if writers and is_full and not capacity.separate:
-                    break
-                if next_task.source is not None:
-                    model.fork(next_task.source, free_sequences[-1], next_task.decoded)
-                begin(waiting.popleft(), free_sequences.pop())
+            _begin_waiting(
+                model, tasks, waiting, writers=writers, free=free_sequences, held=source_tokens
+            )
             if capacity.separate:
                 _close_ranks(model, writers, free_sequences)
             for writer in _decode_batch(model, writers, capacity):
                 reply = _reply_if_ended(model, writer)
                 if reply:
                     replies[writer.index] = reply
-                    model.drop(writer.sequence)
-                    writer.chooser.close()
-                    writers.remove(writer)
-                    if writer.task.sequence is None:
-                        free_sequences.append(writer.sequence)
-                        free_sequences.sort(reverse=True)
+                    _end(model, writer, writers, free_sequences)
             if progress:
                 progress(len(replies))
     finally:
         for writer in writers:
             writer.chooser.close()
     return [replies[index] for index in range(len(tasks))]
+
+
+def _begin(model: GenerativeModel, tasks: Sequence[Task], index: int, sequence: int) -> _Writer:
+    """Returns the writer of a task, given by its index, on a sequence."""
+    task = tasks[index]
+    chooser = model.sampler(task.sampling, task.seed)
+    return _Writer(index, task, sequence, chooser, task.decoded)
+
+
+def _begin_waiting(
+    model: GenerativeModel,
+    tasks: Sequence[Task],
+    waiting: deque[int],
+    *,
+    writers: list[_Writer],
+    free: list[int],
+    held: int,
+) -> None:
+    """Begins waiting tasks while there are free sequences and, in a shared cache, free cells.
+
+    Args:
+        waiting: Indices of the tasks that wait; those that begin leave it.
+        writers: Gets the new writers.
+        free: The free sequences, the lowest last; those that are used leave it.
+        held: Cells that the sources of the tasks hold.
+    """
+    capacity = model.capacity
+    cells = sum(writer.cells for writer in writers)
+    reserved = sum(writer.task.reserved_cells for writer in writers)
+    while waiting and free:
+        task = tasks[waiting[0]]
+        cells, reserved = cells + task.own_cells, reserved + task.reserved_cells
+        is_full = cells > LIVE_CELLS or reserved > capacity.cells - held
+        # One task alone always begins, however many cells it needs.
+        if writers and is_full and not capacity.separate:
+            break
+        if task.source is not None:
+            model.fork(task.source, free[-1], task.decoded)
+        writers.append(_begin(model, tasks, waiting.popleft(), free.pop()))
+
+
+def _end(
+    model: GenerativeModel, writer: _Writer, writers: list[_Writer], free_sequences: list[int]
+) -> None:
+    """Ends a writer whose reply is done, and frees its sequence unless that belongs to the caller."""
+    model.drop(writer.sequence)
+    writer.chooser.close()
+    writers.remove(writer)
+    if writer.task.sequence is None:
+        free_sequences.append(writer.sequence)
+        free_sequences.sort(reverse=True)
 
 
 def _close_ranks(
@@ -236,12 +276,11 @@ def _close_ranks(
     for writer in sorted(writers, key=lambda writer: -writer.sequence):
         if not free_sequences or free_sequences[-1] > writer.sequence:
             return
-        gap = free_sequences.pop()
+        left, writer.sequence = writer.sequence, free_sequences.pop()
         if writer.decoded:
-            model.fork(writer.sequence, gap, writer.decoded)
-            model.drop(writer.sequence)
-        writer.sequence, gap = gap, writer.sequence
-        free_sequences.append(gap)
+            model.fork(left, writer.sequence, writer.decoded)
+            model.drop(left)
+        free_sequences.append(left)
         free_sequences.sort(reverse=True)
 
 
@@ -265,7 +304,8 @@ def _decode_batch(
         writer.decoded += len(tokens)
         free_tokens -= len(tokens)
     if capacity.separate:
-        scheduled.sort(key=lambda one: one[0].sequence)
+        # Only spans of consecutive sequences are decoded together.
+        scheduled.sort(key=_sequence_of)
     rows = model.decode([span for _, span, _ in scheduled])
     ready = [writer for writer, _, is_complete in scheduled if is_complete]
     for writer, row in zip(ready, rows, strict=True):
@@ -275,15 +315,22 @@ def _decode_batch(
     return ready
 
 
+def _sequence_of(scheduled: tuple[_Writer, Span, bool]) -> int:
+    """Returns the sequence of the writer of a scheduled span."""
+    writer, _, _ = scheduled
+    return writer.sequence
+
+
 def _reply_if_ended(model: TokenModel, writer: _Writer) -> Reply | None:
     """Returns the reply of a writer whose newest token ended it; None if it goes on."""
 
     def reply(tokens: Sequence[int], data: bytes, stopped: Stopped) -> Reply:
+        """Returns a reply with its text; the last character may be cut in the middle of its bytes."""
         return Reply(tuple(tokens), data.decode("utf-8", "replace"), stopped)
 
     if writer.tokens[-1] in model.stop_tokens:
         return reply(writer.tokens[:-1], bytes(writer.data), "end")
-    # A stop text may straddle tokens, so the search starts well before the newest one.
+    # A stop text may straddle tokens, so the whole reply is searched.
     stops = (text.encode() for text in writer.task.stop if text)
     positions = [position for text in stops if (position := writer.data.find(text)) >= 0]
     if positions:

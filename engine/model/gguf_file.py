@@ -5,6 +5,10 @@ files too much, so every model is checked here before it is loaded.
 
 The `gguf` package can read headers too, but takes seconds for the vocabulary of a small model. It is not needed here,
 so long arrays are skipped.
+
+A file begins with `GGUF`, the version, the number of tensors and that of values. The values follow, each with its key
+and type, then for each tensor its name, shape, format and offset, then the data of the tensors. Numbers are
+little-endian; a text is its length in bytes as a number of 8 bytes, and the bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +35,6 @@ BLOCKS: dict[int, tuple[int, int]] = {
     34: (256, 54), 35: (256, 66), 39: (32, 17), 40: (64, 36), 41: (128, 18),
 }  # fmt: skip
 """llama.cpp's formats by number: numbers in a block, and bytes of a block."""
-
 
 Value = int | float | bool | str
 """A value of the metadata."""
@@ -48,19 +52,23 @@ _ALIGNMENT = 32
 """Alignment of tensors in bytes if the header names none."""
 
 _MIN_PAIR_BYTES, _MIN_TENSOR_BYTES = 8 + 4 + 1, 8 + 4 + 4 + 8
-"""Bytes that a value and a tensor take in the header, at the least."""
+"""Bytes that a value and a tensor take in the header, at the least: length of the key, type and one byte; length of the
+name, number of dimensions, format and offset."""
 
 _MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
-"""The limit of llama.cpp."""
+"""The limits of llama.cpp: bytes of a key and of the name of a tensor, and dimensions of a tensor."""
 
 _MAX_STRINGS = 1 << 24
 """Most elements of one array; the largest vocabularies have a sixteenth of it."""
 
+_LENGTH_BYTES = 8
+"""Bytes of the length in front of a text."""
+
 _MAX_LIST_LENGTH = 1_024
 """Longest array that is kept; arrays with a value for each layer are shorter."""
 
-_SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
-"""End of the name of one file of a split model: its number and how many there are."""
+_SPLIT = re.compile(r"-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$")
+"""End of the name of one file of a split model, like `-00001-of-00003.gguf`: its number and how many there are."""
 
 _DAMAGED = "The file is damaged; get it again."
 """Hint about a damaged file."""
@@ -80,11 +88,13 @@ def bytes_of(shape: Sequence[int], kind: int) -> int | None:
         raise Unsound("a tensor in it has no size")
     if kind not in BLOCKS:
         return None
-    block, width = BLOCKS[kind]
-    row = shape[0] if shape else 1
-    if row % block:
-        raise Unsound(f"a tensor in it has rows of {row:,} numbers, no whole blocks of {block}")
-    return math.prod(shape) // block * width
+    block_length, block_bytes = BLOCKS[kind]
+    row = next(iter(shape), 1)
+    if row % block_length:
+        raise Unsound(
+            f"a tensor in it has rows of {row:,} numbers, no whole blocks of {block_length}"
+        )
+    return math.prod(shape) // block_length * block_bytes
 
 
 def check_layout(
@@ -103,11 +113,13 @@ def check_layout(
         Unsound: The layout is invalid.
     """
     end = 0
-    for shape, kind, offset in sorted(tensors, key=lambda tensor: tensor[2]):
+    by_offset = itemgetter(2)
+    for shape, kind, offset in sorted(tensors, key=by_offset):
         if offset % alignment:
             raise Unsound("a tensor in it is not aligned")
         if offset < end:
             raise Unsound("a tensor in it lies over another")
+        # A tensor in an unknown format has one byte at the least.
         end = offset + (bytes_of(shape, kind) or 1)
         if end > room:
             raise Unsound(
@@ -160,7 +172,7 @@ class GgufFile:
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def vector(self, name: str) -> NDArray[np.float32] | None:
-        """Returns a tensor as a flat F32 array; None if it is quantised to fewer than 16 bits.
+        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is quantised to fewer than 16 bits.
 
         Raises:
             ModelFileError: The file ends before the tensor does.
@@ -169,13 +181,14 @@ class GgufFile:
         count = int(np.prod(info.shape, dtype=np.int64))
         if info.kind not in (F32, F16, BF16):
             return None
-        width = 4 if info.kind == F32 else 2
+        size = count * (4 if info.kind == F32 else 2)
         with info.file.open("rb") as file:
             file.seek(info.offset)
-            data = file.read(count * width)
-        if len(data) < count * width:
+            data = file.read(size)
+        if len(data) < size:
             raise ModelFileError(f"{info.file.name} ends before its tensors do.", _DAMAGED)
         if info.kind == BF16:
+            # BF16 is the upper half of F32.
             return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32)
         return np.frombuffer(data, "<f4" if info.kind == F32 else "<f2").astype(np.float32)
 
@@ -188,12 +201,12 @@ def read_gguf(path: Path) -> GgufFile:
     """
     file = _read_one(path)
     split = _SPLIT.search(path.name)
-    if not split or file.values.get("split.count") != int(split[2]):
+    if not split or file.values.get("split.count") != int(split["count"]):
         return file
     stem = path.name[: split.start()]
     tensors, size = dict(file.tensors), file.size
-    for number in range(int(split[1]) + 1, int(split[2]) + 1):
-        part = _read_one(path.with_name(f"{stem}-{number:05}-of-{split[2]}.gguf"))
+    for number in range(int(split["number"]) + 1, int(split["count"]) + 1):
+        part = _read_one(path.with_name(f"{stem}-{number:05}-of-{split['count']}.gguf"))
         tensors.update(part.tensors)
         size += part.size
     return GgufFile(path, file.values, tensors, file.lists, size)
@@ -228,8 +241,9 @@ def _read_one(path: Path) -> GgufFile:
 class _Cursor:
     """Reads a GGUF header sequentially; raises `struct.error` past the end and `Unsound` for invalid values."""
 
-    def __init__(self, data: mmap.mmap, at: int) -> None:
-        self._data, self._position = data, at
+    def __init__(self, data: mmap.mmap, position: int) -> None:
+        """Begins at a position, in bytes."""
+        self._data, self._position = data, position
 
     def contents(self, path: Path) -> GgufFile:
         """Returns the values and tensors of the header, from the position after the version on."""
@@ -257,9 +271,11 @@ class _Cursor:
             shape = tuple(self._number("Q") for _ in range(dimensions))
             infos[name] = TensorInfo(shape, self._number("I"), path, self._number("Q"))
         alignment = values.get("general.alignment", _ALIGNMENT)
+        # A power of two has a single bit, so one less has no bit in common with it.
         if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
             raise Unsound("its alignment is no power of two")
-        start = -(-self._position // alignment) * alignment
+        # The data section begins at the next multiple of the alignment.
+        start = math.ceil(self._position / alignment) * alignment
         check_layout(
             [(info.shape, info.kind, info.offset) for info in infos.values()],
             alignment,
@@ -272,26 +288,31 @@ class _Cursor:
         return GgufFile(path, values, placed, lists, len(self._data))
 
     def _scalar(self, code: str) -> int | float | bool:
+        """Returns the next number; `code` is that of its type in `struct`."""
         (value,) = struct.unpack_from(f"<{code}", self._data, self._position)
         self._position += struct.calcsize(f"<{code}")
         number: int | float | bool = value
         return number
 
     def _number(self, code: str) -> int:
+        """Returns the next number as an integer; `code` is that of its type in `struct`."""
         return int(self._scalar(code))
 
     def _count(self, least: int, what: str) -> int:
+        """Returns the next number, that of the things named `what`, which take at least `least` bytes each."""
         count = self._number("Q")
         if count > (len(self._data) - self._position) // least:
             raise Unsound(f"it claims {count:,} {what}, more than fit into it")
         return count
 
     def _skip(self, size: int) -> None:
+        """Goes on by so many bytes."""
         if size > len(self._data) - self._position:
             raise struct.error("past the end")
         self._position += size
 
     def _string(self, longest: int | None = None) -> str:
+        """Returns the next text, of at most `longest` bytes."""
         size = self._number("Q")
         if longest is not None and size > longest:
             raise Unsound(f"a name in it is {size:,} bytes long")
@@ -300,6 +321,7 @@ class _Cursor:
         return self._data[start : self._position].decode("utf-8")
 
     def _value(self, kind: int) -> Value | tuple[int, ...] | None:
+        """Returns the next value, of a type given by its number; None for an array that was skipped."""
         if kind == _STRING:
             return self._string()
         if kind == _ARRAY:
@@ -315,24 +337,29 @@ class _Cursor:
         code = _code_of(inner)
         start = self._position
         self._skip(count * struct.calcsize(f"<{code}"))
+        # Only integers are kept: no floats, doubles and truth values.
         if code in "fd?" or count > _MAX_LIST_LENGTH:
             return None
         return struct.unpack_from(f"<{count}{code}", self._data, start)
 
     def _skip_strings(self, count: int) -> None:
+        """Goes on behind so many texts."""
         if count > _MAX_STRINGS:
             raise Unsound(f"an array in it claims {count:,} words")
-        size_at, end = struct.Struct("<Q").unpack_from, len(self._data)
+        # Local names: a vocabulary has some hundred thousand texts.
+        unpack_size, end = struct.Struct("<Q").unpack_from, len(self._data)
         data, position = self._data, self._position
         for _ in range(count):
-            position += 8 + size_at(data, position)[0]
+            (size,) = unpack_size(data, position)
+            position += _LENGTH_BYTES + size
             if position > end:
                 raise struct.error("past the end")
         self._position = position
 
 
 def _code_of(kind: int) -> str:
-    """Returns the reader of values of a type. The format allows arrays of arrays, but no known writer makes them."""
+    """Returns the code in `struct` of a type, given by its number. The format allows arrays of arrays, but no known
+    writer makes them."""
     try:
         return _SCALARS[kind]
     except KeyError:

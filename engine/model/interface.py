@@ -1,5 +1,8 @@
 """The interface of a language model: decode tokens in sequences that can be forked, and read next-token logits.
 
+A model keeps a cell in its cache for each token that it has decoded, which later tokens attend to. A sequence is a run
+of tokens that see each other; forking one makes a second one that shares the cells of its beginning.
+
 Scoring, generation and trees are written against `TokenModel`, so the same code runs on llama.cpp inside the
 model process and on toy models with known distributions in tests.
 """
@@ -14,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Logits = NDArray[np.float32]
-"""Shape (rows, vocabulary): unnormalized log-probabilities of the next token."""
+"""Unnormalized log-probabilities of the next token, shape (rows, vocabulary), or (vocabulary,) for a single row."""
 
 LogProbs = NDArray[np.float64]
 """Natural log-probabilities."""
@@ -26,7 +29,7 @@ Cells = NDArray[np.uint8]
 """The cells of a sequence outside of the cache, as bytes that only the model understands."""
 
 SPEED_TOKENS = 256
-"""Length of the text on which the speed of a model is measured."""
+"""Tokens of the text on which the speed of a model is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,7 @@ class TokenModel(Tokenizer, Protocol):
 
 def log_probs(logits: Logits, tokens: Sequence[int]) -> LogProbs:
     """Returns the natural log-probabilities of `tokens` under one row of logits, shape (len(tokens),)."""
+    # The largest logit is taken off first, so that `exp` does not overflow.
     top = logits.max()
     total = np.exp(logits - top).sum(dtype=np.float64)
     return logits[list(tokens)].astype(np.float64) - float(top) - float(np.log(total))

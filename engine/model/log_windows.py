@@ -1,5 +1,8 @@
 """Divides an over-long log into windows.
 
+A log is the text of a conversation in pieces: the system message if there is one, and the steps. A boundary is a piece
+after which the conversation could end.
+
 A log that fits the context is one window. Otherwise each window holds the system message and a run of later steps, and
 covers the boundaries that no earlier window covers. So every boundary is scored once, with at least about half a
 context of preceding text.
@@ -44,9 +47,9 @@ def plan_windows(
     """
     if not boundaries:
         return []
-    last = boundaries[-1] + 1
-    if sum(lengths[:last]) <= limit:
-        return [Window(tuple(range(last)), tuple(boundaries))]
+    piece_count = boundaries[-1] + 1  # what follows the last boundary is not read
+    if sum(lengths[:piece_count]) <= limit:
+        return [Window(tuple(range(piece_count)), tuple(boundaries))]
     head = tuple(range(leading_pieces))
     room = limit - sum(lengths[:leading_pieces])
     windows: list[Window] = []
@@ -54,10 +57,10 @@ def plan_windows(
     start = leading_pieces
     while uncovered:
         end, used = start, 0
-        while end < last and used + lengths[end] <= room:
+        while end < piece_count and used + lengths[end] <= room:
             used += lengths[end]
             end += 1
-        covered = tuple(b for b in uncovered if b < end)
+        covered = tuple(boundary for boundary in uncovered if boundary < end)
         if covered:
             windows.append(Window(head + tuple(range(start, covered[-1] + 1)), covered))
         uncovered = uncovered[len(covered) :]
@@ -70,8 +73,14 @@ def _start_for(
     lengths: Sequence[int], uncovered: Sequence[int], leading_pieces: int, room: int
 ) -> int:
     """Returns the first piece of the next window: half a window before its first boundary, more if all the rest
-    fits."""
-    start, used = uncovered[0], lengths[uncovered[0]]
+    fits.
+
+    Args:
+        uncovered: Boundaries that no window covers yet.
+        room: Tokens of a window beside the leading pieces.
+    """
+    start, *_ = uncovered
+    used = lengths[start]
     while start > leading_pieces and used + lengths[start - 1] <= room // 2:
         start -= 1
         used += lengths[start]
@@ -94,11 +103,8 @@ def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
 def pieces_within(
     tokenizer: Tokenizer, texts: Sequence[str], limit: int
 ) -> tuple[list[list[int]], int]:
-    """Returns the tokens of each piece; when they do not fit `limit` together, pieces over a third of it are clipped.
-
-    Returns:
-        The pieces and how many were clipped.
-    """
+    """Returns the tokens of each piece and how many pieces were clipped: those over a third of `limit`, when all
+    together do not fit it."""
     pieces = [tokenizer.tokenize(text) for text in texts]
     if sum(map(len, pieces)) <= limit:
         return pieces, 0
@@ -125,7 +131,8 @@ def log_tokens(
             "Use a larger context or a shorter prompt.",
         )
     pieces, clipped = pieces_within(tokenizer, texts, limit)
-    window = plan_windows(list(map(len, pieces)), [len(pieces) - 1], leading_pieces, limit)[-1]
+    # With the end as the only boundary there is one window.
+    (window,) = plan_windows(list(map(len, pieces)), [len(pieces) - 1], leading_pieces, limit)
     tokens = [token for index in window.pieces for token in pieces[index]]
     left_out = len(pieces) - len(window.pieces)
     note = None

@@ -1,5 +1,8 @@
 """Estimates the memory that a model needs, and how many of its layers fit on a GPU, from the header of its file.
 
+The cache of a model has a cell for each token of a sequence: the keys and values of all layers, which later tokens
+attend to. The compute buffer is what a decode works in. All sizes are bytes.
+
 The compute buffer was measured on llama.cpp 0.3.36 with the default model: it holds the larger of the distributions of
 one decode and of one layer's work on a batch. Where the formula errs, it errs upwards, by a few per cent.
 
@@ -41,16 +44,17 @@ model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no m
 GPU_OVERHEAD = 600 << 20
 """Bytes of GPU memory reserved for driver and kernels. A guess, not a measurement."""
 
-_LAYER = re.compile(r"^blk\.(\d+)\.")
-"""Name of a tensor of a layer, with the number of the layer."""
+FLOAT_BYTES, HALF_BYTES = 4, 2
+"""Bytes of a number in single and in half precision."""
+
+_LAYER = re.compile(r"^blk\.(?P<layer>\d+)\.")
+"""Beginning of the name of a tensor of a layer, as in `blk.3.attn_q.weight`, with the number of the layer."""
 
 _OUTPUTS = ("output.weight", "output_norm.weight")
 """Names of the tensors of the output, which counts as one more layer."""
 
-
 GPU_QUERY_SECONDS = 10
 """Time limit of a query of the GPU driver."""
-
 
 BUSY_LOAD = 0.75
 """Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
@@ -101,14 +105,14 @@ def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstima
     """Returns the memory that loading a model with these options needs."""
     options = options or LoadOptions()
     context = context_tokens(options, _figure(file, "context_length") or MAX_DEFAULT_CONTEXT)
-    cell = sum(_cache_of_layer(file, layer) for layer in range(_layers(file)))
-    cells = max_cells(context, options, cell)
+    cell_bytes = sum(_cache_of_layer(file, layer) for layer in range(_count_layers(file)))
+    cells = max_cells(context, options, cell_bytes)
     return MemoryEstimate(
-        sum(_sizes(file).values()),
-        cell * cells,
-        _compute(file, options, shared_cells(context, options)),
-        context,
-        cells,
+        weights=sum(_sizes(file).values()),
+        cache=cell_bytes * cells,
+        compute=_compute(file, options, shared_cells(context, options)),
+        context=context,
+        cells=cells,
     )
 
 
@@ -118,20 +122,21 @@ def context_tokens(options: LoadOptions, trained: int) -> int:
 
 
 def shared_cells(context: int, options: LoadOptions) -> int:
-    """Cells of the cache: one full sequence and four batches of forks and neighbours."""
+    """Returns the cells of a cache that all sequences share: one full sequence and four batches of forks and
+    neighbours."""
     return context + 4 * options.batch
 
 
-def max_cells(context: int, options: LoadOptions, cell: int) -> int:
-    """As `shared_cells`, or the cells of sequences that share none, where these are more.
+def max_cells(context: int, options: LoadOptions, cell_bytes: int) -> int:
+    """Returns the same as `shared_cells`, or the cells of sequences that share none, where these are more.
 
     Args:
-        cell: Bytes of a cell.
+        cell_bytes: Bytes of a cell.
     """
     shared = shared_cells(context, options)
     if options.embedding:
         return shared
-    return max(shared, min(PARALLEL * context, SEPARATE_BYTES // max(cell, 1)))
+    return max(shared, min(PARALLEL * context, SEPARATE_BYTES // max(cell_bytes, 1)))
 
 
 def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -> GpuPlan:
@@ -143,28 +148,33 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     options = options or LoadOptions()
     need = estimate(file, options)
     sizes = _sizes(file)
-    layers = _layers(file)
+    layers = _count_layers(file)
     weights = [0] * layers
     for name, size in sizes.items():
         layer_name = _LAYER.match(name)
-        if layer_name and int(layer_name[1]) < layers:
-            weights[int(layer_name[1])] += size
-    shared = 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
-    output = shared + sum(sizes.get(name, 0) for name in _OUTPUTS)
-    steps = [output] + [
+        if layer_name and int(layer_name["layer"]) < layers:
+            weights[int(layer_name["layer"])] += size
+    embedding_copy = 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
+    output = embedding_copy + sum(sizes.get(name, 0) for name in _OUTPUTS)
+    # What each layer adds, in the order in which they go onto the GPU.
+    additions = [output] + [
         weights[layer] + _cache_of_layer(file, layer) * need.cells
         for layer in reversed(range(layers))
     ]
     used, count = need.compute + GPU_OVERHEAD, 0
-    for step in steps:
-        if used + step > free:
+    for addition in additions:
+        if used + addition > free:
             break
-        used, count = used + step, count + 1
-    return GpuPlan(count, len(steps), used if count else 0, free)
+        used, count = used + addition, count + 1
+    return GpuPlan(layers=count, of=len(additions), used=used if count else 0, free=free)
 
 
 def _compute(file: GgufFile, options: LoadOptions, cells: int) -> int:
-    """Returns the larger of the distributions of a decode and of one layer's work, and the output buffer."""
+    """Returns the larger of the distributions of a decode and of one layer's work, plus the output buffer.
+
+    Args:
+        cells: Cells that a decode attends to.
+    """
     width = _figure(file, "embedding_length")
     embedding = file.tensors.get("token_embd.weight")
     vocabulary = embedding.shape[-1] if embedding and embedding.shape else 0
@@ -174,33 +184,36 @@ def _compute(file: GgufFile, options: LoadOptions, cells: int) -> int:
     )
     batch, rows = options.batch, min(MAX_ROWS, options.batch)
     if options.embedding:
-        distributions, output = 0, 4 * batch * width
+        distributions, output = 0, FLOAT_BYTES * batch * width
     else:
-        distributions, output = 4 * rows * (vocabulary + width), 4 * MAX_SEQUENCES * vocabulary
-    layer = 4 * batch * (2 * inner + 2 * width)
+        distributions = FLOAT_BYTES * rows * (vocabulary + width)
+        output = FLOAT_BYTES * MAX_SEQUENCES * vocabulary
+    layer = FLOAT_BYTES * batch * (2 * inner + 2 * width)
     if _is_f32(file):
         # Without flash attention every head holds its scores over all cells, and the mask is F32.
-        layer += 4 * batch * cells * (heads + 1)
+        layer += FLOAT_BYTES * batch * cells * (heads + 1)
     else:
-        layer += 2 * batch * cells
+        layer += HALF_BYTES * batch * cells
     return max(distributions, layer) + output
 
 
 def _cache_of_layer(file: GgufFile, layer: int) -> int:
     """Returns the bytes of keys and values of one token in one layer."""
     heads = max(1, _layer_figure(file, "attention.head_count", layer))
-    width = _figure(file, "embedding_length") // heads
-    shared = _layer_figure(file, "attention.head_count_kv", layer, heads)
-    key = _figure(file, "attention.key_length") or width
-    value = _figure(file, "attention.value_length") or width
-    return shared * (key + value) * (4 if _is_f32(file) else 2)
+    head_width = _figure(file, "embedding_length") // heads
+    kv_heads = _layer_figure(file, "attention.head_count_kv", layer, heads)
+    key = _figure(file, "attention.key_length") or head_width
+    value = _figure(file, "attention.value_length") or head_width
+    return kv_heads * (key + value) * (FLOAT_BYTES if _is_f32(file) else HALF_BYTES)
 
 
 def _is_f32(file: GgufFile) -> bool:
+    """Whether the weights are F32."""
     return file.number("general.file_type") == ALL_F32
 
 
-def _layers(file: GgufFile) -> int:
+def _count_layers(file: GgufFile) -> int:
+    """Returns the number of layers."""
     # A header may claim more layers than there are tensors, which would only cost time.
     return min(_figure(file, "block_count"), len(file.tensors))
 
@@ -216,10 +229,12 @@ def _sizes(file: GgufFile) -> dict[str, int]:
 
 
 def _key(file: GgufFile, name: str) -> str:
+    """Returns the key of a metadata value of the architecture."""
     return f"{file.text('general.architecture')}.{name}"
 
 
 def _figure(file: GgufFile, name: str) -> int:
+    """Returns a metadata value of the architecture; 0 if there is none."""
     return max(0, file.number(_key(file, name)) or 0)
 
 
@@ -242,7 +257,8 @@ def available_memory() -> int | None:
     try:
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+                _, kibibytes, *_ = line.split()
+                return int(kibibytes) * 1024
     except OSError:
         pass
     return None
@@ -251,7 +267,8 @@ def available_memory() -> int | None:
 def busy(cores: int) -> bool:
     """Whether the processors were busy in the last minute; False where the system does not say."""
     try:
-        return os.getloadavg()[0] > BUSY_LOAD * cores
+        last_minute, _, _ = os.getloadavg()
+        return last_minute > BUSY_LOAD * cores
     except OSError:
         return False
 
@@ -304,9 +321,10 @@ def first_gpu(
         seconds: Time limit of the query.
     """
     try:
-        name, _, mebibytes = _query_gpus(f"name,{field}", seconds)[0].rpartition(",")
+        first_line, *_ = _query_gpus(f"name,{field}", seconds)
+        name, _, mebibytes = first_line.rpartition(",")
         return name.strip(), int(mebibytes) << 20
-    except (ValueError, IndexError):
+    except ValueError:  # also where there is no line
         return None
 
 

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 _LOG_MARK = "\x1eLOG\x1e"
 """Stands for the log while a chat template is applied."""
 
-
 _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
-"""A place in a prompt text that a value is put into."""
+"""A place in a prompt text that a value is put into, like `[[TASK]]`, with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +59,10 @@ class Prompt:
 
 
 def prompt_names() -> list[str]:
-    """Names of the prompts that come with the program."""
+    """Returns the names of the prompts that come with the program."""
     folder = resources.files("engine.model") / "prompts"
     return sorted(
-        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
+        file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")
     )
 
 
@@ -145,6 +144,7 @@ def started(tokenizer: Tokenizer, text: str) -> list[int]:
 
 def opening_tokens(tokenizer: Tokenizer) -> list[int]:
     """Returns the tokens with which every next step begins, whatever its number is."""
+    # What two headers with different numbers share, at most the words before the number.
     first = tokenizer.tokenize(f"{STEP_OPENING} 2, STEP 3, user chat:\n")
     other = tokenizer.tokenize(f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n")
     bare = tokenizer.tokenize(STEP_OPENING)

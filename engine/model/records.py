@@ -126,7 +126,8 @@ class HubFile:
     @property
     def name(self) -> str:
         """The path of the first part in the repository."""
-        return self.parts[0].path
+        first, *_ = self.parts
+        return first.path
 
     @property
     def size(self) -> int:
@@ -169,7 +170,8 @@ class HubRepository:
             file for file in self.files if words is None or words.lower() in file.name.lower()
         ]
         if len(matching) == 1:
-            return matching[0]
+            (file,) = matching
+            return file
         names = ", ".join(f"{file.name} ({file.size / 1e9:.1f} GB)" for file in self.files)
         if not matching:
             raise NotFound(f"{self.name} has no file {words!r}.", f"It has {names}.")

@@ -42,6 +42,7 @@ class ModelWork:
     """What one stage does with the model of its run; `interrupt` may be called from any thread."""
 
     def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
+        """Loads nothing yet; `model` is shared by all stages of the run."""
         self._process = process
         self._shared_model = model
         self._interrupted = threading.Event()
@@ -87,7 +88,8 @@ class ModelWork:
         """Does `work` on a block, and isolates the item on which the process dies or that an endpoint refuses.
 
         If the process dies, the whole block is tried again first, because the same block gives the same bits. If that
-        keeps failing, its items are tried alone; an item that still fails gets `given_up(reason)`.
+        keeps failing, its items are tried alone; an item that still fails gets `given_up(reason)`. A refused block is
+        not tried again: an endpoint would refuse it again.
 
         Raises:
             ModelCrashed, RequestRefused: Every single item failed, so the fault is not in the items.
@@ -148,6 +150,7 @@ class ModelStage(ABC):
     lane: ClassVar[Literal["model", "cpu"]] = "model"
 
     def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
+        """Reads and loads nothing yet."""
         self._project = project
         self._work = ModelWork(process, model)
 
@@ -200,7 +203,13 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Counts committed entries for the summary."""
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
-        """Returns the progress of the run when a block with `missing` items reports `count` items."""
+        """Returns the progress of the run when a block reports so many items.
+
+        Args:
+            done, total: Items of the run that are committed, and all that were missing at its start.
+            missing: Items of the block that were not answered earlier.
+            count: Items that the block has reported so far, also those answered earlier.
+        """
         return Progress(done + min(count, missing), total)
 
     def _load_and_answer(
@@ -252,6 +261,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         done: int,
         total: int,
     ) -> None:
+        """Stores the entries of a block and counts them in the run, in one transaction."""
         self._store(conn, run_id, entries)
         runs.count(conn, run_id, done, total)
 

@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS reply (
     key TEXT PRIMARY KEY, value TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL
 ) STRICT, WITHOUT ROWID
 """
+"""The table of the cache: a reply under the hash of its request, its length and when it was used last (seconds since
+the epoch)."""
 
 
 class ReplyCache:
@@ -42,11 +44,12 @@ class ReplyCache:
     def get(self, key: str) -> str | None:
         """Returns the reply stored under a key, or None."""
         with self._guard:
-            found = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
-            if found is None:
+            row = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
+            if row is None:
                 return None
             self._conn.execute("UPDATE reply SET used = ? WHERE key = ?", (time.time(), key))
-        return str(found[0])
+        (value,) = row
+        return str(value)
 
     def put(self, key: str, value: str) -> None:
         """Stores a reply."""
@@ -59,17 +62,21 @@ class ReplyCache:
         with self._guard:
             self._conn.close()
 
-    def _evict(self, most: int) -> None:
-        (held,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
-        if held <= most:
+    def _evict(self, most_bytes: int) -> None:
+        """Deletes the least recently used replies, so that the others have at most so many bytes together."""
+        (stored_bytes,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
+        if stored_bytes <= most_bytes:
             return
-        oldest = "SELECT key, sum(bytes) OVER (ORDER BY used DESC, key) AS upto FROM reply"
+        # Each reply with the bytes of itself and of all that were used after it.
+        sums = "SELECT key, sum(bytes) OVER (ORDER BY used DESC, key) AS upto FROM reply"
         self._conn.execute(
-            f"DELETE FROM reply WHERE key IN (SELECT key FROM ({oldest}) WHERE upto > ?)", (most,)
+            f"DELETE FROM reply WHERE key IN (SELECT key FROM ({sums}) WHERE upto > ?)",
+            (most_bytes,),
         )
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    """Returns a connection to the cache, which is created if it is not there."""
     create_private_file(path)  # what SQLite keeps beside it is for the same people
     conn = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30.0)
     try:

@@ -1,7 +1,9 @@
 """Finds the fastest faithful format of a model's weights, and the best number of threads, on this machine.
 
-Runs in the model process. A format is faithful if the most probable next token agrees with the F32 expansion of
-the same weights at least as often as the shipped file's does, and in at least 97% of places.
+Runs in the model process. A format is the type of number in which a GGUF file holds weights, such as BF16 (16 bits) or
+Q4_0 (4 bits); F32 is the most exact. A format is faithful if the most probable next token agrees with the F32 expansion
+of the same weights at least as often as the shipped file's does, and in at least 97% of places. The agreement of a
+format is that share of places.
 """
 
 from __future__ import annotations
@@ -26,19 +28,28 @@ from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
 from engine.model.memory_plan import busy
 
+AS_SHIPPED = "as is"
+"""Name of the format of the file as shipped, whatever it is."""
+
 MIN_AGREEMENT = 0.97
 """Least share of places where a faithful format has the most probable token of F32."""
 
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
 """Formats beside the file as shipped. F16 is the fastest faithful one on processors without BF16. F32 never was on any
 (`docs/lab/experiments.md`). What llama.cpp has kernels for it repacks while loading, as Q4_0 on AVX2."""
+
 AGREEMENT_TOKENS = 384
 """Tokens of the text on which formats are compared with F32."""
 
 SCREENED_TOKENS, MIN_SCREENED_AGREEMENT = 128, 0.9
-"""A format whose agreement over the first tokens is lower is not measured further."""
+"""A format whose agreement over so many first tokens is lower is not measured further."""
+
 LONG_TOKENS = 2048
 """Tokens of the second measurement, which shows the cost of attention on a long text."""
+
+TUNING_CONTEXT = 2048
+"""Tokens of the context of a model while it is measured."""
+
 NOISE_TOKENS = 64
 """Tokens on which the batch noise is measured."""
 
@@ -50,8 +61,10 @@ THREAD_ROUNDS = 3
 
 DECIDING_LEAD, MAX_ROUNDS = 2, 7
 """Formats are measured by turns until one was the choice of so many rounds more than any other, or so often."""
+
 MAX_SLOWDOWN = 1.3
 """A format is measured further only if it was at most this many times slower than the best in one of the rounds."""
+
 MAX_F32_SHARE = 0.4
 """The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
 
@@ -64,7 +77,9 @@ def speed_of(
     length: int = SPEED_TOKENS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """Returns the prompt tokens a second: the best of some rounds over the same tokens, one row wanted per batch.
+    """Returns the prompt tokens a second: the best of some rounds over the same tokens.
+
+    Each batch asks for the logits of its last token only, as scoring asks for those of few.
 
     Args:
         length: How many of the tokens are read; a shorter text is read again and again.
@@ -95,19 +110,20 @@ def noise_of(model: TokenModel, tokens: Sequence[int]) -> float:
     model.clear()
     largest_change = 0.0
     for position, token in enumerate(sample):
-        alone = _softmax(model.decode([Span([token], position, (0,), (0,))]))[0]
+        (alone,) = _softmax(model.decode([Span([token], position, (0,), (0,))]))
         largest_change = max(largest_change, float(np.abs(alone - together[position]).max()))
     model.clear()
     return largest_change
 
 
 def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns the probabilities for rows of logits; both have the shape (rows, vocabulary)."""
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
 def _top_tokens(model: TokenModel, tokens: Sequence[int]) -> NDArray[np.int64]:
-    """Returns the most probable next token after each token of a text."""
+    """Returns the most probable next token after each token of a text, shape (tokens,)."""
     step = min(model.capacity.batch, model.capacity.rows)
     model.clear()
     tops = []
@@ -134,82 +150,33 @@ def tune(
         source: The GGUF file as shipped.
         folder: Cache folder; gets `<stem>-<format>.gguf` for the chosen format only.
         text: Real text, some thousand tokens.
+        cancelled: Asked before each measurement.
+        report: Called with the name of each step when it begins.
 
     See `by_turns` for how speeds are compared, and `choose_format` for what is chosen.
 
     Returns:
         `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `settled` (whether
-        the rounds agreed on it), `file` (name in `folder`, or None for the file as shipped), `threads`, `gain` (speed
-        over the shipped file) and `noise`.
+        the rounds agreed on it), `file` (name in `folder`, or None for the file as shipped), `threads`,
+        `tokens_per_s` of the chosen one, `gain` (its speed over that of the shipped file) and `noise` (see `noise_of`).
+
+    Raises:
+        Cancelled: `cancelled` said so.
     """
     create_private_folder(folder)
     cores = os.cpu_count() or 1
     is_busy = busy(cores)  # before this program makes load itself
-    candidates: list[dict[str, Any]] = []
-    files: dict[str, Path] = {"as is": source}
     with temporary_private_folder(folder) as unfinished:
-        reference = unfinished / "f32.gguf"
-        expandable = _expandable(source, folder)
-        if expandable:
-            report("expanding to F32")
-            expand(source, reference)
-            model = _load(reference, cancelled)
-            tokens = model.tokenize(text)[:AGREEMENT_TOKENS]
-            f32_tokens = _top_tokens(model, tokens)
-            model.close()
-        shipped_agreement = 1.0
-        for weight_format in ("as is", *(CANDIDATES if expandable else ())):
-            report(f"comparing {weight_format} with F32")
-            if weight_format != "as is":
-                files[weight_format] = unfinished / f"{weight_format}.gguf"
-                quantize(source, files[weight_format], weight_format, cores)
-            agreement = None
-            if expandable:
-                model = _load(files[weight_format], cancelled)
-                tokens = model.tokenize(text)
-                agreement = _agreement(model, tokens, f32_tokens, weight_format != "as is")
-                model.close()
-                if weight_format == "as is":
-                    shipped_agreement = agreement
-            faithful = (
-                agreement is None
-                or weight_format == "as is"
-                or agreement >= max(shipped_agreement, MIN_AGREEMENT)
-            )
-            candidates.append(
-                {
-                    "format": weight_format,
-                    "tokens_per_s": None,
-                    "agreement": agreement,
-                    "bytes": files[weight_format].stat().st_size,
-                    "verdict": "faithful" if faithful else "changes too many answers",
-                }
-            )
-        racing = [candidate for candidate in candidates if candidate["verdict"] == "faithful"]
-
-        def measure(weight_format: str) -> float:
-            report(f"measuring {weight_format}")
-            model = _load(files[weight_format], cancelled)
-            tokens = model.tokenize(text)
-            (candidate,) = (
-                candidate for candidate in racing if candidate["format"] == weight_format
-            )
-            candidate["tokens_per_s"] = max(
-                candidate["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1)
-            )
-            # What other programs do changes how long a reading takes, and much less how much work it is.
-            clock = time.perf_counter if gpu_offload() else time.process_time
-            compared = speed_of(model, tokens, rounds=1, clock=clock)
-            model.close()
-            return compared
-
-        best, settled, gain = by_turns(racing, measure)
-        tuned_file = None
-        if best["format"] != "as is":
-            tuned_file = folder / f"{source.stem}-{best['format']}.gguf"
-            files[best["format"]].replace(tuned_file)
+        comparison = _Comparison(
+            source, unfinished, text, cores, cancelled=cancelled, report=report
+        )
+        candidates = comparison.make_candidates(expandable=_expandable(source, folder))
+        faithful = [candidate for candidate in candidates if candidate["verdict"] == "faithful"]
+        best, settled, gain = by_turns(faithful, comparison.measure)
+        tuned_file = comparison.keep(best["format"], folder)
         report("choosing the number of threads")
         threads, speed, noise = _best_threads(tuned_file or source, text, cores, is_busy, cancelled)
+        # The rounds measured the format on all cores too, so the best of both is its speed.
         speed = max(speed, best["tokens_per_s"]) if threads == cores else speed
         return {
             "candidates": candidates,
@@ -221,6 +188,107 @@ def tune(
             "gain": gain,
             "noise": noise,
         }
+
+
+class _Comparison:
+    """Makes and measures the files of one model in all formats."""
+
+    def __init__(
+        self,
+        source: Path,
+        folder: Path,
+        text: str,
+        cores: int,
+        *,
+        cancelled: Callable[[], bool],
+        report: Callable[[str], None],
+    ) -> None:
+        """Makes no file yet.
+
+        Args:
+            folder: Gets the files.
+            cores: Threads that convert.
+            source, text, cancelled, report: See `tune`.
+        """
+        self._source, self._folder, self._text, self._cores = source, folder, text, cores
+        self._cancelled, self._report = cancelled, report
+        self._files: dict[str, Path] = {AS_SHIPPED: source}
+        self._candidates: list[dict[str, Any]] = []
+
+    def make_candidates(self, *, expandable: bool) -> list[dict[str, Any]]:
+        """Makes the file of each format and returns a candidate for each, without its speed; see `tune`.
+
+        Args:
+            expandable: Whether there is room for F32; if not, the file as shipped is the only candidate.
+        """
+        f32_tokens = self._tokens_of_f32() if expandable else None
+        shipped = self._candidate(AS_SHIPPED, f32_tokens, 0.0)
+        self._candidates = [shipped]
+        if f32_tokens is not None:
+            least_agreement = max(shipped["agreement"], MIN_AGREEMENT)
+            self._candidates += [
+                self._candidate(name, f32_tokens, least_agreement) for name in CANDIDATES
+            ]
+        return self._candidates
+
+    def _tokens_of_f32(self) -> NDArray[np.int64]:
+        """Expands the weights to F32 and returns the most probable token after each token of the text, shape
+        (tokens,)."""
+        self._report("expanding to F32")
+        reference = self._folder / "f32.gguf"
+        expand(self._source, reference)
+        model = _load(reference, self._cancelled)
+        f32_tokens = _top_tokens(model, model.tokenize(self._text)[:AGREEMENT_TOKENS])
+        model.close()
+        return f32_tokens
+
+    def _candidate(
+        self, weight_format: str, f32_tokens: NDArray[np.int64] | None, least_agreement: float
+    ) -> dict[str, Any]:
+        """Makes the file of a format and returns its candidate, which is faithful from `least_agreement` on."""
+        self._report(f"comparing {weight_format} with F32")
+        is_shipped = weight_format == AS_SHIPPED
+        if not is_shipped:
+            self._files[weight_format] = self._folder / f"{weight_format}.gguf"
+            quantize(self._source, self._files[weight_format], weight_format, self._cores)
+        file = self._files[weight_format]
+        agreement = None
+        if f32_tokens is not None:
+            model = _load(file, self._cancelled)
+            agreement = _agreement(model, model.tokenize(self._text), f32_tokens, not is_shipped)
+            model.close()
+        is_faithful = agreement is None or agreement >= least_agreement
+        return {
+            "format": weight_format,
+            "tokens_per_s": None,
+            "agreement": agreement,
+            "bytes": file.stat().st_size,
+            "verdict": "faithful" if is_faithful else "changes too many answers",
+        }
+
+    def measure(self, weight_format: str) -> float:
+        """Measures the speed of a format once; keeps the best tokens a second in its candidate, and returns the speed
+        to compare formats by."""
+        self._report(f"measuring {weight_format}")
+        model = _load(self._files[weight_format], self._cancelled)
+        tokens = model.tokenize(self._text)
+        (candidate,) = (entry for entry in self._candidates if entry["format"] == weight_format)
+        candidate["tokens_per_s"] = max(
+            candidate["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1)
+        )
+        # What other programs do changes how long a reading takes, and much less how much work it is.
+        clock = time.perf_counter if gpu_offload() else time.process_time
+        speed = speed_of(model, tokens, rounds=1, clock=clock)
+        model.close()
+        return speed
+
+    def keep(self, weight_format: str, folder: Path) -> Path | None:
+        """Moves the file of the chosen format to the cache folder; returns its path, None for the file as shipped."""
+        if weight_format == AS_SHIPPED:
+            return None
+        tuned_file = folder / f"{self._source.stem}-{weight_format}.gguf"
+        self._files[weight_format].replace(tuned_file)
+        return tuned_file
 
 
 def expand(source: Path, target: Path) -> None:
@@ -242,7 +310,12 @@ def expand(source: Path, target: Path) -> None:
 def _agreement(
     model: TokenModel, tokens: Sequence[int], f32_tokens: NDArray[np.int64], screen: bool
 ) -> float:
-    """Returns the share of places where the most probable token is that of the F32 expansion."""
+    """Returns the share of places where the most probable token is that of the F32 expansion.
+
+    Args:
+        f32_tokens: Most probable tokens of the expansion, shape (tokens,).
+        screen: Whether the first tokens alone decide if they agree in too few places.
+    """
     if screen:
         first_tokens = _top_tokens(model, tokens[:SCREENED_TOKENS])
         agreement = float((first_tokens == f32_tokens[: len(first_tokens)]).mean())
@@ -252,6 +325,7 @@ def _agreement(
 
 
 def _expandable(source: Path, folder: Path) -> bool:
+    """Whether the F32 expansion of a file takes an acceptable share of memory and of the folder's disk."""
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
     need = source.stat().st_size * 8
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -259,9 +333,10 @@ def _expandable(source: Path, folder: Path) -> bool:
 
 
 def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None) -> LlamaModel:
+    """Loads a model to measure; raises `Cancelled` in place of that if it was asked to stop."""
     if cancelled():
         raise Cancelled("Tuning was cancelled.")
-    return LlamaModel(path, LoadOptions(context=2048, threads=threads), cancelled)
+    return LlamaModel(path, LoadOptions(context=TUNING_CONTEXT, threads=threads), cancelled)
 
 
 def by_turns(
@@ -282,9 +357,10 @@ def by_turns(
         The chosen candidate, whether the rounds agreed on it, and the median over the rounds of its speed over that of
         the file as shipped.
     """
+    shipped = candidates[0]
     if len(candidates) == 1:
-        measure(candidates[0]["format"])
-        return candidates[0], True, 1.0
+        measure(shipped["format"])
+        return shipped, True, 1.0
     rounds: list[dict[str, float]] = []
     choices: Counter[str] = Counter()
     racing = list(candidates)
@@ -293,27 +369,35 @@ def by_turns(
         order = racing if len(rounds) % 2 == 0 else racing[::-1]
         speeds = {candidate["format"]: measure(candidate["format"]) for candidate in order}
         rounds.append(speeds)
-        of_round = [
+        candidates_of_round = [
             {**candidate, "tokens_per_s": speeds[candidate["format"]]} for candidate in racing
         ]
-        choices[choose_format(of_round)["format"]] += 1
+        choices[choose_format(candidates_of_round)["format"]] += 1
         if len(rounds) == DECIDING_LEAD:
             racing = [
                 candidate
                 for candidate in racing
-                if candidate is candidates[0] or _may_win(candidate, rounds)
+                if candidate is shipped or _may_win(candidate, rounds)
             ]
-        first, second = [*choices.most_common(2), ("", 0)][:2]
-        settled = first[1] - second[1] >= DECIDING_LEAD
+        # Where all rounds chose one format, nothing is second.
+        (leader, lead), (_, second) = [*choices.most_common(2), ("", 0)][:2]
+        settled = lead - second >= DECIDING_LEAD
     chosen_once = [candidate for candidate in candidates if candidate["format"] in choices]
     chosen = max(chosen_once, key=lambda candidate: candidate["agreement"] or 0.0)
     if settled:
-        (chosen,) = (candidate for candidate in chosen_once if candidate["format"] == first[0])
-    chosen_format, shipped = chosen["format"], candidates[0]["format"]
-    gains = [
-        speeds[chosen_format] / speeds[shipped] for speeds in rounds if chosen_format in speeds
-    ]
-    return chosen, settled, statistics.median(gains)
+        (chosen,) = (candidate for candidate in chosen_once if candidate["format"] == leader)
+    return chosen, settled, _median_gain(rounds, chosen["format"], shipped["format"])
+
+
+def _median_gain(
+    rounds: Sequence[dict[str, float]], chosen_format: str, shipped_format: str
+) -> float:
+    """Returns the median, over the rounds that measured both formats, of the ratio of their speeds."""
+    return statistics.median(
+        speeds[chosen_format] / speeds[shipped_format]
+        for speeds in rounds
+        if chosen_format in speeds
+    )
 
 
 def _may_win(candidate: dict[str, Any], rounds: Sequence[dict[str, float]]) -> bool:
@@ -356,32 +440,34 @@ def choose_threads(speed: Callable[[int], float], cores: int, *, is_busy: bool) 
     if half == cores or is_busy:
         return cores
     rounds = [(speed(cores), speed(half)) for _ in range(THREAD_ROUNDS)]
-    better = all(fewer > every for every, fewer in rounds)
-    best_every, best_half = (max(speeds) for speeds in zip(*rounds, strict=True))
-    return half if better and best_half > CLEAR_GAIN * best_every else cores
+    half_always_faster = all(with_half > with_all for with_all, with_half in rounds)
+    best_with_all, best_with_half = (max(speeds) for speeds in zip(*rounds, strict=True))
+    clearly_faster = half_always_faster and best_with_half > CLEAR_GAIN * best_with_all
+    return half if clearly_faster else cores
 
 
 def _best_threads(
     path: Path, text: str, cores: int, is_busy: bool, cancelled: Callable[[], bool]
 ) -> tuple[int, float, float]:
-    """Returns the number of threads, its speed in tokens a second and the noise."""
+    """Returns the number of threads, its speed in tokens a second and the noise; see `noise_of`."""
     model = _load(path, cancelled)
     tokens = model.tokenize(text)
     noise = noise_of(model, tokens)
-    measured: dict[int, float] = {}
+    best_speeds: dict[int, float] = {}
 
     def speed(threads: int) -> float:
+        """Measures the tokens a second with so many threads, and keeps the best of each number."""
         if cancelled():
             raise Cancelled("Tuning was cancelled.")
         model.use_threads(threads)
         tokens_per_s = speed_of(model, tokens, rounds=1)
-        measured[threads] = max(tokens_per_s, measured.get(threads, 0.0))
+        best_speeds[threads] = max(tokens_per_s, best_speeds.get(threads, 0.0))
         return tokens_per_s
 
     try:
         threads = choose_threads(speed, cores, is_busy=is_busy)
-        if threads not in measured:
+        if threads not in best_speeds:
             speed(threads)
     finally:
         model.close()
-    return threads, measured[threads], noise
+    return threads, best_speeds[threads], noise

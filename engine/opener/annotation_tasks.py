@@ -16,11 +16,16 @@ from engine.opener.conversation_forms import ConversationForm, Exported
 from engine.questions.question_names import ALLOWED_RATINGS, NOTE, RATING_BY_QUESTION, VERDICT
 
 _RATING_TITLE = "How good is the conversation?"
+"""Title of a task that asks for ratings."""
+
 _VERDICT_TITLE = "Did the user get what they wanted?"
+"""Title of a task that asks for a verdict."""
+
 _GUIDE = (
     "Complete: nothing remains to be done for the user. Incomplete: something does. Judge the conversation as it ends, "
     "not how it was led."
 )
+"""What an annotator who gives verdicts reads first."""
 
 
 def _guide(*, ratings: bool) -> str:

@@ -48,6 +48,7 @@ _COLUMNS: dict[Companion, tuple[str, ...]] = {
 """Columns of the table of conversations, by what they belong to."""
 
 _CONVERSATIONS_AT_A_TIME = 200
+"""Conversations whose messages are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,12 @@ def exported(
         for key, source, conversation in rows:
             row = {} if table is None else next(table)
             yield Exported(
-                conversation if truth else replace(conversation, truth=None),
-                source,
-                keys[key],
-                {name: row[name] for name in names},
-                conversation.truth is not None,
-                truth,
+                conversation=conversation if truth else replace(conversation, truth=None),
+                source=source,
+                key=keys[key],
+                known={name: row[name] for name in names},
+                has_truth=conversation.truth is not None,
+                truth=truth,
             )
 
 
@@ -135,6 +136,7 @@ _SHAREGPT_NAMES = {
     "assistant": "gpt",
     "tool": "observation",
 }
+"""What ShareGPT calls the speaker of a message of each role."""
 
 
 def message_line(message: Message) -> dict[str, Any]:
@@ -285,7 +287,8 @@ def inspect_frame(task: str) -> tuple[str, str]:
             "config": {},
         },
     }
-    return as_json(head)[:-1] + ', "samples": [', "]}"
+    # the object stays open for one more field, whose list the samples go into
+    return as_json(head).removesuffix("}") + ', "samples": [', "]}"
 
 
 def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[dict[str, Any]]:
@@ -300,17 +303,8 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
             line["role"] = "system"
             metadata["role"] = message.role
         if message.tool_calls and message.role == "assistant":
-            line["tool_calls"] = calls = []
-            for position, call in enumerate(message.tool_calls, 1):
-                values = arguments(call)
-                if not isinstance(values, dict):
-                    left_behind["arguments of calls that are no object, written as one"] += 1
-                    values = {"arguments": values}
-                key = call.call_id or f"call_{number}_{position}"
-                names[key] = call.name
-                calls.append(
-                    {"id": key, "function": call.name, "arguments": values, "type": "function"}
-                )
+            line["tool_calls"] = _inspect_calls(message, number, left_behind)
+            names |= {call["id"]: call["function"] for call in line["tool_calls"]}
         elif message.tool_calls:
             left_behind["calls of another role than the assistant's, written as text"] += 1
             content = with_calls(content, message.tool_calls)
@@ -321,6 +315,7 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
             ]
         line["content"] = content
         if message.role == "tool":
+            # an answer that names no call is to the first one without an answer
             call_id = message.tool_call_id or next(iter(names), None)
             line["tool_call_id"] = call_id
             line["function"] = names.pop(call_id or "", None) or message.name
@@ -336,10 +331,32 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
     return lines
 
 
+def _inspect_calls(
+    message: Message, number: int, left_behind: Counter[str]
+) -> list[dict[str, Any]]:
+    """Returns the calls of a message as Inspect has them: each with an id, and with an object as arguments.
+
+    Args:
+        number: Number of the message, which goes into the ids of calls that have none.
+    """
+    calls = []
+    for position, call in enumerate(message.tool_calls, 1):
+        values = arguments(call)
+        if not isinstance(values, dict):
+            left_behind["arguments of calls that are no object, written as one"] += 1
+            values = {"arguments": values}
+        call_id = call.call_id or f"call_{number}_{position}"
+        calls.append(
+            {"id": call_id, "function": call.name, "arguments": values, "type": "function"}
+        )
+    return calls
+
+
 _ROW_COLUMNS = (
     *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
     *("tool_calls", "tool_call_id", "reasoning", "facts"),
 )
+"""Columns of a table with a row for each message, before those of what is known."""
 
 
 def message_rows(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:

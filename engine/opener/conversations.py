@@ -80,6 +80,13 @@ class Counts(StateCounts):
     """Counts of a project or of the conversations that a query matches, with the states under the current scores.
 
     `complete + incomplete + borderline + unscored == conversations`.
+
+    Attributes:
+        conversations, messages, turns, sources: Number of each.
+        duplicates: Number of records that were left out because a conversation has the same messages.
+        quarantined: Number of records that could not be imported.
+        leaks: Number of places that the leak guard keeps from the model.
+        verdicts: Number of conversations with a verdict in force.
     """
 
     conversations: int = 0
@@ -112,13 +119,26 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
                 f" WHERE c.id IN ({placeholders(page)})",
                 (config, *page),
             ):
-                key, name, source, opening, messages, turns, chars, created_at = row[:8]
-                p_end, p_end_normalised, reason, verdict, messages_before = row[8:]
+                key, name, source, opening, message_count, turns, chars, created_at, *judged = row
+                p_end, p_end_normalised, reason, verdict, messages_before = judged
                 by_id[key] = ConversationRow(
-                    key, name, source, opening, messages, turns, chars, created_at, p_end, p_end_normalised,
-                    rule.state(p_end_normalised), reason, None if verdict is None else Verdict(verdict),
-                    tags_by_id.get(key, ()), success.get(key), messages_before,
-                )  # fmt: skip
+                    id=key,
+                    external_id=name,
+                    source=source,
+                    opening=opening,
+                    messages=message_count,
+                    turns=turns,
+                    chars=chars,
+                    created_at=created_at,
+                    p_end=p_end,
+                    p_end_normalised=p_end_normalised,
+                    state=rule.state(p_end_normalised),
+                    reason=reason,
+                    verdict=None if verdict is None else Verdict(verdict),
+                    tags=tags_by_id.get(key, ()),
+                    success=success.get(key),
+                    messages_before=messages_before,
+                )
     return [by_id[key] for key in ids if key in by_id]
 
 
@@ -189,10 +209,15 @@ def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> H
 def _count(
     conn: sqlite3.Connection, matching_ids: IdSet, ids: str, values: Sequence[Any] = ()
 ) -> int:
-    """Counts the rows of a statement whose conversation is in a set; a conversation selected twice counts twice."""
+    """Counts the rows of a statement whose conversation is in a set; a conversation selected twice counts twice.
+
+    Args:
+        ids: A statement that selects `conversation_id`, with `values` as its parameters.
+    """
     condition, flags = matching_ids.condition("conversation_id")
     sql = f"SELECT count(*) FROM ({ids}) WHERE {condition}"
-    return int(conn.execute(sql, (*values, *flags)).fetchone()[0])
+    (count,) = conn.execute(sql, (*values, *flags)).fetchone()
+    return int(count)
 
 
 class ConversationService:

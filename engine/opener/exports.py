@@ -73,8 +73,10 @@ class ExportFiles:
         from engine.opener.form_files import form_lines, losses_in_words, write_form
 
         target = new_file(path)
-        settings = settings_file(form, target)
-        files = [target] if settings is None else [target, new_file(str(settings[0]))]
+        files = [target]
+        if (settings := settings_file(form, target)) is not None:
+            settings_path, _ = settings
+            files.append(new_file(str(settings_path)))
         left_behind: Counter[str] = Counter()
         with (
             self._project.reading() as conn,

@@ -81,6 +81,7 @@ def form_lines(
         )
 
     def count_truths() -> Iterator[Exported]:
+        """Yields the conversations, and counts each truth that is not written."""
         for item in exported(conn, ids, beside, truth=truth):
             left_behind["truth"] += item.has_truth and not truth
             yield item
@@ -114,8 +115,9 @@ def write_form(
     count = write_file(lines, path, ENDINGS[form], _frame(form, task), formulas=formulas)
     settings = annotation_tasks.settings_file(form, path)
     if settings is not None:
-        with written_beside(settings[0]) as part:
-            part.write_text(settings[1], encoding="utf-8")
+        settings_path, text = settings
+        with written_beside(settings_path) as part:
+            part.write_text(text, encoding="utf-8")
     return count
 
 

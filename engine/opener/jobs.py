@@ -55,9 +55,10 @@ class JobService:
         return self._runner.start(self._run_of(mode, filter).stages)
 
     def _run_of(self, mode: Mode, filter: Filter | None) -> ScoringRun:
+        """Returns the stages that score what a filter selects, or all; not started."""
         from engine.completeness.scoring_request import ScoringRequest
 
-        return self._scoring().run(ScoringRequest(mode=mode, filter=filter or Filter()))
+        return self._scoring().make_run(ScoringRequest(mode=mode, filter=filter or Filter()))
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""

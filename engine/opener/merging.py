@@ -45,11 +45,12 @@ _CONFIGURATION_TABLES = (
     "tree_config",
     "play_config",
 )
+"""Tables with a row for each configuration of results, by its hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ResultTable:
-    """A table of table.
+    """A table of results, which are joined by key.
 
     Attributes:
         name: Its name.
@@ -86,6 +87,7 @@ _RESULT_TABLES = (
     _ResultTable("request_found", ("conversation_id",), (), ""),
     _ResultTable("call_reply", ("key",), (), ""),
 )
+"""The tables of results, in the order in which they are joined."""
 
 
 def merge(paths: Sequence[str], target: str) -> list[MergeReport]:
@@ -103,11 +105,12 @@ def merge(paths: Sequence[str], target: str) -> list[MergeReport]:
         # says what is wrong with a file, and refuses one of another version
         Project.open(path, read_only=True).close()
     with translate_file_errors(target), atomic_replacement(Path(target)) as made:
-        _copy(paths[0], made)
+        first, *further = paths
+        _copy(first, made)
         with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
             settings.renew_project_id(conn)
             score_sets.drop_unfinished(conn)
-            reports = [_add_project(conn, path) for path in paths[1:]]
+            reports = [_add_project(conn, path) for path in further]
     return reports
 
 
@@ -210,9 +213,8 @@ def _leave_probes_out(conn: sqlite3.Connection, report: MergeReport) -> None:
 
 def _add_results(conn: sqlite3.Connection, table: _ResultTable, report: MergeReport) -> None:
     """Adds the results whose key the new file does not have, and counts those that differ from the ones it has."""
-    columns = [
-        row[1] for row in conn.execute(f"PRAGMA main.table_info({table.name})") if row[1] != "id"
-    ]
+    table_info = conn.execute(f"PRAGMA main.table_info({table.name})")
+    columns = [name for _, name, *_ in table_info if name != "id"]
     new_ids = {"conversation_id": "m.new", "run_id": "r.new"}
     values = ", ".join(new_ids.get(column, f"o.{column}") for column in columns)
     joined = f"other.{table.name} AS o"

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from engine.trees.service import TreeService
 
 T = TypeVar("T")
+"""The value of a property that is made once."""
 
 _GUARD = threading.RLock()
 """Held while a part of any open project is made; a part may make others."""
@@ -65,6 +66,7 @@ _GUARD = threading.RLock()
 GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
 )  # fmt: skip
+"""Names of the stages that work on goals, which all change the same tables."""
 
 SAMPLE_CHARACTERS = 24_000
 """Characters of the logs that formats of a model are compared on."""
@@ -85,6 +87,7 @@ TABLES_BY_STAGE = {
     "simulate": frozenset({"conversation", "message", "source", "play"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
+"""Names of the tables that a stage changes, by its name, so that screens know what to read again."""
 
 
 class made_once(functools.cached_property[T]):
@@ -97,6 +100,7 @@ class made_once(functools.cached_property[T]):
     def __get__(self, instance: object, owner: type | None = None) -> T: ...
 
     def __get__(self, instance: object | None, owner: type | None = None) -> Any:
+        """Returns the value, made by the first thread that asks."""
         with _GUARD:
             return super().__get__(instance, owner)
 
@@ -208,7 +212,6 @@ class OpenProject:
     @made_once
     def run_setup(self) -> RunSetup:
         """What the stages of all subjects are made with: project, model process, catalog, endpoints."""
-        """What runs are made with."""
         from engine.model.service.run_setup import RunSetup
         from engine.training.service import find_adapter
 
@@ -217,18 +220,18 @@ class OpenProject:
             self.process,
             self.catalog,
             self.endpoints,
-            functools.partial(find_adapter, self.project, self.catalog),
-            functools.partial(_sample_logs, self.project),
+            find_adapter=functools.partial(find_adapter, self.project, self.catalog),
+            sample_logs=functools.partial(_sample_logs, self.project),
         )
 
     @property
     def prompts(self) -> ProjectPrompts:
-        """Returns the prompts as the project has them."""
+        """The prompts as the project has them."""
         return self.run_setup.prompts
 
     @property
     def models_in_use(self) -> ModelsInUse:
-        """Returns what finds the model of a request."""
+        """What finds the model of a request."""
         return self.run_setup.models
 
     @made_once
@@ -413,12 +416,14 @@ class OpenProject:
             self._listeners.append(listener)
 
         def unsubscribe() -> None:
+            """Calls the listener no more."""
             with self._guard:
                 self._listeners.remove(listener)
 
         return unsubscribe
 
     def _emit(self, event: Event) -> None:
+        """Tells all listeners of an event."""
         with self._guard:
             listeners = list(self._listeners)
         for listener in listeners:

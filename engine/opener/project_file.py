@@ -45,6 +45,7 @@ class ProjectFileService:
             self._thread.join(LOOK_SECONDS)
 
     def _run(self) -> None:
+        """Looks every `LOOK_SECONDS` until it is closed, on a thread of its own."""
         while not self._closing.wait(LOOK_SECONDS):
             self.look()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,13 +77,35 @@ MAX_POINTS = 600
 BINS = 20
 """Number of bars of the histogram of scores."""
 
+MAX_VALUES = 12
+"""Most values of a field (source, language, model) that are listed."""
+
+MAX_COMPLETION_BARS = 15
+"""Most goals whose completion is drawn."""
+
+EXAMPLES_TO_CHOOSE_FROM = 10
+"""Members of a goal of which one is its example."""
+
+OPENING_CHARACTERS, LONG_OPENING_CHARACTERS = 90, 120
+"""Number of characters of the opening of a conversation in a table, and in one with few columns."""
+
+GOAL_CHARACTERS = 60
+"""Number of characters of the label of a goal beside other cells."""
+
+REMAINING_CHARACTERS = 200
+"""Number of characters of the remaining tasks of a conversation."""
+
 _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
+"""What the report calls each kind of personal data; the kinds are texts of the project file here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison to report on, and what its conversations are read from: one store for each side, which may be the
-    same."""
+    """A comparison to report on.
+
+    Attributes:
+        stores: What the conversations of the first and of the second side are read from; the same one within a project.
+    """
 
     comparison: Comparison | Breakdown
     stores: tuple[ConversationService, ConversationService]
@@ -121,14 +144,30 @@ def write_report(
     return write_document(document, path, redact=redact)
 
 
+class _GoalCompletion(NamedTuple):
+    """How many conversations of a goal are complete.
+
+    Attributes:
+        label: The goal.
+        complete: Number of its conversations at or above the threshold.
+        scored: Number of those that are scored.
+    """
+
+    label: str
+    complete: int
+    scored: int
+
+
 class _Report:
     """The sections of one report, each as the blocks that it consists of."""
 
     def __init__(self, services: OpenProject, filter: Filter, measured: Measured) -> None:
+        """`measured` has the measures of the conversations of the filter."""
         self._services, self._filter, self._measured = services, filter, measured
         self._sets = services.score_sets.all()
 
     def document(self, validate: bool, compared: Compared | None) -> Document:
+        """Returns the report; see `write_report`."""
         services, filter, total = self._services, self._filter, len(self._measured.ids)
         sections = {
             "What is here": self._contents(),
@@ -146,8 +185,11 @@ class _Report:
             )
         sections["How this was measured"] = self._method()
         of = f"Conversations that match {filter}. " if filter else ""
+        span = ""
         dates = services.conversations.dates()
-        span = f"From {dates[0][:10]} to {dates[1][:10]}. " if dates and not filter else ""
+        if dates and not filter:
+            first, last = dates
+            span = f"From {first[:10]} to {last[:10]}. "
         made = f"Made by Conversation Workbench {folders.version()}."
         return Document(
             f"Report on {services.name}",
@@ -179,7 +221,7 @@ class _Report:
                 yield text_table(
                     title,
                     ("", "conversations"),
-                    tuple((value, f"{count:,}") for value, count in values[:12]),
+                    tuple((value, f"{count:,}") for value, count in values[:MAX_VALUES]),
                     (1,),
                 )
         personal = [
@@ -228,7 +270,7 @@ class _Report:
         bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
         yield Columns(
             "Conversations by score (0: goes on, 1: ends here)",
-            tuple((f"{nth / BINS:.2f}", int(count)) for nth, count in enumerate(bins)),
+            tuple((f"{index / BINS:.2f}", int(count)) for index, count in enumerate(bins)),
             (rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
 
@@ -270,8 +312,8 @@ class _Report:
         yield Bars(
             "Completion by goal, the lowest first",
             tuple(
-                Bar(label, above / scored, f"{above / scored:.0%} of {scored:,}")
-                for label, above, scored in self._by_completion[:15]
+                Bar(label, complete / scored, f"{complete / scored:.0%} of {scored:,}")
+                for label, complete, scored in self._by_completion[:MAX_COMPLETION_BARS]
             ),
         )
         if not self._filter:
@@ -296,10 +338,12 @@ class _Report:
     def _to_read(self) -> Iterator[Block]:
         """Yields conversations of the goals with the lowest completion, quoted, and a list of the least complete
         ones."""
-        worst = [goal for goal in self._by_completion if goal[2] >= MIN_SCORED][:WORST_GOALS]
+        worst = [goal for goal in self._by_completion if goal.scored >= MIN_SCORED][:WORST_GOALS]
         parts = dict(self._parts)
-        for label, above, scored in worst:
-            yield Paragraph(f"“{label}”: {above:,} of {scored:,} complete. The least complete one:")
+        for label, complete, scored in worst:
+            yield Paragraph(
+                f"“{label}”: {complete:,} of {scored:,} complete. The least complete one:"
+            )
             part = parts[label]
             yield self._quote(int(part.ids[np.nanargmin(part.score)]))
         ids = self._measured.ids[np.argsort(self._measured.score, kind="stable")]
@@ -315,7 +359,7 @@ class _Report:
                 (
                     row.external_id,
                     figure(row.p_end_normalised or 0.0),
-                    one_line(row.opening, 120),
+                    one_line(row.opening, LONG_OPENING_CHARACTERS),
                     self._remaining(row.id),
                 )
                 for row in rows
@@ -339,7 +383,14 @@ class _Report:
         yield from self._least_sure(measured, with_best_leaf(trees))
 
     def _least_sure(self, measured: Measured, trees: Sequence[TreeItem]) -> Iterator[Block]:
+        """Yields the conversations with the least sure trees: those in both top tenths first, then by entropy.
+
+        Args:
+            measured: The conversations that have trees.
+            trees: Their trees that have a best leaf.
+        """
         top = top_tenth(measured, trees)
+        # the last key counts first; False comes before True
         order = np.lexsort((-measured.entropy, ~top.both))[:CONVERSATIONS_TO_READ]
         ids = measured.ids[order].tolist()
         rows = {row.id: row for row in self._services.conversations.rows(ids)}
@@ -356,8 +407,8 @@ class _Report:
                         "–" if np.isnan(log_prob) else f"{log_prob:.2f}",
                         "yes" if top.both[index] else "",
                         rows[key].state,
-                        one_line(measured.goals[goal], 60) if goal >= 0 else "",
-                        one_line(rows[key].opening, 90),
+                        one_line(measured.goals[goal], GOAL_CHARACTERS) if goal >= 0 else "",
+                        one_line(rows[key].opening, OPENING_CHARACTERS),
                     )
                 )
         yield text_table(
@@ -427,33 +478,35 @@ class _Report:
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
-        """Returns the goals that have conversations, with these, the most frequent first, as in every list of them."""
+        """The goals that have conversations, with these, the most frequent first, as in every list of them."""
         parts = [
             (label, self._measured.part(self._measured.goal == number))
             for number, label in enumerate(self._measured.goals)
         ]
         return sorted(
             ((label, part) for label, part in parts if len(part.ids)),
-            key=lambda goal: -len(goal[1].ids),
+            key=lambda label_and_part: -len(label_and_part[1].ids),
         )
 
     @cached_property
-    def _by_completion(self) -> list[tuple[str, int, int]]:
-        """Returns (label, at or above the threshold, scored) of goals with scored conversations, the lowest rate
-        first."""
-        counts = [(label, *part.counts()) for label, part in self._parts]
-        return sorted((goal for goal in counts if goal[2]), key=lambda goal: goal[1] / goal[2])
+    def _by_completion(self) -> list[_GoalCompletion]:
+        """The goals with scored conversations, the lowest rate first."""
+        goals = [_GoalCompletion(label, *part.counts()) for label, part in self._parts]
+        return sorted(
+            (goal for goal in goals if goal.scored), key=lambda goal: goal.complete / goal.scored
+        )
 
     def _example(self, part: Measured) -> str:
         """Returns the opening of one of the first conversations that says more than a greeting."""
-        rows = self._services.conversations.rows(part.ids[:10].tolist())
+        rows = self._services.conversations.rows(part.ids[:EXAMPLES_TO_CHOOSE_FROM].tolist())
+        # those that say more come first, in their order
         longer_first = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
-        return one_line(longer_first[0].opening, 90) if longer_first else ""
+        return next((one_line(row.opening, OPENING_CHARACTERS) for row in longer_first), "")
 
     def _remaining(self, key: int) -> str:
         """Returns the remaining tasks of a conversation on one line; empty where they are not known."""
         remaining = self._services.conversations.remaining(key)
-        return "" if remaining is None else one_line(remaining.text, 200)
+        return "" if remaining is None else one_line(remaining.text, REMAINING_CHARACTERS)
 
     def _quote(self, key: int) -> Quote:
         """Returns the first message of the user, and the last two messages with text."""
@@ -463,12 +516,12 @@ class _Report:
             for message in store.messages(key)
             if message.content.strip() and message.role != "system"
         ]
-        first = next((n for n, message in enumerate(messages) if message.role == "user"), 0)
-        chosen = sorted({first, *range(max(0, len(messages) - 2), len(messages))})
+        first = next((index for index, message in enumerate(messages) if message.role == "user"), 0)
+        last_two = range(max(0, len(messages) - 2), len(messages))
         quoted = [
-            (messages[n].role, one_line(messages[n].content, QUOTE_CHARACTERS))
-            for n in chosen
-            if n < len(messages)
+            (messages[index].role, one_line(messages[index].content, QUOTE_CHARACTERS))
+            for index in sorted({first, *last_two})
+            if index < len(messages)  # there may be none with text
         ]
         name = next((row.external_id for row in store.rows([key])), str(key))
         return Quote(f"{name}, {counted(len(messages), 'message')}", tuple(quoted))
@@ -490,10 +543,11 @@ def _corrected(rate: CompletionRate) -> Iterator[Block]:
 def _comparison(compared: Compared) -> Iterator[Block]:
     """Yields what differs, and conversations to read."""
     comparison, stores = compared.comparison, compared.stores
+    first_store, second_store = stores
     if isinstance(comparison, Breakdown):
         yield from breakdown_blocks(comparison)
     else:
-        yield from comparison_blocks(comparison, projects=stores[0] is not stores[1])
+        yield from comparison_blocks(comparison, projects=first_store is not second_store)
     cells = []
     for label, difference in clear_examples(comparison):
         for row in stores[difference.examples_in].rows(difference.examples):

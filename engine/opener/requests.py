@@ -23,6 +23,7 @@ from engine.project.project import Project
 from engine.project.sql import id_pages
 
 _CONVERSATIONS_AT_A_TIME = 200
+"""Conversations whose requests are read at a time."""
 
 
 def requests_with_goals(
@@ -38,7 +39,8 @@ def requests_with_goals(
         goals = {} if clustering is None else requests.goals(conn, clustering, list(starts))
         for key, parts in requests_of(conn, page):
             if len(parts) == 1:
-                yield key, [replace(parts[0], goal=main_goals.get(key))]
+                (only,) = parts  # its goal is that of the conversation
+                yield key, [replace(only, goal=main_goals.get(key))]
             else:
                 yield (
                     key,

@@ -85,14 +85,24 @@ def objects(
 MAX_COLUMNS = 200
 """Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
 
-_FIXED_COLUMNS = (
+_FIXED_COLUMNS = (  # grouped by what they are about
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
     *("state", "p_end", "p", "success", "score_set", "remaining", "verdict", "note", "tags"),
     *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
 )
+"""Columns that every table has, in their order."""
+
 _NUMBER_COLUMNS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
+"""Fixed columns of numbers."""
+
 _COUNT_COLUMNS = {"messages", "turns", "requests", "length", "leaves"}
+"""Fixed columns of whole numbers."""
+
 _TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
+"""Types of the columns of metadata and truth whose values are all of one type; the others are texts."""
+
+_MAX_LOG_PERPLEXITY = 700.0
+"""Greatest logarithm of a perplexity that is finite in double precision."""
 
 
 @dataclass(slots=True)
@@ -129,7 +139,7 @@ class TableColumns:
 
     @property
     def names(self) -> list[str]:
-        """Returns the names of all columns in their order."""
+        """The names of all columns in their order."""
         return [*_FIXED_COLUMNS, *self.fields, *self.rest]
 
 
@@ -161,7 +171,7 @@ def table_lines(
         line.update({key: value for key, value in fields.items() if key in columns.fields})
         for name in columns.rest:
             line[name] = {
-                key.partition(".")[2]: value
+                key.removeprefix(f"{name}."): value
                 for key, value in fields.items()
                 if key.startswith(f"{name}.") and key not in columns.fields
             }
@@ -220,4 +230,4 @@ def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _perplexity(log_probability: float | None) -> float | None:
     """Returns the perplexity of a mean log-probability of a token."""
-    return None if log_probability is None else math.exp(min(-log_probability, 700.0))
+    return None if log_probability is None else math.exp(min(-log_probability, _MAX_LOG_PERPLEXITY))

@@ -27,7 +27,7 @@ BACKUPS_KEPT = 5
 """Default number of backups of `back_up` that stay."""
 
 _DATED_ENDING = re.compile(r"\.backup-\d{8}T\d{6}Z(-\d+)?")
-"""Ends the name of a backup that `back_up` made."""
+"""Matches the end of the name of a backup that `back_up` made: `.backup-20260701T120000Z`, `-2` after it if taken."""
 
 _SIDE_FILE_ENDINGS = ("-wal", "-shm", "-journal", ".lock", ".partial")
 """Endings of what lies beside a backup, and of one that an earlier version did not finish."""
@@ -173,7 +173,8 @@ def _open_for_reading(name: str, real: str) -> sqlite3.Connection:
 
 def _check_backup(conn: sqlite3.Connection, backup: str) -> None:
     """Checks that a backup is a sound project."""
-    if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+    (application,) = conn.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
         raise NotAProject(f"{backup} is not a project of this program.", "Choose another backup.")
     (answer,) = conn.execute("PRAGMA quick_check(1)").fetchone()
     if answer != "ok":

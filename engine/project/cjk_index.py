@@ -19,7 +19,10 @@ INDEX = "message_fts_signs"
 """Name of the index."""
 
 _CJK = re.compile(f"[{CJK}]")
+"""Matches one Chinese or Japanese character."""
+
 _INSERT = f"INSERT INTO {INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)"
+"""Adds a message to the index, by its id."""
 
 Text = tuple[int, str, str | None]
 """Id, content and tool calls of a message."""

@@ -25,7 +25,10 @@ _BYTE = 1 << 62
 """The byte of a project file that its writer locks; SQLite locks bytes from 2**30 to 2**30 + 511."""
 
 _MAX_SAMPLED_PAGES = 256
+"""Most pages of a file that its sample covers; with a file that is not a multiple of it, a few more."""
+
 _PAGE_BYTES = 4096
+"""Length of a page of the sample, which need not be that of SQLite's pages."""
 
 _LOCKED_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 """Error numbers of a lock that another process holds."""
@@ -34,6 +37,7 @@ _LOCKED_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 _OFD_SETLK, _OFD_GETLK = (
     (90, 92) if sys.platform == "darwin" else (fcntl.F_OFD_SETLK, fcntl.F_OFD_GETLK)
 )
+"""Requests to set a lock of a descriptor, and to ask for one that would conflict."""
 
 
 class ProjectFile:
@@ -44,7 +48,9 @@ class ProjectFile:
     """
 
     _guard: ClassVar = threading.Lock()
+    """Guards what follows, which all instances of this process share."""
     _users: ClassVar[dict[Identity, int]] = {}
+    """Number of open instances of each file."""
     _descriptors: ClassVar[dict[Identity, list[tuple[int, int]]]] = {}
     """Of each file in use, the descriptors, each with the access that it was opened for."""
     _locked: ClassVar[set[Identity]] = set()
@@ -67,7 +73,7 @@ class ProjectFile:
             if shared is None:
                 self._descriptors.setdefault(self._identity, []).append((self.fd, access))
         self._closed = False
-        self._holds = False
+        self._holds = False  # whether this instance has the lock
 
     def _shared(self, path: str, access: int) -> int | None:
         """Returns a descriptor of the file of this path that is open for this access already; None without one."""
@@ -145,8 +151,9 @@ class ProjectFile:
                 kind, pid = _conflicting_lock(self.fd, fcntl.F_GETLK)
                 if kind != fcntl.F_UNLCK:
                     return max(pid, 0)  # of another machine it is negative
-                if _conflicting_lock(self.fd, _OFD_GETLK)[0] != fcntl.F_UNLCK:
-                    return 0
+                kind, _ = _conflicting_lock(self.fd, _OFD_GETLK)
+                if kind != fcntl.F_UNLCK:
+                    return 0  # a lock of a descriptor names no process
         return None
 
 
@@ -161,7 +168,7 @@ def _set_locks(fd: int, kind: int) -> None:
 
 
 def _conflicting_lock(fd: int, command: int) -> tuple[int, int]:
-    """Returns the kind of the lock that keeps us from setting ours, and the id of its process."""
+    """Returns the kind of the lock that keeps us from setting ours, `F_UNLCK` for none, and the id of its process."""
     byte = _BYTE if command == fcntl.F_GETLK else _BYTE + 1
     answer = fcntl.fcntl(fd, command, _lock_request(fcntl.F_WRLCK, byte))
     if sys.platform == "darwin":
@@ -172,7 +179,8 @@ def _conflicting_lock(fd: int, command: int) -> tuple[int, int]:
 
 
 def _lock_request(kind: int, byte: int) -> bytes:
-    """Returns a `struct flock` for one byte."""
+    """Returns a `struct flock` for one byte: its offset from the beginning, length 1, process 0, kind of lock. The
+    order of the fields is that of the system."""
     if sys.platform == "darwin":
         return struct.pack("qqihh", byte, 1, 0, kind, os.SEEK_SET)
     return struct.pack("hhqqi", kind, os.SEEK_SET, byte, 1, 0)

@@ -22,6 +22,7 @@ class IdSet:
     """
 
     def __init__(self, flags: bytes) -> None:
+        """For the class methods and the sets themselves."""
         self.flags = flags
 
     @classmethod
@@ -66,7 +67,9 @@ class IdSet:
         return array("q", compress(range(len(self.flags)), self.flags))
 
     def _number(self) -> int:
+        """Returns the flags as one long integer, whose bits the operators combine at once."""
         return int.from_bytes(self.flags, "little")
 
     def _from(self, number: int) -> IdSet:
+        """Returns the set of the flags in such an integer, which are as many as here."""
         return IdSet(number.to_bytes(len(self.flags), "little"))

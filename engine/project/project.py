@@ -33,9 +33,13 @@ from engine.project.write_lock import WriteLock, check_readable, has_log
 from engine.project.writer import Writer
 
 T = TypeVar("T")
+"""The result of a write."""
 
 _ERRORS_OF_DAMAGED_VALUES = (AttributeError, LookupError, TypeError, ValueError)
 """What code raises that got a value from a damaged file that no sound file has."""
+
+_SQLITE_BEGINNING = b"SQLite format 3\0"
+"""The first bytes of every database of SQLite."""
 
 _NO_SIDE_FILES_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """What SQLite reports, among others, where it may not create the side files that a log needs."""
@@ -62,20 +66,30 @@ class Project:
         file: ProjectFile,
         lock: WriteLock | None,
     ) -> None:
+        """For `open`, which has locked and checked the file.
+
+        Args:
+            path: The project as the caller names it.
+            real: The same without symbolic links.
+            read_only: Why nothing can be written; None for a writable project.
+            immutable: Whether SQLite is told that nobody writes the file, so that it needs no side files.
+            file: Our own descriptor of the file.
+            lock: Its write lock; None where nothing is written.
+        """
         self.path = path
         self.read_only = read_only
         self.waits_for_writer = False
-        self._hint = ""
+        self._hint = ""  # what to do about `read_only`
         self._real = real
         self._file = file
         self._pid = os.getpid()
-        self._moved: ProjectMoved | None = None
+        self._moved: ProjectMoved | None = None  # what another program did to the file
         self._immutable = immutable
         self._lock = lock
         self._readers = Readers(self._open_reading_connection)
-        self._guard = threading.Lock()
+        self._guard = threading.Lock()  # so that only the first `close` closes
         self._closed = False
-        self._conn: sqlite3.Connection | None = None
+        self._conn: sqlite3.Connection | None = None  # that of the writer
         self._writer: Writer | None = None
 
     @classmethod
@@ -220,7 +234,7 @@ class Project:
             except sqlite3.OperationalError as error:
                 project.close()
                 # without the right to create its side files SQLite cannot open a file in WAL mode
-                if immutable or error.sqlite_errorcode & 0xFF not in _NO_SIDE_FILES_CODES:
+                if immutable or _primary_code(error) not in _NO_SIDE_FILES_CODES:
                     raise
             except BaseException:
                 project.close()
@@ -355,6 +369,7 @@ class Project:
             )
 
     def _check_process(self) -> None:
+        """Refuses a fork of the process that opened the project, for it has none of its locks and threads."""
         if self._pid != os.getpid():
             raise ProjectError(
                 f"{self.path} was opened by another process, of which this one is a fork.",
@@ -362,6 +377,7 @@ class Project:
             )
 
     def _reader_of_this_thread(self) -> Reader:
+        """Returns the reader of this thread, a new one where it has none."""
         self._check_process()
         if self._closed:
             raise _closed()
@@ -442,7 +458,13 @@ def _find_damage(conn: sqlite3.Connection) -> str | None:
     return None if answer == "ok" else str(answer)
 
 
+def _primary_code(error: sqlite3.Error) -> int:
+    """Returns the code of an error of SQLite without its details, which are in the higher bits."""
+    return error.sqlite_errorcode & 0xFF
+
+
 def _closed() -> ProjectError:
+    """Returns the error for what is asked of a closed project."""
     return ProjectError("The project is closed.")
 
 
@@ -472,6 +494,7 @@ class _NotWritable(Exception):
 
 
 def _missing(name: str) -> ProjectMissing:
+    """Returns the error for a project that is not there."""
     return ProjectMissing(
         f"There is no project {name}.", "Make one with `workbench import PROJECT PATH...`."
     )
@@ -497,6 +520,6 @@ def _check_place(name: str, real: str, create: bool) -> bool:
 
 def _check_beginning(name: str, file: ProjectFile) -> None:
     """Checks that a file is empty or a database of SQLite."""
-    beginning = os.pread(file.fd, 16, 0)
-    if beginning and beginning != b"SQLite format 3\0":
+    beginning = os.pread(file.fd, len(_SQLITE_BEGINNING), 0)
+    if beginning and beginning != _SQLITE_BEGINNING:
         raise NotAProject(f"{name} is not a project file.", NOT_OURS_HINT)

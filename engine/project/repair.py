@@ -39,9 +39,13 @@ _MAX_STEP = 1 << 62
 """Longest step over ids that cannot be read: no file has larger ids."""
 
 _MAX_EXAMPLES = 20
+"""Most conversations that lost messages that a repair names."""
+
 _ROWS_AT_A_TIME = 2_000
+"""Rows that are read at a time where nothing is damaged."""
 
 Row = tuple[Any, ...]
+"""The values of a row, in the order of the columns."""
 
 
 @dataclass(slots=True)
@@ -158,20 +162,11 @@ def _copy(
     for table in tables:
         made.execute(table.sql)
     for table in tables:
-        if table.name in (MAIN_INDEX, cjk_index.INDEX) or table.name in report.unread:
-            continue
-        columns = [f'"{column.name}"' for column in saved.table(table.name).columns]
-        insert = f'INSERT OR IGNORE INTO "{table.name}" ({", ".join(columns)}) VALUES ({placeholders(columns)})'
-        key = saved.table(table.name).pks if "WITHOUT ROWID" in table.sql.upper() else None
-        count = 0
-        for row in _readable_rows(source, table.name, columns, key, report):
-            try:
-                count += made.execute(insert, row).rowcount
-            except sqlite3.Error:  # a value that the schema does not allow
-                _note_unread(report, table.name)
-        if count:
-            report.rows[table.name] = count
+        is_search_index = table.name in (MAIN_INDEX, cjk_index.INDEX)
+        if not is_search_index and table.name not in report.unread:
+            _copy_rows(source, saved, table, report)
     _delete_orphans(saved, report)
+    # views, indexes and triggers come after the rows, of which they would only slow the writing
     for item in contents:
         if item.kind != "table":
             made.execute(item.sql)
@@ -183,6 +178,23 @@ def _copy(
     made.execute(f"PRAGMA user_version = {schema}")
     made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     made.commit()
+
+
+def _copy_rows(
+    source: sqlite3.Connection, saved: Database, table: SchemaObject, report: Repair
+) -> None:
+    """Copies the rows of a table that can be read, and that the schema allows."""
+    columns = [f'"{column.name}"' for column in saved.table(table.name).columns]
+    insert = f'INSERT OR IGNORE INTO "{table.name}" ({", ".join(columns)}) VALUES ({placeholders(columns)})'
+    key = saved.table(table.name).pks if "WITHOUT ROWID" in table.sql.upper() else None
+    count = 0
+    for row in _readable_rows(source, table.name, columns, key, report):
+        try:
+            count += saved.conn.execute(insert, row).rowcount
+        except sqlite3.Error:  # a value that the schema does not allow
+            _note_unread(report, table.name)
+    if count:
+        report.rows[table.name] = count
 
 
 def _readable_rows(
@@ -216,7 +228,15 @@ def _readable_rows(
 def _rows_by_id(
     source: sqlite3.Connection, select: str, name: str, report: Repair
 ) -> Iterator[Row]:
-    """Yields the rows in the order of their ids, without those on pages that cannot be read."""
+    """Yields the rows in the order of their ids, without those on pages that cannot be read.
+
+    Where rows cannot be read, it asks for fewer until the first one alone cannot be read, and goes on behind the
+    damage.
+
+    Args:
+        select: A query whose first column is the row id, which is not yielded.
+        name: Name of the table.
+    """
 
     def read(first: int, count: int) -> list[Row] | None:
         """Returns the first rows from an id on; None where they cannot be read."""
@@ -242,8 +262,9 @@ def _rows_by_id(
             continue
         if not rows:
             return
-        yield from (row[1:] for row in rows)
-        first = rows[-1][0] + 1
+        for row_id, *values in rows:
+            yield tuple(values)
+            first = row_id + 1
 
 
 def _readable_from(first: int, is_readable: Callable[[int], bool]) -> int | None:
@@ -265,6 +286,7 @@ def _readable_from(first: int, is_readable: Callable[[int], bool]) -> int | None
 
 
 def _note_unread(report: Repair, name: str) -> None:
+    """Notes that some rows of a table could not be read."""
     if name not in report.unread:
         report.unread.append(name)
 
@@ -275,7 +297,7 @@ def _delete_orphans(saved: Database, report: Repair) -> None:
     Raises:
         sqlite3.DatabaseError: A reference cannot be met by deleting rows.
     """
-    while violating := {row[0] for row in saved.execute("PRAGMA foreign_key_check")}:
+    while violating := {table for table, *_ in saved.execute("PRAGMA foreign_key_check")}:
         for name in sorted(violating):
             references = saved.table(name).foreign_keys
             deleted = sum(_delete_orphans_of(saved, reference) for reference in references)

@@ -16,6 +16,7 @@ _COLUMNS = (
     "id, stage, state, config_hash, params, fingerprints, code_version, started_at, finished_at,"
     " done, total, message"
 )
+"""Columns of a run, in the order of the fields of `RunRow`."""
 
 
 def create(

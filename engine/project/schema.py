@@ -60,16 +60,24 @@ SCHEMA = max(MIGRATIONS)
 
 
 _LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
-"""Names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any version
-of them."""
-
+"""Matches names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any
+version of them: `message_fts_data`, `_sqlite_migrations`."""
 
 _COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
-"""What is in a statement that computes something, written as `_plain` does; those of libraries have none of it."""
+"""Matches what is in a statement that computes something, written as `_plain` does (a computed column, a check, a
+default, an index on an expression); those of libraries have none of it."""
+
+_WRITTEN_DIFFERENTLY = re.compile(r"[\s\"'`]+")
+"""Matches blanks and quotes, which versions of SQLite write differently in the same statement."""
 
 
 class SchemaObject(NamedTuple):
-    """A table, view, index or trigger, and the statement that makes it."""
+    """A table, view, index or trigger.
+
+    Attributes:
+        kind: `table`, `view`, `index` or `trigger`.
+        sql: The statement that makes it.
+    """
 
     kind: str
     name: str
@@ -112,12 +120,14 @@ def is_foreign(item: SchemaObject, schema: int) -> bool:
 def objects_of(conn: sqlite3.Connection) -> list[SchemaObject]:
     """Returns what a file consists of, without what SQLite adds by itself."""
     rows = conn.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return [SchemaObject(*row) for row in rows if not row[1].startswith("sqlite_")]
+    return [
+        SchemaObject(kind, name, sql) for kind, name, sql in rows if not name.startswith("sqlite_")
+    ]
 
 
 def _plain(sql: str) -> str:
     """Returns a statement without what versions of SQLite write differently: blanks, quotes, letters of either case."""
-    return re.sub(r"[\s\"'`]+", "", sql).lower()
+    return _WRITTEN_DIFFERENTLY.sub("", sql).lower()
 
 
 def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> int:
@@ -135,8 +145,8 @@ def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> i
         "SELECT count(*), count(CASE type WHEN 'trigger' THEN 1 END) FROM sqlite_master"
         " WHERE tbl_name <> '_sqlite_migrations' OR type = 'trigger'"
     ).fetchone()
-    application: int = conn.execute("PRAGMA application_id").fetchone()[0]
-    schema: int = conn.execute("PRAGMA user_version").fetchone()[0]
+    application = _number_of(conn, "application_id")
+    schema = _number_of(conn, "user_version")
     if not tables and not schema and application in (0, APPLICATION_ID):
         if allow_empty:
             return 0
@@ -168,6 +178,12 @@ def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> i
     return schema
 
 
+def _number_of(conn: sqlite3.Connection, pragma: str) -> int:
+    """Returns a number that the header of the file has."""
+    (number,) = conn.execute(f"PRAGMA {pragma}").fetchone()
+    return int(number)
+
+
 def migrate(conn: sqlite3.Connection, schema: int) -> None:
     """Brings the file behind `conn` from its number (0: empty) to `SCHEMA`; each step happens entirely or not."""
     # imported here because a file that is up to date, the usual case, does not need it
@@ -187,6 +203,7 @@ def _numbered(
     """Returns a migration that makes a change and gives the file its number."""
 
     def migrate_to_number(database: Database) -> None:
+        """Runs in one transaction, which sqlite_utils opens."""
         change(database.conn)
         database.conn.execute(f"PRAGMA user_version = {number}")
 

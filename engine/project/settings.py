@@ -20,7 +20,10 @@ PROJECT_ID = "project_id"
 def get(conn: sqlite3.Connection, key: str, default: Any = None) -> Any:
     """Returns the value stored under `key`, or `default`."""
     row = conn.execute("SELECT value FROM setting WHERE key = ?", (key,)).fetchone()
-    return default if row is None else json.loads(row[0])
+    if row is None:
+        return default
+    (text,) = row
+    return json.loads(text)
 
 
 def put(conn: sqlite3.Connection, key: str, value: Any) -> None:

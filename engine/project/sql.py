@@ -12,6 +12,7 @@ from typing import TypeVar
 from engine.base.conversation import MAX_MESSAGES
 
 K = TypeVar("K")
+"""A key of a table."""
 
 MESSAGE_BITS = (MAX_MESSAGES - 1).bit_length()
 """Number of bits of a message's index. The id of a message is its conversation's id, shifted left by so many bits, plus
@@ -59,10 +60,11 @@ def id_pages(
     while page := conn.execute(
         "SELECT id FROM conversation WHERE id > ? ORDER BY id LIMIT ?", (last, size)
     ).fetchall():
-        if page[-1][0] <= last:
+        page_ids = [key for (key,) in page]
+        if page_ids[-1] <= last:
             raise ValueError("the ids of conversations are out of order")
-        last = page[-1][0]
-        yield [row[0] for row in page]
+        last = page_ids[-1]
+        yield page_ids
 
 
 def placeholders(values: Sequence[object]) -> str:

@@ -1,30 +1,51 @@
 """Views of the project file for other programs; their names and columns stay. The goals are written out in each view,
 with a condition on the conversation inside, since SQLite pushes none into a union with groups.
+
+A *cluster* comes from the algorithm; merges and a person's moves make *groups* of clusters, and `goal_group.current`
+has the group in which one stands now. A conversation is a *member* of the clustering, or was *assigned* to it later. It
+has one main goal, and *second* goals with a share of it. Letters stand for rows everywhere: `c` conversation, `m`
+membership, `a` assignment, `v` a move or a verdict, `g` the group of a row, `q` a goal of a conversation.
 """
 
 from __future__ import annotations
 
 _CLUSTERING = "(SELECT CAST(value AS INTEGER) FROM setting WHERE key = 'clustering')"
+"""SQL expression for the id of the clustering that is shown; NULL before any."""
+
 SCORES_IN_FORCE = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'score_config')"
 """SQL expression for the config hash of the scores that are shown; NULL before any scoring."""
 
 _TREES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'tree_config')"
+"""SQL expression for the config hash of the trees that are shown; NULL before any."""
+
 _THRESHOLD = (
     "coalesce((SELECT json_extract(value, '$.threshold') FROM setting WHERE key = 'rule'), 0.5)"
 )
+"""SQL expression for the score from which a conversation counts as complete."""
+
 _BAND = "coalesce((SELECT json_extract(value, '$.band') FROM setting WHERE key = 'rule'), 0.1)"
+"""SQL expression for the distance from the threshold within which a score is borderline."""
+
 _TREE = f"FROM tree AS t WHERE t.config_hash = {_TREES} AND t.conversation_id = c.id"
+"""The end of a query over the trees of the conversation `c`."""
 
 _NOT_UNDONE = (
     "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
     " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
 )
+"""SQL condition that the verdict `v` was not undone, or that its undoing was undone last."""
+
 _OF_THIS_TEXT = (
     "v.id > coalesce((SELECT max(e.verdict_id) FROM earlier_state AS e"
     " WHERE e.conversation_id = v.conversation_id), 0)"
 )
+"""SQL condition that the verdict `v` is on the text as it is now: it came after the last change of the text."""
+
 _CLUSTER_GROUP = "CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE v.group_id END"
+"""SQL expression for the group of a member `m`: that of its cluster, unless a move `v` took it elsewhere."""
+
 _ASSIGNED_GROUP = "CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
+"""SQL expression for the group of an assigned conversation `a`, unless a move `v` took it elsewhere."""
 
 _GOAL_LABEL = """CREATE VIEW goal_label AS
     SELECT g.clustering_id, g.group_id, coalesce(g.label, nullif(l.label, ''),
@@ -36,6 +57,7 @@ _GOAL_LABEL = """CREATE VIEW goal_label AS
     LEFT JOIN cluster_label AS l ON l.clustering_id = k.clustering_id AND l.number = k.number
         AND l.config_hash = clustering.label_config
     WHERE g.current = g.group_id"""
+"""Makes the view of the label of each current group: a person's, else a model's, else its three first words."""
 
 _JUDGED = f"""(SELECT n.kind FROM second_goal AS n
             JOIN goal_group AS b ON b.clustering_id = n.clustering_id AND b.group_id = n.group_id
@@ -43,6 +65,7 @@ _JUDGED = f"""(SELECT n.kind FROM second_goal AS n
             AND b.current = q.group_id AND n.kind <> 'undo'
             AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = n.id)
             ORDER BY n.id DESC LIMIT 1)"""
+"""SQL expression for what a person last said of the second goal `q`: `confirm`, `remove` or NULL."""
 
 
 def _goals(condition: str = "") -> str:
@@ -57,6 +80,7 @@ def _goals(condition: str = "") -> str:
     of_member, of_assigned = (
         (f" AND m.{condition}", f" AND a.{condition}") if condition else ("", "")
     )
+    # a union of four: main goals of members, and of assigned ones; second goals of members, and of assigned ones
     return f"""SELECT conversation_id, group_id, goal, share, main, judged IS 'confirm' AS confirmed
         FROM (SELECT q.*, CASE WHEN q.main = 0 THEN {_JUDGED} END AS judged
             FROM (
@@ -100,6 +124,7 @@ def _goals(condition: str = "") -> str:
 
 
 _OF_C = _goals("conversation_id = c.id")
+"""The goals of the conversation `c`."""
 
 _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
     SELECT c.id AS conversation_id, c.external_id AS id, source.label AS source,
@@ -135,6 +160,7 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
         c.meta
     FROM conversation AS c JOIN source ON source.id = c.source_id
     LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = {SCORES_IN_FORCE}"""
+"""Makes the view with a row for each conversation, and all that is known of it."""
 
 VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_goals()}", _CONVERSATION_TABLE)
 """The statements that make the views."""

@@ -26,8 +26,17 @@ from engine.project.sql import utc_now
 DEAD_HOLDER_SECONDS = 2.0
 """How long to wait for a lock whose holder is dead: a child that it was starting holds the lock until it has begun."""
 
+_RETRY_SECONDS = 0.02
+"""How long to wait before the next try to get a lock whose holder is dead."""
+
+_OWNER_SECONDS = 0.002
+"""How long to wait before the lock file is read again, whose holder may be about to write it."""
+
 _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
-"""Lengths of the header of SQLite's log, and of that before each page in it."""
+"""Lengths of the header of SQLite's log, and of that of each frame in it; a *frame* is a header and a page."""
+
+_PAGE_BYTES_IN_HEADER = slice(8, 12)
+"""Where the header of the log has the length of a page in bytes, big-endian."""
 
 _ATTEMPTS = 50
 """Number of times that something is looked at that another process may be changing just now."""
@@ -41,12 +50,14 @@ class WriteLock:
     """
 
     def __init__(self, project_path: str) -> None:
+        """Takes nothing yet; see `acquire`."""
         self._project = project_path
         self._path = project_path + ".lock"
-        self._fd: int | None = None
-        self._owner: dict[str, object] = {}
-        self._size_and_time = (0, 0)
-        self._sample = b""
+        self._fd: int | None = None  # descriptor of the lock file while it is locked
+        self._owner: dict[str, object] = {}  # what the lock file says; see the module docstring
+        # the project file as it was after our last write
+        self._size_and_time = (0, 0)  # length in bytes, and time of the last change in nanoseconds
+        self._sample = b""  # digest of its content, see `ProjectFile.sample`
         self.file: ProjectFile | None = None
 
     def acquire(self, *, create: bool = False) -> None:
@@ -103,7 +114,7 @@ class WriteLock:
                 holder, is_dead = _describe_owner(_parse_owner(fd))
                 os.close(fd)
                 if is_dead and time.monotonic() < deadline:
-                    time.sleep(0.02)
+                    time.sleep(_RETRY_SECONDS)
                     continue
                 raise ProjectLocked(f"{holder} is writing it") from None
             except OSError:
@@ -129,7 +140,7 @@ class WriteLock:
                     if pid or time.monotonic() > deadline:  # a dead holder has no id
                         name = _process_name(pid or 0)
                         raise ProjectLocked(f"{name} has it open under another name")
-                    time.sleep(0.02)
+                    time.sleep(_RETRY_SECONDS)
                 if file.is_at(self._project):
                     self._check_locked(file)
                     self.file = file
@@ -148,6 +159,7 @@ class WriteLock:
         """Checks that a log beside the file belongs to it, and that the file has no second name."""
         assert self._fd is not None
         inode, owner = os.fstat(file.fd).st_ino, _parse_owner(self._fd)
+        # without a file in the lock file nobody says that the log is of another one
         is_same = owner.get("file", inode) == inode or _is_copy(file, owner)
         if has_log(self._project) and not is_same:
             raise _log_of_another(self._project)
@@ -223,16 +235,16 @@ class WriteLock:
             return
         assert self.file is not None
         with open(self._project + "-wal", "rb") as log:
-            page_bytes = int.from_bytes(log.read(_LOG_HEADER_BYTES)[8:12], "big")
+            page_bytes = int.from_bytes(log.read(_LOG_HEADER_BYTES)[_PAGE_BYTES_IN_HEADER], "big")
             frame_bytes = _FRAME_HEADER_BYTES + page_bytes
-            offsets = {}
+            offset_of_page = {}  # in the log, by the number of the page, which counts from 1
             for index in range(frames):
                 frame = _LOG_HEADER_BYTES + index * frame_bytes
-                number = int.from_bytes(os.pread(log.fileno(), 4, frame), "big")
+                page_number = int.from_bytes(os.pread(log.fileno(), 4, frame), "big")
                 # of several versions of a page the last one counts
-                offsets[number] = frame + _FRAME_HEADER_BYTES
-            for number, offset in offsets.items():
-                page = os.pread(self.file.fd, page_bytes, (number - 1) * page_bytes)
+                offset_of_page[page_number] = frame + _FRAME_HEADER_BYTES
+            for page_number, offset in offset_of_page.items():
+                page = os.pread(self.file.fd, page_bytes, (page_number - 1) * page_bytes)
                 if page != os.pread(log.fileno(), page_bytes, offset):
                     raise _overwritten(self._project)
 
@@ -280,11 +292,12 @@ def check_readable(project_path: str, file: ProjectFile) -> None:
     for _ in range(_ATTEMPTS):
         holder = file.holder()
         owner = _read_owner(project_path + ".lock")
+        # a lock file that names no file: fine if nobody holds the lock, else its holder is about to write it
         if owner.get("file", inode if holder is None else None) == inode:
             return
         if holder is None:
             break
-        time.sleep(0.002)  # the holder may be about to write who it is
+        time.sleep(_OWNER_SECONDS)  # the holder may be about to write who it is
     name = os.path.basename(project_path)
     if holder is not None:
         raise ProjectLocked(
@@ -342,6 +355,7 @@ def is_running(pid: int) -> bool:
 
 
 def _log_size(project_path: str) -> int:
+    """Returns the length of SQLite's log in bytes; 0 without one."""
     try:
         return os.path.getsize(project_path + "-wal")
     except OSError:
@@ -349,6 +363,7 @@ def _log_size(project_path: str) -> int:
 
 
 def _overwritten(path: str) -> ProjectMoved:
+    """Returns the error for a project whose content another program changed."""
     name = os.path.basename(path)
     return ProjectMoved(
         f"{name} was overwritten by another program",
@@ -358,6 +373,7 @@ def _overwritten(path: str) -> ProjectMoved:
 
 
 def _linked(path: str) -> ProjectLinked:
+    """Returns the error for a project that has a second name."""
     name = os.path.basename(path)
     return ProjectLinked(
         f"{name} has a second name (a hard link): writing by two names would destroy it",
@@ -366,6 +382,7 @@ def _linked(path: str) -> ProjectLinked:
 
 
 def _log_of_another(path: str) -> ProjectError:
+    """Returns the error for a log that another file left under this name."""
     name = os.path.basename(path)
     return ProjectError(
         f"{name}-wal has changes of another file, which was moved away or replaced while it was open.",

@@ -32,13 +32,20 @@ _STYLE = (Path(__file__).parent / "report.css").read_text("utf-8").strip()
 """The style sheet of every HTML report."""
 
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~])")
-"""Signs that Markdown would read as formatting."""
+"""Matches a sign that Markdown would read as formatting."""
+
+_CODE_SPAN = re.compile("`([^`]+)`")
+"""Matches text between backticks, e.g. `workbench list`, which becomes code in HTML as in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenDocument:
-    """The size of a document that was written, and how many different pieces of personal data were replaced, by
-    kind."""
+    """What was written of a document.
+
+    Attributes:
+        bytes: Size of the file.
+        redacted: Number of different pieces of personal data that were replaced, by kind.
+    """
 
     bytes: int
     redacted: Mapping[Kind, int]
@@ -115,8 +122,7 @@ def _html_block(block: Block) -> str:
     """Returns a block as HTML."""
     if isinstance(block, Paragraph):
         kind = ' class="important"' if block.important else ""
-        # what is between backticks becomes code, as in Markdown
-        text = re.sub("`([^`]+)`", r"<code>\1</code>", escape(block.text))
+        text = _CODE_SPAN.sub(r"<code>\1</code>", escape(block.text))
         return f"<p{kind}>{text}</p>"
     if isinstance(block, ReportTable):
         return _html_table(block)
@@ -128,9 +134,8 @@ def _html_block(block: Block) -> str:
         return f"<blockquote>{messages}<p><cite>{escape(block.source)}</cite></p></blockquote>"
     if isinstance(block, Points):
         caption = f"{block.title}. {' · '.join(svg.key_of(block))}"
-    elif (
-        isinstance(block, Plot) and not block.lines
-    ):  # a plot with lines has their names in the picture
+    elif isinstance(block, Plot) and not block.lines:
+        # a plot with lines has their names in the picture
         caption = f"{block.title}. {block.description}"
     else:
         caption = block.title

@@ -24,9 +24,9 @@ def turn_rows(project: Project, ids: Sequence[int]) -> list[TurnRow]:
 def _records(
     project: Project, ids: Sequence[int]
 ) -> Iterator[tuple[int, Mapping[str, Any] | None]]:
-    """Yields turns and truth of every record."""
-    turns: dict[int, int] = {}
-    names: set[tuple[int, str]] = set()
+    """Yields number of turns and truth of every record: of the conversations first, then of their duplicates."""
+    turns: dict[int, int] = {}  # by conversation id
+    names: set[tuple[int, str]] = set()  # (conversation id, name) of the records that were yielded
     with project.reading() as conn, snapshot(conn):
         for key, _, conversation in conversations.export_conversations(conn, ids):
             turns[key] = sum(message.role == "user" for message in conversation.messages)
@@ -40,14 +40,15 @@ def _records(
 
 def simulated_scores(project: Project, ids: Sequence[int]) -> list[Scored]:
     """Returns the scores of those of these conversations that are simulations with a score."""
-    wanted = frozenset(ids)
+    id_set = frozenset(ids)
     with project.reading() as conn:
-        truths = [truth for key, truth in truth_by_record(conn) if key in wanted]
+        truths = [truth for key, truth in truth_by_record(conn) if key in id_set]
     return [score for truth in truths if (score := _simulated(truth)) is not None]
 
 
 def _simulated(truth: Mapping[str, Any]) -> Scored | None:
     """Returns the score of a simulation, which is 0 where the log has it as null: no answer was attempted."""
+    # a missing score is ..., which is no score; one that is null is None, which counts as 0
     score, instruction = truth.get("score", ...), truth.get("task_id")
     if instruction is None or not isinstance(score, int | float | None):
         return None

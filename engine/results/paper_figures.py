@@ -1,7 +1,13 @@
-"""The figures and tables of Soroka et al. that show goals and response trees, as blocks of a document."""
+"""The figures and tables of Soroka et al. that show goals and response trees, as blocks of a document.
+
+Numbers of figures and tables are those of the paper. The *adjusted Rand index* says how far two clusterings agree, the
+*Jaccard similarity* how far two clusters do (shared conversations out of all of either); both are 1 where they are
+equal. A *best leaf* is the most probable answer of a response tree.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +28,18 @@ from engine.trees.records import TreeItem
 
 MAX_GOALS = 10
 """Goals of a run that are listed, as in the paper."""
+
 MAX_CLUSTERS = 20
 """Most clusters whose stability is shown, the least stable first."""
+
+MAX_CLUSTER_CHARS = 60
+"""Most characters of the name of a cluster."""
+
+MAX_GROUP_CHARS = 90
+"""Most characters of a group of a run, with its size."""
+
+MAX_SOURCE_CHARS = 50
+"""Most characters of the name of a source."""
 
 MAX_RUNS = 4
 """Most runs that stand side by side."""
@@ -39,6 +55,7 @@ MAX_SOURCES = 12
 
 MIN_FOR_TOP_TENTH = 20
 """Conversations with trees below which a top tenth says nothing."""
+
 PERCENTILE = 90.0
 """Conversations above it in leaves and in the negated best log-probability are named, as in C.2.2 of the paper."""
 
@@ -72,8 +89,8 @@ def clustering_figures(measurements: Measurements) -> Iterator[Block]:
 
 def _stability(measurements: Measurements) -> Iterator[Block]:
     """Yields how well the clustering agrees with others, and how stable each cluster is."""
-    runs = measurements.agreements
-    if not runs:
+    agreements = measurements.agreements
+    if not agreements:
         yield Paragraph(
             "How stable the clusters are was not measured. `workbench run stability PROJECT` measures it."
         )
@@ -83,7 +100,7 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
         ("seed", "other seeds"),
         ("bootstrap", "conversations drawn with replacement"),
     ):
-        if aris := [ari for of, ari in runs if of == kind]:
+        if aris := [ari for kind_of_run, ari in agreements if kind_of_run == kind]:
             figures = (mean(aris), min(aris), max(aris))
             rows.append((name, f"{len(aris)}", *(f"{value:.2f}" for value in figures)))
     yield text_table(
@@ -98,13 +115,17 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
             for cluster in measurements.clusters
             if cluster.number in measurements.jaccard
         ),
-        key=lambda cluster: cluster[1],
+        key=lambda cluster_and_jaccard: cluster_and_jaccard[1],
     )
     yield Bars(
         "Clusters before merges, the least stable first: mean Jaccard similarity over bootstraps",
         tuple(
-            Bar(one_line(cluster.name, 60), value, f"{value:.2f} {_stability_word(value)}".strip())
-            for cluster, value in measured_clusters[:MAX_CLUSTERS]
+            Bar(
+                one_line(cluster.name, MAX_CLUSTER_CHARS),
+                jaccard,
+                f"{jaccard:.2f} {_stability_word(jaccard)}".strip(),
+            )
+            for cluster, jaccard in measured_clusters[:MAX_CLUSTERS]
         ),
     )
     if len(measured_clusters) > MAX_CLUSTERS:
@@ -116,17 +137,23 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
     )
 
 
-def _stability_word(value: float) -> str:
+def _stability_word(jaccard: float) -> str:
     """Returns how stable a cluster of this mean Jaccard similarity is called, in a word or none."""
-    return "stable" if value >= STABLE else "dissolved" if value <= DISSOLVED else ""
+    if jaccard >= STABLE:
+        return "stable"
+    return "dissolved" if jaccard <= DISSOLVED else ""
 
 
 def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
-    """Yields the largest groups of several runs of the paper's algorithm side by side."""
+    """Yields the largest groups of several runs of the paper's algorithm side by side.
+
+    Args:
+        paper: What the algorithm measured, as `Measurements.paper_goals` has it.
+    """
     figure = paper["figure_4"]
     runs = [("this run", paper["clustering"])]
     for name, title in (("seeds", "seed"), ("bootstraps", "bootstrap")):
-        runs += [(f"{title} {nth}", one) for nth, one in enumerate(figure[name], 1)]
+        runs += [(f"{title} {number}", run) for number, run in enumerate(figure[name], 1)]
     columns = [
         [f"{group['description']} ({group['size']:,})" for group in _largest_groups(run)]
         for _, run in runs[:MAX_RUNS]
@@ -136,8 +163,14 @@ def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
         "Runs of the algorithm of Soroka et al. side by side (Figure 4): the largest groups with their sizes",
         ("", *(title for title, _ in runs[:MAX_RUNS])),
         tuple(
-            (f"{at + 1}", *(one_line(one[at], 90) if at < len(one) else "" for one in columns))
-            for at in range(depth)
+            (
+                f"{index + 1}",
+                *(
+                    one_line(column[index], MAX_GROUP_CHARS) if index < len(column) else ""
+                    for column in columns
+                ),
+            )
+            for index in range(depth)
         ),
     )
     means = [
@@ -169,7 +202,8 @@ def _distances(measurements: Measurements) -> Iterator[Block]:
             ("whole algorithm, all", f"{table['clusters_full']:,}", *_distance_cells(table["full"])),
         ]  # fmt: skip
     if held_out is not None:
-        inside = sum(cluster.size for cluster in clusters)
+        inside = sum(cluster.size for cluster in clusters)  # conversations in any cluster
+        # mean cosine distance over them: each cluster counts with its size
         spread = (
             sum(cluster.size * cluster.spread for cluster in clusters) / inside if inside else 0.0
         )
@@ -238,6 +272,7 @@ def with_best_leaf(trees: Sequence[TreeItem]) -> list[TreeItem]:
 def _distributions(trees: Sequence[TreeItem], best: Sequence[TreeItem]) -> Iterator[Block]:
     """Yields histograms of leaves and of the best log-probability."""
     leaves = [item.row.leaves for item in trees]
+    # whole numbers, so that fewer different leaves than columns leave no column without any
     edges = np.unique(np.linspace(min(leaves), max(leaves) + 1, HISTOGRAM_COLUMNS + 1).round())
     yield _histogram("number of leaves", leaves, edges, "{:.0f}")
     if best:
@@ -247,7 +282,14 @@ def _distributions(trees: Sequence[TreeItem], best: Sequence[TreeItem]) -> Itera
 
 
 def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Columns:
-    """Returns trees by a figure; each column is labelled with the lower end of its range."""
+    """Returns trees by a figure; each column is labelled with the lower end of its range.
+
+    Args:
+        by: Name of the figure.
+        values: The figure of each tree.
+        edges: Ends of the ranges, ascending, shape (columns + 1,).
+        form: Format of an edge.
+    """
     counts, _ = np.histogram(values, edges)
     return Columns(
         f"Trees by the {by} (Figure 6 of Soroka et al.)",
@@ -262,10 +304,10 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
     trees_by_source: dict[str, list[TreeItem]] = defaultdict(list)
     for item in trees:
         trees_by_source[source_of[item.row.conversation_id]].append(item)
-    listed = sorted(trees_by_source.items(), key=lambda source: -len(source[1]))
+    listed = sorted(trees_by_source.items(), key=lambda source_and_trees: -len(source_and_trees[1]))
     rows = [
         (
-            one_line(source, 50),
+            one_line(source, MAX_SOURCE_CHARS),
             f"{len(items):,}",
             _quartiles([item.row.leaves for item in items], "{:.0f}"),
             _quartiles([item.row.max_log_prob for item in items], "{:.2f}"),
@@ -283,7 +325,7 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
 
 
 def _quartiles(values: Sequence[float | None], form: str) -> str:
-    """Returns the median with the quartiles in brackets; a dash where nothing is known."""
+    """Returns the median with the quartiles in brackets, each in a format; a dash where nothing is known."""
     known_values = [value for value in values if value is not None]
     if not known_values:
         return "–"
@@ -296,10 +338,10 @@ def scatter(best: Sequence[TreeItem], of: str = "") -> Plot:
     return _dots(
         "Leaves against the log-probability of the best leaf (Figure 12 of Soroka et al.)",
         of,
-        "log-probability of the best leaf",
-        "leaves",
-        "unsure ones are at the upper left",
-        [(item.row.max_log_prob or 0.0, float(item.row.leaves)) for item in best],
+        across="log-probability of the best leaf",
+        up="leaves",
+        reading="unsure ones are at the upper left",
+        points=[(item.row.max_log_prob or 0.0, float(item.row.leaves)) for item in best],
     )
 
 
@@ -312,26 +354,39 @@ def against_length(
         lengths: Characters of conversations by id.
         of: Name of the data set.
     """
-    along = [float(lengths[item.row.conversation_id]) for item in best]
+    chars = [float(lengths[item.row.conversation_id]) for item in best]
     for up, values in (
         ("leaves", [float(item.row.leaves) for item in best]),
         ("log-probability of the best leaf", [item.row.max_log_prob or 0.0 for item in best]),
     ):
         yield _dots(
-            f"{up[0].upper()}{up[1:]} against the length of the conversation (Figure 13 of Soroka et al.)",
+            f"{up[:1].upper()}{up[1:]} against the length of the conversation (Figure 13 of Soroka et al.)",
             of,
-            "characters",
-            up,
-            "Table 3 has the correlation",
-            list(zip(along, values, strict=True)),
+            across="characters",
+            up=up,
+            reading="Table 3 has the correlation",
+            points=list(zip(chars, values, strict=True)),
         )
 
 
 def _dots(
-    title: str, of: str, across: str, up: str, reading: str, points: Sequence[tuple[float, float]]
+    title: str,
+    of: str,
+    *,
+    across: str,
+    up: str,
+    reading: str,
+    points: Sequence[tuple[float, float]],
 ) -> Plot:
-    """Returns a picture of trees as dots."""
-    interval = max(1, -(-len(points) // MAX_DOTS))
+    """Returns a picture of trees as dots.
+
+    Args:
+        of: Name of the data set; empty for the project.
+        across, up: Titles of the horizontal and the vertical axis.
+        reading: How the picture is to be read, a few words.
+        points: Both figures of each tree.
+    """
+    interval = max(1, math.ceil(len(points) / MAX_DOTS))
     dots = tuple(points[::interval])
     description = f"{counted(len(dots), 'tree')}" + (f", one in {interval}" if interval > 1 else "")
     return Plot(
@@ -344,7 +399,8 @@ class TopTenth:
     """Which conversations are in the top tenth of leaves and of the negated best log-probability, as in C.2.2.
 
     Attributes:
-        log_probs: Log-probability of the best leaf of the worst tree of each conversation, NaN where there is none.
+        log_probs: Log-probability of the best leaf of the worst tree of each conversation, NaN where there is none,
+            shape (conversations,).
         both: Whether each is in both top tenths, shape (conversations,).
         leaves, log_prob: From how many leaves and up to which log-probability on; None where there are fewer than
             `MIN_FOR_TOP_TENTH` conversations, of which none is in a top tenth.

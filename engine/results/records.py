@@ -15,6 +15,7 @@ from engine.base.statistics.intervals import Classification, Contrast, Curve, In
 from engine.completeness.records import DecisionRule, Mode, SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
+"""What a row of the truncation test is: scores of a model, or a baseline that reads no score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class SeparationRow:
 
     Attributes:
         name: Its title, e.g. `tuned star-1` or `keyword rule`.
+        metrics: Accuracy, precision, recall, F1, AUROC, average precision and calibration error, with intervals.
         kind: Scores, or a baseline that reads no score: the keyword rule, or position and length alone.
         matched: P(a whole conversation has a higher value than a longer one cut at the same boundary); None if no two
             conversations allow it.
@@ -241,4 +243,5 @@ class TruncationTest:
     )
 
     def __post_init__(self) -> None:
+        """Checks the values against the options that the fields declare."""
         check(self)

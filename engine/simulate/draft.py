@@ -1,5 +1,9 @@
 """A proposed sharding as an immutable value, with its edits: approve, reject, edit, move and remove shards; and the
-pieces of the instruction that shards state, with what they leave out."""
+pieces of the instruction that shards state, with what they leave out.
+
+A shard is one sentence of a simulated user; it states a piece, which is a span of the full instruction. The condition
+FULL plays the instruction as it is, CONCAT all shards in one message.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,19 @@ from engine.base.errors import BadInstruction
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n\s*\n")
-"""Ends of sentences, and empty lines between paragraphs."""
+"""Matches the space after a sentence, with quotes and brackets that end it, and empty lines between paragraphs."""
 
 _CLAUSE = re.compile(r"[,;:]\s+|\s+(?=(?:and|but|while|if|where|so that)\s)")
-"""Ends of clauses, for a text of a single sentence."""
+"""Matches a comma and its like, and the space before a conjunction: ends of clauses in a text of one sentence."""
 
 _WORD = re.compile(r"\w+")
 """A word; a piece without one is none."""
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-"""A number, with its separators."""
+"""Matches a number with its separators, such as `1,000.50` or `12:30`."""
 
 _NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
-"""A capitalized word inside of a sentence."""
+"""Matches a capitalized word inside of a sentence, so a name: not at the start of a text, line or sentence."""
 
 _MARKS = re.compile(r"[{}\[\]<>\n]")
 """Signs that a small model adds when it writes more than a sentence."""
@@ -53,7 +57,7 @@ def by_sentences(text: str) -> list[Piece]:
     return sentences if len(sentences) > 1 else _split(text, _CLAUSE)
 
 
-def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
+def pieces_of_excerpts(excerpts: Sequence[str], text: str) -> list[Piece] | None:
     """Returns pieces for excerpts and the gaps between them; None if an excerpt is not in the text or overlaps another.
 
     Excerpts may come in any order and may differ from the text in white space. A stretch between them becomes a piece
@@ -66,14 +70,16 @@ def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
         if not words:
             continue
         pattern = re.compile(r"\s+".join(map(re.escape, words)))
-        spots = (Piece(*match.span()) for match in pattern.finditer(text))
-        free = next(
-            (spot for spot in spots if not any(_overlap(spot, piece) for piece in pieces)), None
+        candidates = (Piece(*match.span()) for match in pattern.finditer(text))
+        # The first place that no other excerpt has taken: an instruction may say the same twice.
+        free_piece = next(
+            (span for span in candidates if not any(_overlap(span, piece) for piece in pieces)),
+            None,
         )
-        if free is None:
+        if free_piece is None:
             return None
-        pieces.append(free)
-    return _filled_up(sorted(pieces), text) if pieces else None
+        pieces.append(free_piece)
+    return _with_gaps(sorted(pieces), text) if pieces else None
 
 
 def lost(text: str, shards: Sequence[str]) -> list[str]:
@@ -105,15 +111,16 @@ def _split(text: str, border: re.Pattern[str]) -> list[Piece]:
     """Returns the pieces between the borders that contain a word, without white space around them."""
     starts = [0, *(match.end() for match in border.finditer(text))]
     ends = [*(match.start() for match in border.finditer(text)), len(text)]
-    pieces = [_trimmed(Piece(*span), text) for span in zip(starts, ends, strict=True)]
+    pieces = [_trim(Piece(*span), text) for span in zip(starts, ends, strict=True)]
     return [piece for piece in pieces if _WORD.search(piece.of(text))]
 
 
-def _trimmed(piece: Piece, text: str) -> Piece:
+def _trim(piece: Piece, text: str) -> Piece:
     """Returns a piece without white space at its ends."""
     words = piece.of(text)
     start = piece.start + len(words) - len(words.lstrip())
-    return Piece(start, max(start, piece.end - len(words) + len(words.rstrip())))
+    end = piece.end - len(words) + len(words.rstrip())
+    return Piece(start, max(start, end))  # a piece of spaces alone is empty
 
 
 def _overlap(piece: Piece, other: Piece) -> bool:
@@ -121,29 +128,32 @@ def _overlap(piece: Piece, other: Piece) -> bool:
     return piece.start < other.end and other.start < piece.end
 
 
-def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
-    """Returns sorted pieces with the gaps between them, as `placed` explains."""
-    filled_up: list[Piece] = []
-    end = 0
+def _with_gaps(pieces: Sequence[Piece], text: str) -> list[Piece]:
+    """Returns sorted pieces with the gaps between them, as `pieces_of_excerpts` explains."""
+    complete: list[Piece] = []
+    gap_start = 0
+    # An empty piece at the end, so that the last gap is looked at too.
     for piece in [*pieces, Piece(len(text), len(text))]:
-        gap = _trimmed(Piece(end, piece.start), text)
-        words = _WORD.findall(gap.of(text))
-        joins = 0 < len(words) <= _MAX_JOINED_WORDS
-        if words and not joins:
-            filled_up.append(gap)
-        elif joins and filled_up:
-            filled_up[-1] = Piece(filled_up[-1].start, gap.end)
-        elif joins:
+        gap = _trim(Piece(gap_start, piece.start), text)
+        word_count = len(_WORD.findall(gap.of(text)))
+        is_short = 0 < word_count <= _MAX_JOINED_WORDS
+        if word_count and not is_short:
+            complete.append(gap)
+        elif is_short and complete:
+            complete[-1] = Piece(complete[-1].start, gap.end)
+        elif is_short:
             piece = Piece(gap.start, piece.end)
         if piece.start < piece.end:
-            filled_up.append(piece)
-        end = piece.end
-    return filled_up
+            complete.append(piece)
+        gap_start = piece.end
+    return complete
 
 
 # A proposed sharding
 
 State = Literal["proposed", "approved", "rejected"]
+"""What a person decided on a draft; nothing yet where it is `proposed`."""
+
 MIN_SCORE_RATIO = 0.8
 """Least ratio of the scores of CONCAT and FULL; below it the shards have lost information."""
 
@@ -159,6 +169,8 @@ class Candidate:
     """A proposed shard.
 
     Attributes:
+        shard_id: Its number in the draft, which stays when shards are moved.
+        text: Its words.
         piece: The part of the instruction that it states.
         by: Who wrote the text: a `model`, a `person`, or the `text` itself where the model's words lost something.
     """
@@ -174,10 +186,13 @@ class Draft:
     """Candidates for the shards of one instruction; the first opens the conversation.
 
     Attributes:
+        task_id: Id of the instruction.
+        task: Kind of the instruction.
         keys: The keys of the task.
         text: The full instruction.
         missing: What the shards leave out according to a model; "" for nothing, None if no model was asked.
         segmented: Whether the model's segments were used; False if the text was cut into sentences.
+        state: What a person decided.
         check: Mean scores of FULL and of CONCAT, 0 to 1; {} if they were not played.
     """
 
@@ -227,7 +242,7 @@ class Draft:
     def moved(self, shard_id: int, by: int) -> Draft:
         """Returns the draft with one shard moved by this many places (negative: earlier), at most to either end."""
         order = list(self.candidates)
-        index = next(n for n, shard in enumerate(order) if shard.shard_id == shard_id)
+        index = next(place for place, shard in enumerate(order) if shard.shard_id == shard_id)
         shard = order.pop(index)
         order.insert(max(0, min(len(order), index + by)), shard)
         return self._with(order)
@@ -245,7 +260,7 @@ class Draft:
 
     def record(self) -> dict[str, Any]:
         """Returns the instruction in the published format, with the data of the draft under `sharding`."""
-        making = {
+        sharding = {
             "state": self.state,
             "text": self.text,
             "segmented": self.segmented,
@@ -254,7 +269,7 @@ class Draft:
             "check": dict(self.check),
             "pieces": [[shard.piece.start, shard.piece.end, shard.by] for shard in self.candidates],
         }
-        return {**self.instruction().record(), KEY: making}
+        return {**self.instruction().record(), KEY: sharding}
 
     def _with(self, candidates: Sequence[Candidate]) -> Draft:
         """Returns the draft with other candidates, which a person has not decided on."""
@@ -264,10 +279,10 @@ class Draft:
 
 def state_of(instruction: Instruction) -> State:
     """Returns the state of an instruction; one without sharding data counts as approved."""
-    making = instruction.keys.get(KEY)
-    if not isinstance(making, dict):
+    sharding = instruction.keys.get(KEY)
+    if not isinstance(sharding, dict):
         return "approved"
-    return _STATES.get(str(making.get("state")), "proposed")
+    return _STATES.get(str(sharding.get("state")), "proposed")
 
 
 def as_draft(record: Mapping[str, Any]) -> Draft:
@@ -277,25 +292,25 @@ def as_draft(record: Mapping[str, Any]) -> Draft:
         BadInstruction: The record is not a draft.
     """
     instruction = as_instruction(dict(record))
-    making = instruction.keys.get(KEY)
-    if not isinstance(making, dict):
+    sharding = instruction.keys.get(KEY)
+    if not isinstance(sharding, dict):
         raise BadInstruction(f"{instruction.task_id} has no `{KEY}`: it is no draft.")
     try:
-        pieces = [(Piece(start, end), by) for start, end, by in making["pieces"]]
+        pieces = [(Piece(start, end), by) for start, end, by in sharding["pieces"]]
         candidates = tuple(
             Candidate(shard.shard_id, shard.text, piece, by)
             for shard, (piece, by) in zip(instruction.shards, pieces, strict=True)
         )
         return Draft(
-            instruction.task_id,
-            instruction.task,
-            {name: value for name, value in instruction.keys.items() if name != KEY},
-            str(making["text"]),
-            candidates,
-            making["missing"],
-            bool(making["segmented"]),
-            state_of(instruction),
-            dict(making["check"]),
+            task_id=instruction.task_id,
+            task=instruction.task,
+            keys={name: value for name, value in instruction.keys.items() if name != KEY},
+            text=str(sharding["text"]),
+            candidates=candidates,
+            missing=sharding["missing"],
+            segmented=bool(sharding["segmented"]),
+            state=state_of(instruction),
+            check=dict(sharding["check"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadInstruction(f"{instruction.task_id}: `{KEY}` is not that of a draft.") from error

@@ -68,7 +68,8 @@ class Answering:
         self._project = project
         self._of_roles = {role: ModelWork(process, model) for role, model in models.items()}
         self._loaded: set[int] = set()
-        self.asked = self.known = 0
+        self.asked = 0
+        self.known = 0
 
     @cached_property
     def _works(self) -> dict[Role, ModelWork]:
@@ -145,6 +146,7 @@ class Answering:
         self.asked += len(written)
 
         def write(conn: sqlite3.Connection) -> None:
+            """Stores the replies and the counter in one transaction."""
             model_replies.add_replies(conn, written)
             runs.count(conn, run_id, self.asked, total)
 
@@ -164,6 +166,7 @@ class Answering:
             self._loaded.add(id(work))
 
         def answer(report: OnProgress) -> list[Completion | FailedCall]:
+            """Returns the replies to the calls."""
             try:
                 return work.each(
                     calls,
@@ -243,7 +246,10 @@ class PlayStage:
         self._kind, self._scenarios, self._params = kind, scenarios, params
         self._texts, self._parallel, self._person = texts, parallel, person
         self._answering = Answering(project, process, models)
-        self.played = self.broken = self.before = self._answered = 0
+        self.played = 0
+        self.broken = 0
+        self.before = 0
+        self._answered = 0  # answers of the person so far
         self.newest: EndedPlay | None = None
         self.on_reply: Callable[[str, Line], None] = lambda key, line: None
 
@@ -396,16 +402,17 @@ class PlayStage:
         """Commits a finished play with its conversation and the run's counter."""
 
         def write(conn: sqlite3.Connection) -> None:
+            """Stores conversation, play and counter in one transaction."""
             conversation_id, reason = self._store_conversation(conn, played)
             play = PlayRow(
-                0,
-                self.config_hash,
-                self._kind,
-                played.key,
-                run_id,
-                conversation_id,
-                reason,
-                played.ending.result,
+                id=0,  # the table gives it one
+                config_hash=self.config_hash,
+                kind=self._kind,
+                key=played.key,
+                run_id=run_id,
+                conversation_id=conversation_id,
+                reason=reason,
+                result=played.ending.result,
             )
             plays.add(conn, play, [_line(line) for line in played.transcript])
             runs.count(conn, run_id, self._answering.asked, total)
@@ -441,13 +448,15 @@ def _line(line: Line) -> TranscriptLine:
     """Returns a call with its reply as the transcript stores it."""
     call, reply = line.call, line.reply
     return TranscriptLine(
-        call.module,
-        call.role,
-        tuple((message.speaker, message.content) for message in call.messages),
-        call.opening,
-        reply.text,
-        reply.stopped,
-        reply.note,
-        call.seed,
-        {name: value for name, value in asdict(call.sampling).items() if value is not None},
+        module=call.module,
+        role=call.role,
+        messages=tuple((message.speaker, message.content) for message in call.messages),
+        opening=call.opening,
+        text=reply.text,
+        stopped=reply.stopped,
+        note=reply.note,
+        seed=call.seed,
+        sampling={
+            name: value for name, value in asdict(call.sampling).items() if value is not None
+        },
     )

@@ -54,7 +54,7 @@ def ended_keys(conn: sqlite3.Connection, config_hash: str) -> set[str]:
     rows = conn.execute(
         "SELECT key FROM play WHERE config_hash = ? AND reason IS NULL", (config_hash,)
     )
-    return {row[0] for row in rows}
+    return {key for (key,) in rows}
 
 
 def ended_keys_of_done_runs(conn: sqlite3.Connection, config_hash: str) -> set[str]:
@@ -64,7 +64,7 @@ def ended_keys_of_done_runs(conn: sqlite3.Connection, config_hash: str) -> set[s
         " WHERE play.config_hash = ? AND reason IS NULL AND state = 'done'",
         (config_hash,),
     )
-    return {row[0] for row in rows}
+    return {key for (key,) in rows}
 
 
 def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlaySetting]:
@@ -76,7 +76,14 @@ def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlayS
         (kind,),
     )
     return [
-        PlaySetting(key, kind, json.loads(params), json.loads(models), count - broken, broken)
+        PlaySetting(
+            config_hash=key,
+            kind=kind,
+            params=json.loads(params),
+            models=json.loads(models),
+            played=count - broken,
+            broken=broken,
+        )
         for key, kind, params, models, count, broken in rows
     ]
 
@@ -180,9 +187,16 @@ def transcript_lines(
 
 def _row(row: tuple[Any, ...]) -> PlayRow:
     """Returns a play from a row of the database."""
-    key, config_hash, kind, name, run_id, conversation_id, reason, result = row
+    play_id, config_hash, kind, key, run_id, conversation_id, reason, result = row
     return PlayRow(
-        key, config_hash, kind, name, run_id, conversation_id, reason, json.loads(result)
+        id=play_id,
+        config_hash=config_hash,
+        kind=kind,
+        key=key,
+        run_id=run_id,
+        conversation_id=conversation_id,
+        reason=reason,
+        result=json.loads(result),
     )
 
 

@@ -64,7 +64,7 @@ class Machine:
     Attributes:
         device: `CPU`, or the name of the GPU.
         memory: Its memory in bytes; None if the system does not report it.
-        free: How much of it is free now.
+        free: How many bytes of it are free now; None if the system does not report it.
     """
 
     device: str
@@ -81,8 +81,9 @@ def this_machine() -> Machine:
     """Returns the first GPU that the driver lists, else the CPU."""
     gpu = first_gpu("memory.total", GPU_SECONDS)
     if gpu is not None:
-        free = first_gpu(seconds=GPU_SECONDS)
-        return Machine(*gpu, None if free is None else free[1])
+        name, total_bytes = gpu
+        _, free_bytes = first_gpu(seconds=GPU_SECONDS) or (name, None)
+        return Machine(name, total_bytes, free_bytes)
     return Machine("CPU", system_memory(), available_memory())
 
 
@@ -91,6 +92,7 @@ def _shape_of_gguf(file: GgufFile) -> Shape | None:
     arch = file.text("general.architecture")
 
     def figure(key: str) -> int:
+        """Returns a number of the architecture by its key; 0 if the header has none."""
         return file.number(f"{arch}.{key}") or 0
 
     heads, hidden = figure("attention.head_count"), figure("embedding_length")
@@ -110,6 +112,7 @@ def _shape_of_gguf(file: GgufFile) -> Shape | None:
 
 
 def _shape_of_folder(folder: Path) -> Shape | None:
+    """Returns the sizes that the config of a folder names; None if one is missing."""
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -123,6 +126,7 @@ def _shape(config: dict[str, Any]) -> Shape | None:
     """Reads a shape from a Hugging Face config; None if a size is missing."""
 
     def size(key: str) -> int:
+        """Returns a size of the config by its key; 0 if it has none."""
         value = config.get(key)
         return value if isinstance(value, int) else 0
 

@@ -12,6 +12,8 @@ Recipe = Literal["boundary", "paper", "no-end-tag"]
 """What an adapter learns; see `RECIPE_HELP`."""
 
 RECIPES: tuple[Recipe, ...] = get_args(Recipe)
+"""All recipes, the default first."""
+
 RECIPE_HELP: Mapping[Recipe, str] = {
     "boundary": "At every place where a conversation could end: does it?",
     "paper": "The last answer and the end token.",
@@ -20,21 +22,28 @@ RECIPE_HELP: Mapping[Recipe, str] = {
 """Recipe -> a sentence on what is learned."""
 
 RetiredRecipe = Literal["evaluator"]
+"""What an adapter of an earlier version learned."""
+
 RETIRED_RECIPE: RetiredRecipe = "evaluator"
 """A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/lab/evaluator.md."""
+
 Precision = Literal["bf16", "f32"]
 """Number format of the base weights while training."""
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+"""All number formats."""
 
 Schedule = Literal["cosine", "constant"]
 """How the learning rate goes on after the warm-up."""
 
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+"""All schedules."""
+
 Checkpoint = Literal["best", "last"]
 """Which weights become the adapter."""
 
 CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
+"""All choices of a checkpoint."""
 
 _AS_PRINTED = {"schedule": "constant", "warmup": 0.0, "checkpoint": "last"}
 """Settings of a recipe as its paper prints it."""
@@ -51,7 +60,6 @@ LARGEST = 2**63
 
 WORDS = 32
 """Tokens of a next step that are learned beside its opening: the rest of its header, and its first words."""
-
 
 _ABOVE_ZERO = (
     "epochs", "learning_rate", "rank", "alpha", "max_tokens", "batch", "rows", "valid_every"
@@ -162,6 +170,7 @@ class TrainConfig:
     threads: int = _setting(0, "CPU threads; 0: as many as there are cores.")
 
     def __post_init__(self) -> None:
+        """Checks the values; types are checked by `load`."""
         if self.recipe not in (*RECIPES, RETIRED_RECIPE):
             raise ConfigError(f"recipe is {self.recipe!r}; known are {', '.join(RECIPES)}")
         for name, known in (

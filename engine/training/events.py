@@ -140,6 +140,7 @@ class EventLog:
     """Appends events to a file; each is flushed at once."""
 
     def __init__(self, path: Path) -> None:
+        """Opens the file, and creates it if there is none."""
         # A process that was killed may have left half a line.
         _end_line(path)
         create_private_file(path)
@@ -169,14 +170,14 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
             data = file.read()
     except FileNotFoundError:
         return [], offset
-    whole = data[: data.rfind(b"\n") + 1]
+    complete_lines = data[: data.rfind(b"\n") + 1]
     events = []
-    for line in whole.splitlines():
+    for line in complete_lines.splitlines():
         with contextlib.suppress(ValueError, RecursionError):
             event = json.loads(line)
             if _is_event(event):
                 events.append(event)
-    return events, offset + len(whole)
+    return events, offset + len(complete_lines)
 
 
 @contextlib.contextmanager
@@ -220,8 +221,8 @@ def state_of(events: list[Event], running: bool) -> State:
 
 def is_out_of_memory(text: str) -> bool:
     """Whether a text has the message of an error for lack of memory."""
-    low = text.lower()
-    return any(words in low for words in _OUT_OF_MEMORY)
+    lower_text = text.lower()
+    return any(words in lower_text for words in _OUT_OF_MEMORY)
 
 
 def _is_event(event: Any) -> bool:
@@ -239,10 +240,12 @@ def _is_event(event: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
+    """Whether it is a whole number that a run can have."""
     return isinstance(value, int) and abs(value) < LARGEST
 
 
 def _end_line(path: Path) -> None:
+    """Ends the last line of a file, if there is one and it has no end."""
     with contextlib.suppress(FileNotFoundError), path.open("rb+") as file:
         if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
             file.write(b"\n")

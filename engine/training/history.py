@@ -43,12 +43,12 @@ LOG_BYTES = 1 << 20
 LAST_LINES = 12
 """Lines of the log that are shown beside a run."""
 
-LOWER_MEMORY = (
+LOWER_MEMORY_HINT = (
     "Lower rows or max_tokens, set recompute=true, or use a smaller base; then start or resume it."
 )
 """Hint about a run that ran out of memory."""
 
-RESUME = "Resume it: it continues at its last checkpoint."
+RESUME_HINT = "Resume it: it continues at its last checkpoint."
 """Hint about a run that was ended from outside."""
 
 _KILLED = -9
@@ -64,10 +64,16 @@ class _Events:
 
     Attributes:
         offset, file: Bytes read so far, and the file they were read from, as (device, inode).
+        loss, valid: Step -> its training loss, and the figures of the validation after it.
+        samples: The samples by step, conversation and text before the boundary.
+        resumed: Steps at which the run was resumed.
+        started, newest: The last events `started` and `step`.
+        validating: The last event of the validation that is going on; None outside one.
         decisive: The newest event from which the state follows if no process is alive.
         ending: The event `done` or `error` of the last process.
+        best: The best validation so far, or the first if none is marked as best.
         past_seconds: Running time of earlier processes.
-        began, last: Time of the first event of the last process, and of the newest event.
+        began, last: Time of the first event of the last process, and of the newest event, in seconds since the epoch.
     """
 
     offset: int = 0
@@ -93,13 +99,14 @@ class RunHistory:
     """Reads the history of one run. Each call reads the events that were written since the last call."""
 
     def __init__(self, run: RunDirectory) -> None:
+        """Reads nothing yet."""
         self.run = run
         self._read = _Events()
         self._config: TrainConfig | None = None
 
     @property
     def config(self) -> TrainConfig | None:
-        """Returns the config of the run; None if it cannot be read."""
+        """The config of the run, read anew each time; the last one that could be read, None if none could."""
         with contextlib.suppress(ConfigError):
             self._config = TrainConfig.load(self.run.config)
         return self._config
@@ -213,6 +220,7 @@ class RunHistory:
         return self._read
 
     def _state(self, alive: bool) -> State:
+        """Returns the state of the run; `alive` is whether it has a process."""
         decisive = self._read.decisive
         if alive:
             return "running"
@@ -225,13 +233,13 @@ class RunHistory:
         if state == "failed" and self._read.ending is not None:
             message = str(self._read.ending.get("message", ""))
             hint = str(self._read.ending.get("hint", ""))
-            return message, LOWER_MEMORY if not hint and is_out_of_memory(message) else hint
+            return message, LOWER_MEMORY_HINT if not hint and is_out_of_memory(message) else hint
         if state not in ("failed", "interrupted"):
             return "", ""
         code = process.exit_code(self.run)
         tail = self.log(TAIL_BYTES)
         if is_out_of_memory(tail):
-            return "Out of memory.", LOWER_MEMORY
+            return "Out of memory.", LOWER_MEMORY_HINT
         if is_disk_full(tail, self.run.path):
             return (
                 f"{DISK_FULL_MESSAGE}: {self.run.path.name} could not be written.",
@@ -240,19 +248,20 @@ class RunHistory:
         if code == _KILLED:
             return (
                 "The process was killed: by someone, or by the system because memory ran out.",
-                f"Resume it. If memory ran out: {LOWER_MEMORY[0].lower()}{LOWER_MEMORY[1:]}",
+                f"Resume it. If memory ran out: {LOWER_MEMORY_HINT[:1].lower()}{LOWER_MEMORY_HINT[1:]}",
             )
         if code in _TERMINATED:
-            return "The process was terminated.", RESUME
+            return "The process was terminated.", RESUME_HINT
         last = next((line for line in reversed(tail.splitlines()) if line.strip()), "")
         if state == "failed" or code:
             return last or "The process ended before training started.", "The log has the rest."
         return (
             "The process ended without an error: it was killed, or the machine went down.",
-            RESUME,
+            RESUME_HINT,
         )
 
     def _seconds(self, pid: int | None) -> float:
+        """Returns the running time of all processes together; `pid` is that of the one that is running."""
         read = self._read
         if read.began is None or read.started is None:
             return 0.0
@@ -274,6 +283,7 @@ class RunHistory:
         return remaining if remaining > 0 else None
 
     def _created(self) -> str:
+        """Returns when the config was written, ISO 8601 in UTC; empty if it cannot be read."""
         try:
             time = self.run.config.stat().st_mtime
         except OSError:
@@ -365,6 +375,7 @@ def _undo_after(read: _Events, step: int) -> None:
 
 
 def _valid(event: Event) -> ValidPoint:
+    """Returns the point of an event `valid`; raises as `_add_event`."""
     return ValidPoint(
         step=int(event["step"]),
         loss=event.get("loss"),
@@ -376,6 +387,7 @@ def _valid(event: Event) -> ValidPoint:
 
 
 def _sample(event: Event) -> SampleRow:
+    """Returns the row of an event `sample`; raises as `_add_event`."""
     return SampleRow(
         step=int(event["step"]),
         id=str(event["id"]),
@@ -388,6 +400,7 @@ def _sample(event: Event) -> SampleRow:
 
 
 def _parity(event: Event) -> Parity:
+    """Returns the comparison of an event `parity`; raises as `_add_event`."""
     if event.get("skipped"):
         return Parity(None, None, int(event.get("tokens", 0)), str(event["skipped"]))
     return Parity(float(event["top1"]), float(event["max_dp"]), int(event["tokens"]))
@@ -405,8 +418,11 @@ def _finite(seconds: float | None) -> float | None:
 
 def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:
     """Reduces a curve to about `CURVE_POINTS` points, the means of equally many neighbours."""
-    size = -(-len(points) // CURVE_POINTS)
-    if size <= 1:
+    group_size = math.ceil(len(points) / CURVE_POINTS)
+    if group_size <= 1:
         return tuple(points)
-    groups = [points[start : start + size] for start in range(0, len(points), size)]
-    return tuple(LossPoint(g[-1].step, sum(point.loss for point in g) / len(g)) for g in groups)
+    groups = [points[start : start + group_size] for start in range(0, len(points), group_size)]
+    return tuple(
+        LossPoint(group[-1].step, sum(point.loss for point in group) / len(group))
+        for group in groups
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +46,33 @@ CHARS_PER_TOKEN = 3.6
 REPLY_TOKENS = 256
 """Assumed number of labels in recipes that learn the last answer, which is rarely longer."""
 
+RECOMPUTING_COST = 4 / 3
+"""Factor by which recomputing activations slows training: a backward pass takes as long as two forward passes, and a
+second forward pass is added to the three."""
+
+MAX_BASE_NAME_CHARACTERS = 56
+"""Characters of base and recipe in the name that a run gets by itself, so that a number fits behind them."""
+
+COUNTING_CONTEXT = 512
+"""Tokens of the context of the model whose tokenizer counts; nothing is read with it."""
+
+FEW_CONVERSATIONS = 25
+"""Number of training conversations below which the plan warns."""
+
+HEADER_TOKENS = 4
+"""Tokens of the opening of a step header, each of which is a label of the recipe `boundary`."""
+
 TokenCounter = Callable[[Path, Sequence[Sequence[str]]], list[int]]
 """Counts the tokens of each log, given as its pieces, with the tokenizer of a GGUF file."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """The plan of a run that is not created yet; `whole`: whether all matching conversations were read for `data`."""
+    """The plan of a run that is not created yet.
+
+    Attributes:
+        whole: Whether all matching conversations were read for `data`; if not, the counts of `estimate` are scaled up.
+    """
 
     name: str
     config: TrainConfig
@@ -62,7 +83,13 @@ class TrainingPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """The matching conversations that can be trained on; `scale` is all divided by those read, at least 1."""
+    """The matching conversations that can be trained on.
+
+    Attributes:
+        matched: Number of conversations that the filter matches.
+        usable: Those of them that were read and can be trained on.
+        scale: Number of matching conversations divided by that of those read, at least 1.
+    """
 
     matched: int
     usable: tuple[Usable, ...]
@@ -74,7 +101,9 @@ class _Inputs:
     """What the config and the estimate of one run are computed from.
 
     Attributes:
-        per_char: Tokens per character of the logs, with the tokenizer of the base.
+        survey: The matching conversations that were read.
+        data: Their split into those to train on and those to hold out.
+        tokens_per_char: Tokens per character of the logs, with the tokenizer of the base.
     """
 
     base: Base
@@ -82,14 +111,13 @@ class _Inputs:
     machine: Machine
     survey: _Survey
     data: DataPlan
-    per_char: float
+    tokens_per_char: float
 
     @property
-    def longest(self) -> int:
+    def longest_tokens(self) -> int:
         """The number of tokens of the longest log that is trained on."""
-        return round(
-            max(conversation.chars for conversation in self.data.split.train) * self.per_char
-        )
+        longest_chars = max(conversation.chars for conversation in self.data.split.train)
+        return round(longest_chars * self.tokens_per_char)
 
 
 class TrainingPlanner:
@@ -136,11 +164,19 @@ class TrainingPlanner:
         survey = self._survey(request, whole)
         data = _data_plan(request, survey)
         run_files.check_data(data)
-        per_char = self._tokens_per_char(base, data.split.train)
-        inputs = _Inputs(base, preset, machine, survey, data, per_char)
+        tokens_per_char = self._tokens_per_char(base, data.split.train)
+        inputs = _Inputs(
+            base=base,
+            preset=preset,
+            machine=machine,
+            survey=survey,
+            data=data,
+            tokens_per_char=tokens_per_char,
+        )
         config = _config(request, inputs)
         home = Path(self._project.path)
-        name = request.name or free_name(home, f"{base.name}-{config.recipe}"[:56])
+        stem = f"{base.name}-{config.recipe}"[:MAX_BASE_NAME_CHARACTERS]
+        name = request.name or free_name(home, stem)
         run_files.check_name(home, name)
         estimate = self._estimate(name, config, inputs)
         return TrainingPlan(name, config, data, estimate, survey.scale == 1)
@@ -149,13 +185,11 @@ class TrainingPlanner:
         """Returns the matching conversations that can be trained on, of many only a part unless `whole`."""
         with self._project.reading() as conn, snapshot(conn):
             ids = Selection(request.filter).ids(conn)
-            key = (
-                hashlib.sha256(ids.tobytes()).digest(),
-                whole or len(ids) <= MAX_SURVEYED_CONVERSATIONS,
-            )
+            reads_all = whole or len(ids) <= MAX_SURVEYED_CONVERSATIONS
+            key = hashlib.sha256(ids.tobytes()).digest(), reads_all
             survey = self._surveys.get(key)
             if survey is None:
-                stride = 1 if key[1] else -(-len(ids) // MAX_SURVEYED_CONVERSATIONS)
+                stride = 1 if reads_all else math.ceil(len(ids) / MAX_SURVEYED_CONVERSATIONS)
                 read_ids = ids[::stride]
                 conversations = tuple(
                     conversation for page in usable(conn, read_ids) for conversation in page
@@ -172,34 +206,37 @@ class TrainingPlanner:
         base, preset, survey, data = inputs.base, inputs.preset, inputs.survey, inputs.data
         train, selection = data.split.train, data.split.selection
         count = _scaled(len(train), survey, data.limit)
-        tokens = round(_tokens(train, config, inputs.per_char) * count / len(train))
+        held_out_count = _scaled(len(data.split.held_out), survey, None)
+        selection_count = _scaled(len(selection), survey, MAX_SELECTION_CONVERSATIONS)
+        tokens = round(_tokens(train, config, inputs.tokens_per_char) * count / len(train))
         steps = presets.steps_of(config, count)
-        memory, fits, advice = None, True, ""
+        memory_bytes, fits, advice = None, True, ""
         if base.shape is not None:
             labels = _most_labels(config, train)
-            need = presets.memory_of(base.shape, config, inputs.longest, labels, gpu=preset.gpu)
-            memory = need.total
-            available_memory = min(
+            need = presets.memory_of(
+                base.shape, config, inputs.longest_tokens, labels, gpu=preset.gpu
+            )
+            memory_bytes = need.total
+            available_bytes = min(
                 filter(None, (preset.memory, inputs.machine.memory)), default=None
             )
-            fits = available_memory is None or memory <= available_memory
+            fits = available_bytes is None or memory_bytes <= available_bytes
             advice = "" if fits else presets.advice(config, need, preset)
         speed, measured = self._speed(base, config, inputs.machine)
         seconds = None
         if speed is not None:
-            validation_tokens = round(_tokens(selection, config, inputs.per_char))
+            validation_tokens = round(_tokens(selection, config, inputs.tokens_per_char))
             seconds = presets.seconds_of(config, steps, tokens, validation_tokens, speed)
         return TrainingEstimate(
             name=name,
             matched=survey.matched,
             train=count,
-            held_out=_scaled(len(data.split.held_out), survey, None),
-            selection=_scaled(len(selection), survey, MAX_SELECTION_CONVERSATIONS),
-            test=_scaled(len(data.split.held_out), survey, None)
-            - _scaled(len(selection), survey, MAX_SELECTION_CONVERSATIONS),
+            held_out=held_out_count,
+            selection=selection_count,
+            test=held_out_count - selection_count,
             tokens=tokens,
             steps=steps,
-            memory=memory,
+            memory=memory_bytes,
             fits=fits,
             seconds=seconds,
             measured=measured,
@@ -216,29 +253,22 @@ class TrainingPlanner:
         this_machine_name = machine_name()
         for history in self._histories():
             past_config = history.config
-            if (
-                past_config is None
-                or manifest_summary(history.run).get("machine") != this_machine_name
-            ):
+            past_machine = manifest_summary(history.run).get("machine")
+            if past_config is None or past_machine != this_machine_name:
                 continue
-            past_settings = (
-                past_config.base,
-                past_config.recipe,
-                past_config.precision,
-                past_config.recompute,
-                past_config.four_bit,
-            )
-            if past_settings == (
-                config.base, config.recipe, config.precision, config.recompute, config.four_bit
-            ) and (speed := history.speed()):  # fmt: skip
+            if _speed_settings(past_config) != _speed_settings(config):
+                continue
+            speed = history.speed()
+            if speed:
                 return speed, True
+        # The ratio to the speed of scoring is known of the CPU only, and scoring reads GGUF files only.
         if machine.gpu_memory is not None or base.is_folder:
             return None, False
-        scoring = self._catalog.loadable(self._catalog.entry(str(base.path))).tokens_per_s
-        if scoring is None:
+        scoring_speed = self._catalog.loadable(self._catalog.entry(str(base.path))).tokens_per_s
+        if scoring_speed is None:
             return None, False
-        cost = presets.TRAINING_COST * (4 / 3 if config.recompute else 1)
-        return scoring / cost, False
+        cost = presets.TRAINING_COST * (RECOMPUTING_COST if config.recompute else 1)
+        return scoring_speed / cost, False
 
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
         """Returns the tokens per character: from an earlier run on this base, else counted on a sample of `train`, else
@@ -257,7 +287,7 @@ class TrainingPlanner:
         """Returns the tokens per character of a sample of the logs; None where they cannot be counted."""
         if base.is_folder:
             return None
-        stride = -(-len(train) // COUNTED_CONVERSATIONS)
+        stride = math.ceil(len(train) / COUNTED_CONVERSATIONS)
         with self._project.reading() as conn:
             logs = [
                 item.texts
@@ -276,7 +306,7 @@ def count_tokens(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
     model."""
     process = ModelProcess(log_dir() / "count.log")
     try:
-        process.load(path, LoadOptions(context=512))
+        process.load(path, LoadOptions(context=COUNTING_CONTEXT))
         return process.ask(CountTokens(logs))
     finally:
         process.close()
@@ -291,47 +321,56 @@ def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
         raise NotFound(f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}.")
     recipe: Any = {"recipe": request.recipe, **RECIPE_SETTINGS.get(request.recipe, {})}
     recipe_config = TrainConfig(base=str(base.path), base_name=base.name, **recipe)
+    # Before the rest is fitted, because what the user sets changes the memory that is needed.
     config = presets.with_settings(recipe_config, chosen_settings)
     labels = _most_labels(config, train)
     # Only a folder of weights can be kept in 4 bits.
     fixed_settings = set(chosen_settings) if base.is_folder else {*chosen_settings, "four_bit"}
-    fitted = presets.fitted(
+    return presets.fitted(
         config,
         inputs.preset,
         base.shape,
-        inputs.machine.memory,
-        inputs.longest,
-        labels,
-        fixed_settings,
+        available=inputs.machine.memory,
+        longest=inputs.longest_tokens,
+        labels=labels,
+        chosen=fixed_settings,
     )
-    return presets.with_settings(fitted, chosen_settings)
 
 
-def _tokens(many: Sequence[Usable], config: TrainConfig, per_char: float) -> float:
+def _speed_settings(config: TrainConfig) -> tuple[object, ...]:
+    """Returns the settings on which the speed of a run depends most; runs that share them are taken to be as fast."""
+    return config.base, config.recipe, config.precision, config.recompute, config.four_bit
+
+
+def _tokens(conversations: Sequence[Usable], config: TrainConfig, tokens_per_char: float) -> float:
     """Returns the number of tokens of conversations, of each at most what fits into one example."""
-    return sum(min(conversation.chars * per_char, config.max_tokens) for conversation in many)
+    return sum(
+        min(conversation.chars * tokens_per_char, config.max_tokens)
+        for conversation in conversations
+    )
 
 
 def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
     """Returns the selection of data for the run that a request asks for."""
     return DataPlan(
-        split(survey.usable, seed=request.seed, held_out=request.held_out, limit=request.limit),
-        str(request.filter),
-        survey.matched,
-        request.seed,
-        request.held_out,
-        request.limit,
-        request.contaminate,
+        split=split(
+            survey.usable, seed=request.seed, held_out=request.held_out, limit=request.limit
+        ),
+        filter=str(request.filter),
+        matched=survey.matched,
+        seed=request.seed,
+        held_out=request.held_out,
+        limit=request.limit,
+        contaminate=request.contaminate,
     )
 
 
 def _most_labels(config: TrainConfig, train: Sequence[Usable]) -> int:
     """Returns the largest number of labels that one log can have."""
     if config.recipe == "boundary":
-        # At each boundary the opening of a step header, which has four tokens, and the words after it.
-        return (4 + (WORDS if config.words else 0)) * max(
-            conversation.boundaries for conversation in train
-        )
+        # At each boundary the opening of a step header, and the words after it.
+        labels_at_boundary = HEADER_TOKENS + (WORDS if config.words else 0)
+        return labels_at_boundary * max(conversation.boundaries for conversation in train)
     return min(REPLY_TOKENS, config.max_tokens)
 
 
@@ -355,13 +394,15 @@ def _notes(config: TrainConfig, inputs: _Inputs) -> tuple[str, ...]:
             notes.append(
                 f"{data.split.twins:,} have the same text as another one and are left out."
             )
-    if inputs.longest > config.max_tokens:
+    if inputs.longest_tokens > config.max_tokens:
         notes.append(
-            f"The longest log has about {inputs.longest:,} tokens;"
+            f"The longest log has about {inputs.longest_tokens:,} tokens;"
             f" only the last {config.max_tokens:,} tokens of a longer log are used."
         )
-    if len(data.split.train) < 25:
-        notes.append("Fewer than 25 conversations teach little; 100 and more are better.")
+    if len(data.split.train) < FEW_CONVERSATIONS:
+        notes.append(
+            f"Fewer than {FEW_CONVERSATIONS} conversations teach little; 100 and more are better."
+        )
     if inputs.base.shape is None:
         notes.append("The sizes of the base are not known, so its memory is not known either.")
     return tuple(notes)

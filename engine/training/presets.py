@@ -32,7 +32,7 @@ over 128 tokens takes 0.53 s, and one over eight rows of 128 takes 2.75 s. Not m
 
 def padded_length(tokens: int) -> int:
     """Returns the length that a row of so many tokens is padded to."""
-    return -(-tokens // LENGTH_STEP) * LENGTH_STEP
+    return math.ceil(tokens / LENGTH_STEP) * LENGTH_STEP
 
 
 def token_budget(rows: int, batch: int, longest: int) -> int:
@@ -80,13 +80,26 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return split[::-1]
 
 
+BITS_4_BYTES = 0.5625
+"""Bytes of one weight in 4 bits: half a byte, and the scale of its block."""
+
+TRAINED_WEIGHT_BYTES = 16
+"""Bytes of one weight of the adapter: itself, its gradient and the two moments of AdamW, all in single precision."""
+
+LOGIT_BYTES = 12
+"""Bytes of one logit: itself, its softmax and its gradient, in single precision."""
+
+SOLD_SHARE = 0.9
+"""Share of a preset's memory that a GPU must report: one sold as 8 GB has fewer than 8 GiB, and the display uses a
+part."""
+
 GIB = 1 << 30
 """Bytes of a gibibyte."""
 
 ROOM = 0.9
 """Share of the machine's memory that a run may use."""
 
-LIBRARIES = 700 << 20
+GPU_LIBRARIES = 700 << 20
 """Bytes that libraries and context need on a GPU."""
 
 CPU_LIBRARIES = 1400 << 20
@@ -111,8 +124,10 @@ class Shape:
     """The sizes of a model.
 
     Attributes:
-        layers, hidden, inner: Number of blocks, hidden size, feed-forward size.
-        heads, kv_heads, head: Attention heads, those of keys and values, size of one head.
+        layers: Number of blocks.
+        hidden, inner: Length of the vector that goes from block to block, and of that inside a feed-forward layer.
+        heads, kv_heads: Number of attention heads, and of those that keys and values have.
+        head: Length of the vector of one head.
         vocabulary: Number of tokens.
         tied: Whether the output projection is the embedding.
     """
@@ -140,22 +155,37 @@ class Shape:
         """Returns the number of weights of a LoRA adapter on all linear layers."""
         return self.layers * rank * sum(into + out for into, out in self._linears())
 
+    @property
+    def query_width(self) -> int:
+        """Length of the queries of all heads together."""
+        return self.heads * self.head
+
+    @property
+    def key_width(self) -> int:
+        """Length of the keys of all heads together, which is that of the values too."""
+        return self.kv_heads * self.head
+
     def _linears(self) -> list[tuple[int, int]]:
-        wide, narrow = self.heads * self.head, self.kv_heads * self.head
-        return [
-            (self.hidden, wide),
-            (self.hidden, narrow),
-            (self.hidden, narrow),
-            (wide, self.hidden),
-            (self.hidden, self.inner),
-            (self.hidden, self.inner),
-            (self.inner, self.hidden),
-        ]
+        """Returns the lengths of input and output of each linear layer in one block."""
+        queries = (self.hidden, self.query_width)
+        keys = values = (self.hidden, self.key_width)
+        attention_output = (self.query_width, self.hidden)
+        gate = up = (self.hidden, self.inner)
+        down = (self.inner, self.hidden)
+        return [queries, keys, values, attention_output, gate, up, down]
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Peak memory in bytes, by what it holds."""
+    """Peak memory in bytes, by what it holds.
+
+    Attributes:
+        weights: Those of the base.
+        adapter: Its weights, their gradients and the state of the optimiser.
+        activations: Results of layers that the backward pass reads.
+        logits: The model's results for each label, one for each token of the vocabulary.
+        libraries: What is there before anything is loaded.
+    """
 
     weights: int
     adapter: int
@@ -176,38 +206,42 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
         longest: Tokens of the longest log, of which at most `config.max_tokens` are read.
         labels: Positions with a label in such a log.
     """
-    width = 2 if config.precision == "bf16" else 4
-    read = max(1, min(longest, config.max_tokens))
-    tokens = token_budget(config.rows, config.batch, read)
-    # In 4 bits, with the scales of the blocks.
-    linear = shape.linear * (0.5625 if config.four_bit else width)
-    layer = _kept_in_a_layer(shape, config.rank, width)
-    activations = shape.layers * layer
+    number_bytes = 2 if config.precision == "bf16" else 4
+    read_tokens = max(1, min(longest, config.max_tokens))
+    budget = token_budget(config.rows, config.batch, read_tokens)
+    linear_bytes = shape.linear * (BITS_4_BYTES if config.four_bit else number_bytes)
+    layer_bytes = _kept_in_a_layer(shape, config.rank, number_bytes)
+    activation_bytes = shape.layers * layer_bytes
     if config.recompute:
-        activations = shape.layers * shape.hidden * width + layer
+        # Of each layer only its input is kept; the rest is there for one layer at a time.
+        activation_bytes = shape.layers * shape.hidden * number_bytes + layer_bytes
     return Memory(
-        weights=int(linear + shape.embeddings * width),
-        # The adapter, its gradient and the two moments of AdamW, all in single precision.
-        adapter=16 * shape.adapter(config.rank),
-        activations=int(tokens * activations * (1 if gpu else CPU_KEPT)),
-        # Logits, their softmax and their gradient, in single precision.
-        logits=int(12 * shape.vocabulary * labels * tokens / read),
-        libraries=LIBRARIES if gpu else CPU_LIBRARIES,
+        weights=int(linear_bytes + shape.embeddings * number_bytes),
+        adapter=TRAINED_WEIGHT_BYTES * shape.adapter(config.rank),
+        activations=int(budget * activation_bytes * (1 if gpu else CPU_KEPT)),
+        # The logs of a microbatch that is full have labels in proportion to their tokens.
+        logits=int(LOGIT_BYTES * shape.vocabulary * labels * budget / read_tokens),
+        libraries=GPU_LIBRARIES if gpu else CPU_LIBRARIES,
     )
 
 
-def _kept_in_a_layer(shape: Shape, rank: int, width: int) -> int:
-    """Returns the bytes that one layer keeps for one token until the backward pass."""
-    wide, narrow = shape.heads * shape.head, shape.kv_heads * shape.head
-    # Input and output of the two norms; queries before and after rotation; keys and values, and their copies for the
-    # heads that share them.
-    stream = 4 * shape.hidden + 5 * wide + 4 * narrow
+def _kept_in_a_layer(shape: Shape, rank: int, number_bytes: int) -> int:
+    """Returns the bytes that one layer keeps for one token until the backward pass.
+
+    Args:
+        rank: Rank of the adapter.
+        number_bytes: Bytes of a number in the precision of the base.
+    """
+    # Numbers in that precision. Input and output of the two norms; queries before and after rotation; keys and values,
+    # and their copies for the heads that share them.
+    attention = 4 * shape.hidden + 5 * shape.query_width + 4 * shape.key_width
     # Gate, up, the activated gate and their product.
-    inner = 4 * shape.inner
-    # In single precision: the inputs of the norms, and at each of the seven linear layers the input of the adapter
-    # and what is between its two matrices.
-    single = 2 * shape.hidden + 5 * shape.hidden + wide + shape.inner + 7 * rank
-    return width * (stream + inner) + 4 * single
+    feed_forward = 4 * shape.inner
+    # Numbers in single precision, of 4 bytes: the inputs of the norms, and at each of the seven linear layers the input
+    # of the adapter and what is between its two matrices.
+    norms = 2 * shape.hidden
+    adapter = 5 * shape.hidden + shape.query_width + shape.inner + 7 * rank
+    return number_bytes * (attention + feed_forward) + 4 * (norms + adapter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +251,7 @@ class Preset:
     Attributes:
         memory: Bytes that a run may use; None: what the machine has.
         gpu: Whether there is a GPU.
-        max_tokens: Longest log.
+        max_tokens: Tokens of the longest log.
         help: Help text.
         batch: Conversations of a step. Small on a CPU: there a step costs as much as its conversations, so more and
             smaller steps cost nothing extra and learn more.
@@ -252,8 +286,7 @@ def preset_for(gpu_memory: int | None) -> Preset:
     fitting = [
         preset
         for preset in PRESETS.values()
-        # A GPU sold as 8 GB has fewer than 8 GiB, and the display uses a part.
-        if preset.memory and gpu_memory and gpu_memory >= preset.memory * 0.9
+        if preset.memory and gpu_memory and gpu_memory >= preset.memory * SOLD_SHARE
     ]
     return fitting[-1] if fitting else PRESETS["cpu"]
 
@@ -277,9 +310,13 @@ def fitted(
     """
 
     def set_to(**values: Any) -> TrainConfig:
-        return replace(config, **{k: v for k, v in values.items() if k not in chosen})
+        """Returns the config with other values, but for the fields that the user set."""
+        return replace(
+            config, **{name: value for name, value in values.items() if name not in chosen}
+        )
 
     config = set_to(max_tokens=preset.max_tokens, batch=preset.batch)
+    # The fastest first, the one with the least memory last.
     ladder = [
         set_to(rows=rows, recompute=recompute, four_bit=four_bit)
         for recompute, four_bit in ((False, False), (True, False), (True, True))
@@ -321,9 +358,11 @@ def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: 
         valid: Tokens of one validation.
         speed: Training speed in tokens a second.
     """
+    # One comes before the first step.
     validations = 1 + steps / config.valid_every
-    reading = validations * valid / VALIDATION_SPEEDUP
-    return STARTING_SECONDS + (config.epochs * tokens + reading) / speed
+    # Tokens of training that take as long as the validations.
+    validation_tokens = validations * valid / VALIDATION_SPEEDUP
+    return STARTING_SECONDS + (config.epochs * tokens + validation_tokens) / speed
 
 
 def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConfig:
@@ -344,13 +383,14 @@ def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConf
         raise UsageError(f"{error}.") from error
 
 
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_SWITCH_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """How a switch may be typed."""
 
 
 def _value(name: str, text: str, kind: type) -> Any:
+    """Returns the value of a setting that is given as text; raises UsageError if it is none of its type."""
     try:
-        value = _WORDS[text.strip().lower()] if kind is bool else kind(text.strip())
+        value = _SWITCH_WORDS[text.strip().lower()] if kind is bool else kind(text.strip())
         if kind is float and not math.isfinite(value):
             raise ValueError(text)
     except (KeyError, ValueError) as error:

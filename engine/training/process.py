@@ -36,6 +36,10 @@ INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
 """Hint about missing packages."""
 
 
+COMMAND_LINE_ATTEMPTS, COMMAND_LINE_POLL_SECONDS = 50, 0.002
+"""How often the command line of a process is read again while it is empty, and the time between."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grace:
     """Seconds that a process has to end when it is stopped.
@@ -53,6 +57,7 @@ class Grace:
 
 
 def _count_gpus() -> int:
+    """Returns the number of GPUs of this machine."""
     # they bring numpy, which the first screen should not wait for
     from engine.model.memory_plan import count_gpus
     from engine.training.base import GPU_SECONDS
@@ -146,7 +151,8 @@ def pid_of(run: RunDirectory) -> int | None:
     if started is not None and _is_trainer(started, run):
         return started
     # Not started by this program: the process has written its id into its first event.
-    pids = [e["pid"] for e in read_events(run.events)[0] if e["event"] == "started" and "pid" in e]
+    events, _ = read_events(run.events)
+    pids = [event["pid"] for event in events if event["event"] == "started" and "pid" in event]
     return int(pids[-1]) if pids and _is_trainer(int(pids[-1]), run) else None
 
 
@@ -180,6 +186,7 @@ class Trainers:
 
         Args:
             command: Command of a process, to which the run directory is added.
+            grace: How long a process has to end when it is stopped.
             gpus: Returns the number of GPUs.
         """
         self._command, self._grace, self._gpus = tuple(command), grace, gpus
@@ -255,11 +262,13 @@ class Trainers:
         _signal(run, signal.SIGKILL)
 
     def _wait_for_end(self, run: RunDirectory, child: subprocess.Popen[bytes]) -> None:
+        """Waits in a thread of its own for a process to end."""
         child.wait()
         with self._guard:
             self._reap(run)
 
     def _reap(self, run: RunDirectory) -> None:
+        """Writes the exit code of a run's process into its folder, if this program started it and it has ended."""
         child = self._children.get(run.path)
         if child is None or child.poll() is None:
             return
@@ -278,8 +287,8 @@ class Trainers:
             # Again and again: a process that was only starting deletes the file.
             run.stop.touch()
             time.sleep(grace.poll)
-        for how, seconds in ((signal.SIGTERM, grace.term), (signal.SIGKILL, 0.0)):
-            if not _signal(run, how):
+        for number, seconds in ((signal.SIGTERM, grace.term), (signal.SIGKILL, 0.0)):
+            if not _signal(run, number):
                 return
             until = time.time() + seconds
             while has_process(run) and time.time() < until:
@@ -287,6 +296,7 @@ class Trainers:
 
 
 def _config(run: RunDirectory) -> TrainConfig | None:
+    """Returns the settings of a run; None if they cannot be read."""
     try:
         return TrainConfig.load(run.config)
     except ConfigError:
@@ -308,6 +318,7 @@ def _signal(run: RunDirectory, number: signal.Signals) -> bool:
 
 
 def _last_event(run: RunDirectory) -> float:
+    """Returns when a run wrote its last event, in seconds since the epoch; 0 if it wrote none."""
     try:
         return run.events.stat().st_mtime
     except OSError:
@@ -315,6 +326,7 @@ def _last_event(run: RunDirectory) -> float:
 
 
 def _started(run: RunDirectory) -> int | None:
+    """Returns the id of the last process that this program started on a run; None if there is none."""
     try:
         process = json.loads(_pid_file(run).read_text("utf-8"))
         return int(process["pid"])
@@ -336,15 +348,16 @@ def _is_trainer(pid: int, run: RunDirectory) -> bool:
 def _command_line(process: Path) -> list[bytes]:
     """Returns the words of a process's command, which are missing for a moment while it replaces its program."""
     words = (process / "cmdline").read_bytes()
-    for _ in range(50):
+    for _ in range(COMMAND_LINE_ATTEMPTS):
         if words:
             break
-        time.sleep(0.002)
+        time.sleep(COMMAND_LINE_POLL_SECONDS)
         words = (process / "cmdline").read_bytes()
     return words.split(b"\0")
 
 
 def _is_trainer_by_ps(pid: int, run: RunDirectory) -> bool:
+    """Does the same as `_is_trainer` on systems without /proc."""
     try:
         output = subprocess.run(
             ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
@@ -355,8 +368,10 @@ def _is_trainer_by_ps(pid: int, run: RunDirectory) -> bool:
 
 
 def _pid_file(run: RunDirectory) -> Path:
+    """Returns the file with the id of the process that this program started last on a run."""
     return run.path / "process.json"
 
 
 def _exit_file(run: RunDirectory) -> Path:
+    """Returns the file with the exit code of that process."""
     return run.path / "exit.json"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engine.training.events import State
 
 RunState = State
+"""The state of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,11 @@ class TrainingEstimate:
         tokens: Tokens of one epoch; None if they were not counted.
         steps: Optimiser steps in all.
         memory: Peak memory in bytes; None if unknown.
-        fits: Whether this machine has that memory; if not, `advice` names the setting to lower.
+        fits: Whether this machine has that memory.
         seconds: Duration; None if unknown.
         measured: Whether `seconds` comes from earlier runs on this machine; else it is a guess.
         base: Name of the base.
+        advice: What to change if it does not fit, a sentence; empty if it fits.
         notes: Remarks on the data and the settings, a sentence each.
     """
 
@@ -90,7 +92,7 @@ class TrainingRun:
         seconds: Running time of all its processes together.
         step, steps, epoch, epochs: Progress and total; None before the first step, `epoch` counts from 0.
         loss: Mean training loss over the labels of the last steps.
-        tokens_per_s, seconds_left, memory: Values in the newest event; memory in bytes.
+        tokens_per_s, seconds_left, memory: Values in the newest event; memory is the peak so far in bytes.
         validated, to_validate: Conversations that the current validation has read, and all; None outside validation.
         selection, test: Number of held-out conversations that select the checkpoint and that test it; 0 and None of
             runs of earlier versions, which were tested on all that they held out.

@@ -116,6 +116,7 @@ class TrainingRequest:
     )
 
     def __post_init__(self) -> None:
+        """Checks each field as it is declared."""
         check(self)
 
 
@@ -129,9 +130,9 @@ TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
 """Fields that are read from one text; the filter and the settings have a syntax of their own."""
 
 SETTINGS: Mapping[str, str] = {
-    one.name: str(one.metadata["help"])
-    for one in fields(TrainConfig)
-    if one.name not in ("base", "base_name", "recipe")
+    setting.name: str(setting.metadata["help"])
+    for setting in fields(TrainConfig)
+    if setting.name not in ("base", "base_name", "recipe")
 }
 """Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
 

@@ -75,7 +75,8 @@ def all_runs(project: Path) -> list[RunDirectory]:
     They are its own by its id, not by the name of its file: those beside it, under any name that the file has had, and
     those of the folder where it was last trained. Of two of the same name the one in its own folder is returned.
     """
-    return runs_and_hidden(project)[0]
+    runs, _ = runs_and_hidden(project)
+    return runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class HiddenRun:
     why: str
 
     def __str__(self) -> str:
+        """The folder of the run under that of its project, and why it is hidden."""
         path = self.run.path
         return f"{one_line(f'{path.parent.name}/{path.name}')} ({one_line(self.why)})"
 
@@ -155,25 +157,24 @@ def _identity(project: Path) -> tuple[str | None, Path | None]:
     path = os.path.realpath(project)
     # A new file may have the number of a deleted one, but not its time of change.
     file_state = (status.st_dev, status.st_ino, status.st_ctime_ns)
-    wal_state = _log_of(path)
-    if path in _identities and _identities[path][0] in (
-        (file_state, None),
-        (file_state, wal_state),
-    ):
-        return _identities[path][1]
+    wal_state = _wal_state(path)
+    if path in _identities:
+        known_state, identity = _identities[path]
+        if known_state in ((file_state, None), (file_state, wal_state)):
+            return identity
     try:
         with Project.open(project, read_only=True) as opened, opened.reading() as conn:
             project_key, last_folder = settings.project_id(conn), settings.get(conn, FOLDER_SETTING)
     except ProjectError:
         return None, None
     identity = project_key, Path(last_folder) if isinstance(last_folder, str) else None
-    # An id stays; a project that has none gets it by a write, which may be only in the log.
+    # An id stays; a project that has none gets it by a write, which may be only in SQLite's log.
     _identities[path] = (file_state, wal_state if project_key is None else None), identity
     return identity
 
 
-def _log_of(path: str) -> tuple[int, int]:
-    """Returns size and time of change of SQLite's log of a project; zeros without content."""
+def _wal_state(path: str) -> tuple[int, int]:
+    """Returns size and time of change of SQLite's log of writes (`-wal`) of a project; zeros without content."""
     try:
         status = os.stat(path + "-wal")
     except OSError:
@@ -181,13 +182,16 @@ def _log_of(path: str) -> tuple[int, int]:
     return (status.st_size, status.st_mtime_ns) if status.st_size else (0, 0)
 
 
-_File = tuple[int, int, int]
+_FileState = tuple[int, int, int]
 """Device, number and time of change of a file."""
 
-_Log = tuple[int, int]
-"""Size and time of change of a log."""
+_WalState = tuple[int, int]
+"""Size in bytes and time of change of SQLite's log of writes."""
 
-_identities: dict[str, tuple[tuple[_File, _Log | None], tuple[str | None, Path | None]]] = {}
+_Identity = tuple[str | None, Path | None]
+"""Id of a project and folder of its newest run, each None where not known."""
+
+_identities: dict[str, tuple[tuple[_FileState, _WalState | None], _Identity]] = {}
 """Path of a project -> its file when it was read, with its log if it has no id, and what was read."""
 
 
@@ -332,7 +336,7 @@ def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _cached_summary(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
+def _cached_summary(run: RunDirectory, changed_ns: int, size: int) -> Mapping[str, Any]:
     """Returns the manifest without the ids of conversations; the time and size of the file are part of the cache
     key."""
     names = ("train", "valid", "test", "held_out")
@@ -363,10 +367,10 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
     cuts = to_cut(split.train, plan.seed, plan.contaminate)
     with project.reading() as conn, snapshot(conn):
         project_key = settings.project_id(conn)
-        train = _write_lines(
+        train_sha256 = _write_lines(
             run.train, _lines(items(conn, _keys(split.train)), split.train, cuts, plan)
         )
-        valid = _write_lines(
+        valid_sha256 = _write_lines(
             run.valid, _lines(items(conn, _keys(split.selection)), split.selection, (), plan)
         )
     config.save(run.config)
@@ -381,8 +385,8 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
         "held_out_share": plan.held_out,
         "limit": plan.limit,
         "contaminate": plan.contaminate,
-        "train_sha256": train,
-        "valid_sha256": valid,
+        "train_sha256": train_sha256,
+        "valid_sha256": valid_sha256,
         "counts": {
             "matched": plan.matched,
             "train": len(split.train),

@@ -47,7 +47,8 @@ class TrainingRuns:
 
     def histories(self) -> list[RunHistory]:
         """Returns all runs, newest first."""
-        return self.histories_and_hidden()[0]
+        histories, _ = self.histories_and_hidden()
+        return histories
 
     def histories_and_hidden(self) -> tuple[list[RunHistory], list[HiddenRun]]:
         """Returns all runs, newest first, and those beside the project that are not its own."""
@@ -109,6 +110,7 @@ class TrainingRuns:
         return history.run
 
     def _history(self, run: RunDirectory) -> RunHistory:
+        """Returns the history of a run, the same object each time, so that it reads new events only."""
         with self._guard:
             return self._histories.setdefault(run.path, RunHistory(run))
 
@@ -181,7 +183,8 @@ class TrainingService:
 
     def runs(self) -> list[TrainingRun]:
         """Returns all runs, newest first."""
-        return self.runs_and_hidden()[0]
+        runs, _ = self.runs_and_hidden()
+        return runs
 
     def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
         """Returns all runs, newest first, and those beside the project that are not its own, with why."""
@@ -232,7 +235,8 @@ class TrainingService:
         return run_files.create_run(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:
-        """Asks a run to end after its step; its best checkpoint becomes its adapter. Raises ProjectReadOnly."""
+        """Asks a run to end after its step; its adapter is made of the checkpoint that its config asks for. Raises
+        ProjectReadOnly."""
         self._check_writable()
         self.run_directories.trainers.stop(self.run_directories.history(name).run)
 
@@ -271,9 +275,11 @@ class TrainingService:
         use_adapter(self._project, name)
 
     def _in_use(self) -> str | None:
+        """Returns the name of the run whose adapter scoring uses; None if it is of no run."""
         return adapter_in_use(self._project)
 
     def _check_writable(self) -> None:
+        """Checks that the project can be written; raises ProjectReadOnly."""
         if self._project.read_only is not None:
             raise ProjectReadOnly(
                 f"The project is read-only: {self._project.read_only}.",

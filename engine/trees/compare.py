@@ -148,7 +148,7 @@ class _TreeTexts:
         twins = [-1] * len(self._texts.up)
         nodes = other._tree.nodes
         for node_id, text in enumerate(other._places):
-            if twins[text] < 0 or nodes[node_id].path > nodes[twins[text]].path:
+            if twins[text] < 0 or nodes[node_id].path_log_p > nodes[twins[text]].path_log_p:
                 twins[text] = node_id
         return NodeMatches(
             [

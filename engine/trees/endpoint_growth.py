@@ -290,8 +290,8 @@ def _might_hide_a_child(tree: Tree, node: int, step: Step, log_probs: dict[int, 
 def _grow(
     model: EndpointModel, request: Grow, report: Callable[[int], None]
 ) -> tuple[list[GrownTree], Work]:
-    # Children that the endpoint does not list are pruned mass.
-    """Returns the trees that a request asks for and the work that they took."""
+    """Returns the trees that a request asks for and the work that they took. Children that the endpoint does not list
+    are pruned mass."""
     refuse_trees(model, request.options)
     options = options_for(model.can, request.options)
     # Where tokens have numbers of our own, none of them is the end token.
@@ -323,6 +323,7 @@ def _grow_on(
     nodes_read = 0
 
     def restore_tree(known: Spellings) -> Tree:
+        """Returns the stored tree with its spellings, ready to grow on where the request says."""
         tree = restore(stored)
         tree.spelling = known.of
         if request.below is not None and request.alpha is not None:
@@ -330,6 +331,7 @@ def _grow_on(
         return tree
 
     def report_nodes(nodes: int) -> None:
+        """Notes and reports the nodes read."""
         nonlocal nodes_read
         nodes_read = nodes
         report(nodes)
@@ -362,3 +364,4 @@ def _grown(job: EndpointTree) -> GrownTree:
 
 
 ENDPOINT_HANDLERS: EndpointHandlers = {Grow: _grow, GrowOn: _grow_on}
+"""Answers to the requests for trees, over endpoints."""

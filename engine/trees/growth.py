@@ -113,8 +113,8 @@ class Grower:
             late = budget.seconds is not None and spent >= budget.seconds
             if over or late:
                 break
-            most = self._width if budget.nodes is None else budget.nodes - self._nodes
-            self._step(min(self._width, most))
+            nodes_left = self._width if budget.nodes is None else budget.nodes - self._nodes
+            self._step(min(self._width, nodes_left))
             if progress:
                 progress(self._nodes)
             for finished in [tree for tree in roster.growing_trees if tree.done]:
@@ -129,6 +129,7 @@ class Grower:
         )
 
     def _check(self, jobs: Sequence[Job]) -> None:
+        """Raises ContextTooSmall if a prompt leaves no room for its tree, or if answers are longer than a batch."""
         capacity = self._model.capacity
         for job in jobs:
             longest = job.tree.options.max_tokens
@@ -146,6 +147,8 @@ class Grower:
                 )
 
     def _answer(self, job: Job) -> Sequence[int]:
+        """Returns the tokens of the recorded answer that are scored: its first ones, at most as many as one decode
+        reads."""
         return job.answer[
             : min(MAX_ANSWER_TOKENS, self._model.capacity.rows, self._model.capacity.batch)
         ]
@@ -153,6 +156,8 @@ class Grower:
     # One decode
 
     def _step(self, most: int) -> None:
+        """Makes one decode: reads waiting nodes first, then recorded answers, and fills the rest of the batch with
+        prompts. The rows of logits come in the order of `readings`."""
         spans: list[Span] = []
         readings: list[_Reading] = []
         try:
@@ -247,6 +252,8 @@ class Grower:
     # Results
 
     def _expand(self, reading: _Reading, node: int, row: Logits) -> None:
+        """Expands a node by its row of logits, and gives its children sequences: the most probable one takes over that
+        of the node, the others get forks as long as sequences are free."""
         growing, tree = reading.growing, reading.growing.job.tree
         self._nodes += 1
         waiting = tree.expand(node, tree.options.transform.apply(row))
@@ -263,6 +270,7 @@ class Grower:
             self._roster.release(reading.sequence)
 
     def _score_answer(self, reading: _Reading, rows: Logits) -> None:
+        """Stores the log-probabilities of the recorded answer, and frees the sequence that read it."""
         job = reading.growing.job
         answer = self._answer(job)
         job.answer_log_probs = [
@@ -396,8 +404,9 @@ class Roster:
         return sequence
 
     def _evict(self) -> None:
+        """Frees the sequence of the least probable waiting path; of equal ones that of the newest node."""
         holders = [
-            (growing.job.tree.nodes[node].path, -node, index)
+            (growing.job.tree.nodes[node].path_log_p, -node, index)
             for index, growing in enumerate(self.growing_trees)
             for node in growing.sequence_by_node
         ]
@@ -430,9 +439,11 @@ class Roster:
 
     @property
     def _longest(self) -> int:
+        """Most tokens of a path, with the last one of the prompt, which each path decodes itself."""
         return max(growing.job.tree.options.max_tokens for growing in self.growing_trees) + 1
 
     def _prompt_cells(self) -> int:
+        """Returns the number of cells that the prompts of growing trees take; shared ones count once."""
         return sum(len(growing.job.prompt) - growing.shared for growing in self.growing_trees)
 
     def _fits(self, more: int, leaving: GrowingTree | None = None) -> bool:
@@ -446,12 +457,13 @@ class Roster:
 
     def _most_alike(self, job: Job) -> tuple[GrowingTree | None, int]:
         """Returns the growing tree with the longest common prefix with a job's prompt, and its length in tokens."""
-        best: tuple[GrowingTree | None, int] = (None, 0)
+        most_alike: GrowingTree | None = None
+        longest = 0
         for growing in self.growing_trees:
             common = _common(growing, job)
-            if common > best[1]:
-                best = growing, common
-        return best
+            if common > longest:
+                most_alike, longest = growing, common
+        return most_alike, longest
 
     def _hand_over_cells(self, leaving: GrowingTree) -> None:
         """Makes the tree that shares most cells with a leaving one the origin of the others that share them."""
@@ -466,6 +478,7 @@ class Roster:
 
 def _common(growing: GrowingTree, job: Job) -> int:
     """Returns the length of the common prefix without either last token; 0 if below `MIN_SHARED_TOKENS`."""
+    # Bisection: `low` tokens are known to be equal, more than `high` are not.
     low, high = 0, min(growing.base, len(job.prompt) - 1)
     while low < high:
         middle = (low + high + 1) // 2

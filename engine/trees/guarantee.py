@@ -49,6 +49,7 @@ def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
     stops = [stop.encode() for stop in tree.options.stop if stop]
 
     def count_mass(mass: float, settled: bool | None) -> None:
+        """Adds mass to what holds or fails; mass that is not settled counts to neither."""
         if settled is not None:
             (holds if settled else fails).append(mass)
 
@@ -70,6 +71,7 @@ def contains(part: str) -> Predicate:
     folded_part = part.casefold()
 
     def settle(text: str, ended: bool) -> bool | None:
+        """Returns True as soon as the text contains the part."""
         if folded_part in text.casefold():
             return True
         return False if ended else None
@@ -82,6 +84,7 @@ def equals(text_wanted: str) -> Predicate:
     stripped = text_wanted.strip()
 
     def settle(text: str, ended: bool) -> bool | None:
+        """Decides an ended response; of another one only that it can no longer be equal."""
         if ended:
             return text.strip() == stripped
         return None if stripped.startswith(text.lstrip()) or text.strip() == stripped else False
@@ -102,6 +105,7 @@ def matches(pattern: str) -> Predicate:
         raise UsageError(f"{pattern!r} is no regular expression: {error}.") from error
 
     def settle(text: str, ended: bool) -> bool | None:
+        """Decides an ended response."""
         return compiled.search(text) is not None if ended else None
 
     return settle
@@ -113,6 +117,7 @@ def json_has(path: str, value: str | None = None) -> Predicate:
     steps = path.split(".")
 
     def settle(text: str, ended: bool) -> bool | None:
+        """Decides an ended response by the value at the path."""
         if not ended:
             return None
         try:
@@ -172,6 +177,7 @@ def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
 
 def _whole(data: bytes) -> str:
     """Decodes the text without an incomplete UTF-8 character at its end."""
+    # A character has at most four bytes, so at most three of an incomplete one are at the end.
     for cut in range(4):
         try:
             return data[: len(data) - cut].decode("utf-8")

@@ -81,8 +81,8 @@ def measure(tree: Tree) -> Measures:
     outside_mass, outside_entropy = left_out(tree)
     return Measures(
         leaves=len(leaves),
-        max_log_prob=best.path if best else -math.inf,
-        max_log_prob_per_token=best.path / max(1, best.depth) if best else -math.inf,
+        max_log_prob=best.path_log_p if best else -math.inf,
+        max_log_prob_per_token=best.path_log_p / max(1, best.depth) if best else -math.inf,
         covered=account.covered,
         pruned=account.pruned,
         unexpanded=account.unexpanded,

@@ -128,6 +128,7 @@ class _Counter:
 
 
 def _grown(job: Job, note: str | None) -> GrownTree:
+    """Returns a tree as it is handed to the caller."""
     log_probs = tuple(job.answer_log_probs)
     return GrownTree(record(job.tree), tuple(job.answer), log_probs, len(job.prompt), note)
 
@@ -178,10 +179,12 @@ def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
 
 
 def _answers(pieces: Sequence[LogPiece], index: int) -> bool:
+    """Returns whether this piece is an assistant step that follows another step."""
     return index > 0 and pieces[index].role == "assistant"
 
 
 def _before(pieces: Sequence[LogPiece], index: int, kept: int) -> Place:
+    """Returns the place of a step: everything before it and its header, with its content as the recorded answer."""
     piece = pieces[index]
     separator = piece.text[: len(piece.text) - len(piece.text.lstrip("\n"))]
     header, _, content = piece.text[len(separator) :].partition("\n")

@@ -368,7 +368,7 @@ def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
         token=[n.token for n in nodes],
         spelling=[b"" if n.token < 0 else tree.spelling(n.token) for n in nodes],
         log_p=[n.log_p for n in nodes],
-        path=[n.path for n in nodes],
+        path=[n.path_log_p for n in nodes],
         below=subtree_mass(tree),
         kind=[n.kind for n in nodes],
         entropy=[n.entropy for n in nodes],

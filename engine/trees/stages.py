@@ -230,7 +230,7 @@ def tree_row(
         fork_entropy=fork.entropy if fork else None,
         answer_log_prob=sum(grown.answer_log_probs) if grown.answer_log_probs else None,
         answer_tokens=len(grown.answer_log_probs),
-        answer_held=tree.follow(list(grown.answer)),
+        answer_held=tree.prefix_length_in_tree(list(grown.answer)),
         seconds=seconds,
         alpha=tree.options.alpha,
         mode=tree.options.mode,

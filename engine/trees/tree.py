@@ -1,6 +1,12 @@
 """A response tree: nodes are tokens after a prompt, and the account divides the whole probability among them.
 
 This module calls no model: the caller asks which node to read next and passes in the distribution after it.
+
+Words of this file: a child is in the tree if its probability reaches `alpha`, and if it is among the `widest` most
+probable children of its node (0 is no such limit). In mode `path` alpha is compared with the probability of the whole
+path from the root; in mode `token` with that of the child's token after its parent, and the most probable child is
+always in the tree. All log-probabilities are natural logarithms; those of a path are called `path_log_p`, those of one
+token after its parent `log_p`.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +26,7 @@ from engine.trees.options import TreeOptions, options_frame, options_from
 ROOT = 0
 """Node id of the root."""
 RESERVE_FACTOR = 16.0
-"""Children below alpha are stored down to alpha / RESERVE, so that alpha can be lowered without the model."""
+"""Children below alpha are stored down to alpha / RESERVE_FACTOR, so that alpha can be lowered without the model."""
 
 MIN_LOG_PROB = -745.0
 """Natural logarithm below which a probability is zero in double precision."""
@@ -40,6 +46,13 @@ class Kind(IntEnum):
     LONG = 4
 
 
+class Candidate(NamedTuple):
+    """A token that may become a child of a node, and its log-probability after that node's path."""
+
+    token: int
+    log_p: float
+
+
 LEAVES = (Kind.ENDED, Kind.CUT, Kind.LONG)
 """The kinds of nodes that are leaves."""
 
@@ -51,34 +64,34 @@ class Node:
     Attributes:
         token: Token id; -1 for the root.
         log_p: Natural logarithm of its probability after its parent's path.
-        path: The same for the whole path from the root.
+        path_log_p: The same for the whole path from the root.
         depth: Tokens on the path.
         pruned: Probability (of everything, not conditional) of its children that are not in the tree. Of a CUT
             node, whose mass is covered, it is the whole mass and is not counted.
         pruned_entropy: Sum of -p log2 p over those children, p as for `pruned`.
         entropy: Bits of the distribution of its children; None before it was read.
-        reserve: Children not in the tree that are nearest to it: (token, log_p), most probable first.
-        complete_to: Every child whose path reaches this log-probability, and that `widest` lets in, is in the tree or
-            in `reserve`.
+        reserve: Children not in the tree that are nearest to it, most probable first.
+        all_known_down_to: Every child whose path reaches this log-probability, and that `widest` lets in, is in the
+            tree or in `reserve`. Infinite before the node was read: nothing is known of its children.
     """
 
     parent: int
     token: int
     log_p: float
-    path: float
+    path_log_p: float
     depth: int
     kind: Kind = Kind.FRONTIER
     children: list[int] = field(default_factory=list)
     pruned: float = 0.0
     pruned_entropy: float = 0.0
     entropy: float | None = None
-    reserve: list[tuple[int, float]] = field(default_factory=list)
-    complete_to: float = math.inf
+    reserve: list[Candidate] = field(default_factory=list)
+    all_known_down_to: float = math.inf
 
     @property
     def mass(self) -> float:
         """The probability of the path."""
-        return math.exp(self.path)
+        return math.exp(self.path_log_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +112,26 @@ class Tree:
         stop_tokens: frozenset[int],
         token_bytes: Callable[[int], bytes],
     ) -> None:
+        """Makes a tree of the root alone, which waits to be read.
+
+        Args:
+            options: When a child is in the tree, and how long a path may get.
+            stop_tokens: Tokens that end a response.
+            token_bytes: Returns the bytes of a token.
+        """
         self.options = options
         self.nodes: list[Node] = [Node(-1, -1, 0.0, 0.0, 0)]
         self.stop_tokens = stop_tokens
         self.spelling = token_bytes
         self._stops = [text.encode() for text in options.stop if text]
-        self._floor = math.log(options.alpha)
+        self._log_alpha = math.log(options.alpha)
         self._waiting: list[tuple[float, int]] = [(0.0, ROOT)]
 
-    def put(self, nodes: list[Node]) -> None:
+    def replace_nodes(self, nodes: list[Node]) -> None:
         """Replaces the nodes by those of an earlier growth; nodes without a distribution wait for it again."""
         self.nodes = nodes
         self._waiting = [
-            (-n.path, node_id) for node_id, n in enumerate(nodes) if n.kind is Kind.FRONTIER
+            (-n.path_log_p, node_id) for node_id, n in enumerate(nodes) if n.kind is Kind.FRONTIER
         ]
         heapq.heapify(self._waiting)
 
@@ -119,7 +139,7 @@ class Tree:
 
     @property
     def next_path(self) -> float | None:
-        """Returns the path log-probability of the node that `take` would return; None when no node waits."""
+        """The path log-probability of the node that `take` would return; None when no node waits."""
         return -self._waiting[0][0] if self._waiting else None
 
     def take(self) -> int | None:
@@ -128,14 +148,14 @@ class Tree:
 
     def give_back(self, node_id: int) -> None:
         """Makes a node wait again that was taken but not read."""
-        heapq.heappush(self._waiting, (-self.nodes[node_id].path, node_id))
+        heapq.heappush(self._waiting, (-self.nodes[node_id].path_log_p, node_id))
 
     def expand(self, node_id: int, distribution: LogProbs) -> list[int]:
-        """Adds the children of a node that was taken, and returns the ids of those whose distributions are wanted, most
-        probable first.
+        """Adds the children of a node that was taken.
 
         Args:
-            distribution: Natural log-probabilities of all tokens after its path, transformed, shape (vocabulary,).
+            distribution: Natural log-probabilities of all tokens after its path, as the sampling of the run (such as
+                the temperature) changes them, shape (vocabulary,).
 
         Returns:
             Ids of the new children whose distributions are wanted, most probable first.
@@ -145,14 +165,14 @@ class Tree:
         # A token that cannot be drawn is then 0 times a number, not 0 times infinity.
         terms = probabilities * np.maximum(distribution, MIN_LOG_PROB)
         node.entropy = -float(terms.sum()) / math.log(2)
-        near_tokens = np.flatnonzero(distribution >= self._lowest - node.path)
+        near_tokens = np.flatnonzero(distribution >= self._lowest_path_log_p - node.path_log_p)
         if self.options.mode == "token":
-            near_tokens = np.union1d(near_tokens, np.flatnonzero(distribution >= self._floor))
+            near_tokens = np.union1d(near_tokens, np.flatnonzero(distribution >= self._log_alpha))
             near_tokens = np.union1d(near_tokens, [int(distribution.argmax())])
         # Most probable first, of equal ones the lower id: the order does not depend on how numpy sorts.
         order = near_tokens[np.lexsort((near_tokens, -distribution[near_tokens]))]
         added = self._add_near(
-            node_id, [(int(token), float(distribution[token])) for token in order]
+            node_id, [Candidate(int(token), float(distribution[token])) for token in order]
         )
         child_tokens = np.array(
             [self.nodes[child].token for child in node.children], dtype=np.int64
@@ -160,7 +180,7 @@ class Tree:
         # The pruned part is the total minus the kept part, so one pass over the vocabulary is enough.
         pruned_share = max(0.0, float(probabilities.sum() - probabilities[child_tokens].sum()))
         pruned_terms = float(terms.sum() - terms[child_tokens].sum())
-        self._leave_out(node, pruned_share, pruned_terms)
+        self._account_for_pruned(node, pruned_share, pruned_terms)
         return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     def expand_listed(
@@ -178,7 +198,8 @@ class Tree:
         # A server rounds, so the listed probabilities may sum to a millionth above 1.
         excess = max(0.0, math.log(math.fsum(math.exp(log_p) for _, log_p in listed) or 1.0))
         order = sorted(
-            ((token, log_p - excess) for token, log_p in listed), key=lambda t: (-t[1], t[0])
+            (Candidate(token, log_p - excess) for token, log_p in listed),
+            key=lambda candidate: (-candidate.log_p, candidate.token),
         )
         probabilities = {token: math.exp(log_p) for token, log_p in order}
         hidden_mass = max(0.0, 1.0 - math.fsum(probabilities.values()))
@@ -190,10 +211,10 @@ class Tree:
         terms = {token: probabilities[token] * max(log_p, MIN_LOG_PROB) for token, log_p in order}
         node.entropy = -(math.fsum(terms.values()) + hidden_terms) / math.log(2)
         near_tokens = [
-            token_and_log_p
-            for rank, token_and_log_p in enumerate(order)
-            if token_and_log_p[1] >= self._lowest - node.path
-            or (self.options.mode == "token" and (rank == 0 or token_and_log_p[1] >= self._floor))
+            candidate
+            for rank, candidate in enumerate(order)
+            if candidate.log_p >= self._lowest_path_log_p - node.path_log_p
+            or (self.options.mode == "token" and (rank == 0 or candidate.log_p >= self._log_alpha))
         ]
         added = self._add_near(node_id, near_tokens)
         child_tokens = [self.nodes[child].token for child in node.children]
@@ -203,84 +224,91 @@ class Tree:
             + hidden_terms
             - math.fsum(terms[token] for token in child_tokens)
         )
-        self._leave_out(node, pruned_share, pruned_terms)
+        self._account_for_pruned(node, pruned_share, pruned_terms)
         return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     @property
-    def _lowest(self) -> float:
-        """Returns the least path log-probability of a stored child."""
-        return max(self._floor - math.log(RESERVE_FACTOR), MIN_LOG_PROB)
+    def _lowest_path_log_p(self) -> float:
+        """The least path log-probability of a stored child."""
+        return max(self._log_alpha - math.log(RESERVE_FACTOR), MIN_LOG_PROB)
 
-    def _add_near(self, node_id: int, near_tokens: Sequence[tuple[int, float]]) -> list[int]:
+    def _add_near(self, node_id: int, near_tokens: Sequence[Candidate]) -> list[int]:
         """Adds the children that reach alpha, stores the most probable others in `reserve`, and returns the ids of the
         added ones.
 
         Args:
-            near_tokens: Tokens with their log-probabilities, most probable first.
+            near_tokens: The tokens that may be added or reserved, most probable first.
         """
         node = self.nodes[node_id]
         child_tokens = {self.nodes[child].token for child in node.children}
         candidates = list(near_tokens[: self.options.widest or None])
-        limit = self._limit(node, candidates)
-        added = [c for c in candidates if c[1] >= limit and c[0] not in child_tokens]
-        reserved = [c for c in candidates if c[1] < limit]
+        min_log_p = self._min_log_p(node, candidates)
+        # A node that is read again after alpha was lowered has children already.
+        added = [c for c in candidates if c.log_p >= min_log_p and c.token not in child_tokens]
+        reserved = [c for c in candidates if c.log_p < min_log_p]
         node.reserve = reserved[:MAX_RESERVED_CHILDREN]
-        node.complete_to = (
-            self._lowest
+        node.all_known_down_to = (
+            self._lowest_path_log_p
             if len(reserved) <= MAX_RESERVED_CHILDREN
-            else node.path + reserved[MAX_RESERVED_CHILDREN - 1][1]
+            else node.path_log_p + reserved[MAX_RESERVED_CHILDREN - 1].log_p
         )
         return [self._add(node_id, token, log_p) for token, log_p in added]
 
-    def _leave_out(self, node: Node, pruned_share: float, pruned_terms: float) -> None:
+    def _account_for_pruned(self, node: Node, pruned_share: float, pruned_terms: float) -> None:
         """Accounts for the children that are not in the tree.
 
         Args:
             pruned_share: Their probability after the node.
-            pruned_terms: Sum of p ln p over them.
+            pruned_terms: Sum of p ln p over them, p after the node.
         """
         node.pruned = node.mass * pruned_share
+        # With m the mass of the node: sum of m p ln(m p) = m (sum of p ln p + ln m * sum of p).
         node.pruned_entropy = max(
-            0.0, -node.mass * (pruned_terms + node.path * pruned_share) / math.log(2)
+            0.0, -node.mass * (pruned_terms + node.path_log_p * pruned_share) / math.log(2)
         )
         node.kind = Kind.INNER if node.children else Kind.CUT
 
     def lower(self, alpha: float, below: int = ROOT) -> None:
         """Lets a grown tree grow on to a lower alpha, below one node or everywhere, without reading nodes again.
 
-        Only nodes whose near children are not all remembered are read again. In mode `token` alpha is conditional.
+        Only nodes whose near children are not all in `reserve` wait to be read again. The new alpha may be equal to the
+        old one.
         """
         if not 0 < alpha <= self.options.alpha:
             raise ValueError(f"alpha {alpha} is not below {self.options.alpha}")
-        self._floor = math.log(alpha)
+        self._log_alpha = math.log(alpha)
         for node_id in list(self._below(below)):
             node = self.nodes[node_id]
             if node.kind not in (Kind.INNER, Kind.CUT):
                 continue
-            limit = self._floor if self.options.mode == "token" else self._floor - node.path
-            if node.complete_to > limit + node.path:
+            min_log_p = (
+                self._log_alpha
+                if self.options.mode == "token"
+                else self._log_alpha - node.path_log_p
+            )
+            if node.all_known_down_to > min_log_p + node.path_log_p:
                 self.give_back(node_id)
                 continue
-            promoted = [c for c in node.reserve if c[1] >= limit]
-            node.reserve = [c for c in node.reserve if c[1] < limit]
+            promoted = [c for c in node.reserve if c.log_p >= min_log_p]
+            node.reserve = [c for c in node.reserve if c.log_p < min_log_p]
             for token, log_p in promoted:
                 child = self.nodes[self._add(node_id, token, log_p)]
                 node.pruned = max(0.0, node.pruned - child.mass)
-                node.pruned_entropy = max(0.0, node.pruned_entropy + _plog(child.mass))
+                node.pruned_entropy = max(0.0, node.pruned_entropy + _p_log2_p(child.mass))
             if promoted:
                 node.kind = Kind.INNER
 
-    def _limit(self, node: Node, candidates: list[tuple[int, float]]) -> float:
-        """Returns the conditional log-probability from which on children are in the tree."""
+    def _min_log_p(self, node: Node, candidates: list[Candidate]) -> float:
+        """Returns the log-probability after its parent from which on a child is in the tree."""
         if self.options.mode == "path":
-            return self._floor - node.path
-        best = candidates[0][1] if candidates else 0.0
-        return min(self._floor, best)
+            return self._log_alpha - node.path_log_p
+        best = candidates[0].log_p if candidates else 0.0
+        return min(self._log_alpha, best)
 
     def _add(self, parent_id: int, token: int, log_p: float) -> int:
         """Adds one child as a leaf or as a waiting node, and returns its id."""
         parent = self.nodes[parent_id]
-        node = Node(parent_id, token, log_p, parent.path + log_p, parent.depth + 1)
+        node = Node(parent_id, token, log_p, parent.path_log_p + log_p, parent.depth + 1)
         node_id = len(self.nodes)
         self.nodes.append(node)
         parent.children.append(node_id)
@@ -289,7 +317,7 @@ class Tree:
         elif node.depth >= self.options.max_tokens:
             node.kind = Kind.LONG
         else:
-            heapq.heappush(self._waiting, (-node.path, node_id))
+            heapq.heappush(self._waiting, (-node.path_log_p, node_id))
         return node_id
 
     def _stopped(self, node_id: int) -> bool:
@@ -297,6 +325,7 @@ class Tree:
         if not self._stops:
             return False
         longest = max(map(len, self._stops))
+        # A stop text may begin in earlier tokens, but must end within the newest one: earlier nodes were tested.
         tail, current = b"", node_id
         newest = len(self.spelling(self.nodes[node_id].token))
         while current != ROOT and len(tail) < longest + newest:
@@ -316,7 +345,7 @@ class Tree:
     def leaves(self) -> list[int]:
         """Returns the ids of all leaves, most probable first, of equal ones the oldest."""
         leaf_ids = [node_id for node_id, node in enumerate(self.nodes) if node.kind in LEAVES]
-        return sorted(leaf_ids, key=lambda node_id: (-self.nodes[node_id].path, node_id))
+        return sorted(leaf_ids, key=lambda node_id: (-self.nodes[node_id].path_log_p, node_id))
 
     def tokens(self, node_id: int) -> list[int]:
         """Returns the tokens from the root to a node."""
@@ -335,7 +364,7 @@ class Tree:
             data = data[: min(stop_offsets)] if stop_offsets else data
         return data
 
-    def follow(self, tokens: list[int]) -> int:
+    def prefix_length_in_tree(self, tokens: list[int]) -> int:
         """Returns how many of these tokens, from the first, are in the tree."""
         node_id = ROOT
         for count, token in enumerate(tokens):
@@ -354,8 +383,8 @@ class Tree:
             stack.extend(reversed(self.nodes[current].children))
 
 
-def _plog(mass: float) -> float:
-    """Returns -p log2 p of a mass p; 0 for no mass."""
+def _p_log2_p(mass: float) -> float:
+    """Returns p log2 p of a mass p, which is negative; 0 for no mass."""
     return mass * math.log2(mass) if mass > 0 else 0.0
 
 
@@ -423,7 +452,9 @@ def record(tree: Tree) -> TreeRecord:
             "pruned_entropy": [n.pruned_entropy for n in nodes],
             "entropy": [n.entropy for n in nodes],
             "reserve": [[[token, log_p] for token, log_p in n.reserve] for n in nodes],
-            "complete_to": [None if math.isinf(n.complete_to) else n.complete_to for n in nodes],
+            "complete_to": [
+                None if math.isinf(n.all_known_down_to) else n.all_known_down_to for n in nodes
+            ],
         },
         {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
         tuple(sorted(tree.stop_tokens)),
@@ -431,11 +462,15 @@ def record(tree: Tree) -> TreeRecord:
 
 
 def leaf_log_probs(columns: Mapping[str, list[Any]]) -> list[float]:
-    """Natural log-probabilities of the paths to a recorded tree's leaves, in order of their ids."""
-    paths: list[float] = []
+    """Returns the natural log-probabilities of the paths to a recorded tree's leaves, in order of their ids."""
+    path_log_ps: list[float] = []
     for node_id, parent in enumerate(columns["parent"]):
-        paths.append(paths[parent] + columns["log_p"][node_id] if node_id else 0.0)
-    return [path for path, kind in zip(paths, columns["kind"], strict=True) if kind in LEAVES]
+        path_log_ps.append(path_log_ps[parent] + columns["log_p"][node_id] if node_id else 0.0)
+    return [
+        path_log_p
+        for path_log_p, kind in zip(path_log_ps, columns["kind"], strict=True)
+        if kind in LEAVES
+    ]
 
 
 def restore(recorded: TreeRecord) -> Tree:
@@ -457,17 +492,17 @@ def restore(recorded: TreeRecord) -> Tree:
                 parent,
                 columns["token"][node_id],
                 log_p,
-                parent_node.path + log_p if parent_node else 0.0,
+                parent_node.path_log_p + log_p if parent_node else 0.0,
                 parent_node.depth + 1 if parent_node else 0,
                 Kind(columns["kind"][node_id]),
                 pruned=columns["pruned"][node_id],
                 pruned_entropy=columns["pruned_entropy"][node_id],
                 entropy=columns["entropy"][node_id],
-                reserve=[(token, value) for token, value in columns["reserve"][node_id]],
-                complete_to=math.inf if complete_to is None else complete_to,
+                reserve=[Candidate(token, value) for token, value in columns["reserve"][node_id]],
+                all_known_down_to=math.inf if complete_to is None else complete_to,
             )
         )
         if parent_node:
             parent_node.children.append(node_id)
-    tree.put(nodes)
+    tree.replace_nodes(nodes)
     return tree

@@ -35,7 +35,7 @@ DASH = "–"
 """Stands for a figure that is unknown."""
 BAR_WIDTH = 16
 """Cells of the bar that shows how much of a pull is done."""
-PULLS: dict[PullState, Look] = {
+PULL_LOOKS: dict[PullState, Look] = {
     "waiting": Look("▸", "begins", "accent"),
     "pulling": Look("▸", "pulling", "accent"),
     "checking": Look("▸", "checking", "accent"),
@@ -43,14 +43,17 @@ PULLS: dict[PullState, Look] = {
     "failed": Look("✗", "failed", "incomplete"),
     "done": Look("✓", "done", "complete"),
 }
+"""How each state of a pull is shown."""
 READY = Look("●", "ready", "complete")
 ADAPTER = Look("◆", "adapter", "accent")
 ENDPOINT = Look("⇄", "endpoint", "accent")
 BROKEN = Look("✗", "unusable", "incomplete")
 TOO_LARGE = Look("!", "too large", "borderline")
+"""How the states of models, adapters and endpoints are shown."""
 WORKING: frozenset[PullState] = frozenset({"waiting", "pulling", "checking"})
 """The states of a pull that goes on by itself."""
 Item = ModelRow | PullRow
+"""A row of the list."""
 
 
 def name_of(row: ModelRow | PullRow, limit: int = NAME_CHARACTERS) -> str:
@@ -82,7 +85,7 @@ def share(row: PullRow) -> float:
 
 def pull_word(row: PullRow) -> str:
     """Returns the state of a pull with its share."""
-    look = PULLS[row.state]
+    look = PULL_LOOKS[row.state]
     return look.word if row.state in ("done", "waiting") else f"{look.word} {100 * share(row):.0f}%"
 
 
@@ -93,7 +96,7 @@ def speed(value: float | None) -> str:
 
 def headline(row: PullRow) -> Content:
     """Returns the state of a pull in one line."""
-    look = PULLS[row.state]
+    look = PULL_LOOKS[row.state]
     parts: list[tuple[str, str] | str] = [
         (f"{look.glyph} {pull_word(row)} ", f"bold {look.tone_variable}"),
         (number_format.bar(share(row), BAR_WIDTH), look.tone_variable),
@@ -175,9 +178,10 @@ def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Co
     working = [pull for pull in pulls if pull.state in WORKING]
     resting = [pull for pull in pulls if pull.state in ("paused", "failed")]
     if working:
-        parts.append((f" · pulling {name_of(working[0])}", "$tone-accent"))
-    if len(working) > 1:
-        parts.append((f" and {len(working) - 1} more", "$tone-accent"))
+        first, *others = working
+        parts.append((f" · pulling {name_of(first)}", "$tone-accent"))
+        if others:
+            parts.append((f" and {len(others)} more", "$tone-accent"))
     if resting:
         parts.append(
             (f" · {number_format.counted(len(resting), 'pull')} unfinished", "$tone-borderline")
@@ -257,26 +261,32 @@ def model_columns() -> list[Column[Item]]:
     """Returns the name, state, sizes, speed, and where it is from."""
 
     def of_model(cell: Callable[[ModelRow], Piece]) -> Callable[[Item], Sequence[Piece]]:
+        """Returns the cell of a column that only models have."""
         dash = (DASH, "tone--muted")
         return lambda item: [cell(item) if isinstance(item, ModelRow) else dash]
 
     def name(item: Item) -> Sequence[Piece]:
+        """Returns the name."""
         return [(one_line(item.name, 200), "")]
 
     def state(item: Item) -> Sequence[Piece]:
+        """Returns the state with its sign."""
         if isinstance(item, PullRow):
-            look, word = PULLS[item.state], pull_word(item)
+            look, word = PULL_LOOKS[item.state], pull_word(item)
         else:
             look, word = look_of(item), state_word(item)
         return [(f"{look.glyph} {word}", look.tone_class)]
 
     def size(item: Item) -> Sequence[Piece]:
+        """Returns the size on disk, of a pull that of the whole file."""
         return [(number_format.size(item.size if isinstance(item, ModelRow) else item.total), "")]
 
     def origin(item: Item) -> Sequence[Piece]:
+        """Returns where it is from."""
         return [(one_line(item.origin if isinstance(item, ModelRow) else "hub", 20), "tone--muted")]
 
     def source(item: Item) -> Sequence[Piece]:
+        """Returns the work that it is used for, and its note or origin."""
         if isinstance(item, PullRow):
             return [(one_line(item.repository, 120), "tone--muted")]
         detail = (one_line(item.note or item.source, 120), "tone--muted")
@@ -284,6 +294,7 @@ def model_columns() -> list[Column[Item]]:
         return [(f"{works} · ", "tone--accent"), detail] if works else [detail]
 
     def memory(row: ModelRow) -> Piece:
+        """Returns the memory that the model needs, marked where the machine has less."""
         tone = "tone--borderline" if row.fits is False else ""
         return (number_format.size(row.memory), tone if row.memory is not None else "tone--muted")
 

@@ -26,6 +26,7 @@ from screens.widgets.background import background
 from screens.widgets.controls import Choices, LineInput
 
 T = TypeVar("T")
+"""What a request to the hub returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,11 @@ class HubDialog(Dialog[HubRequest | None]):
     def __init__(self, models: ModelService, host: str) -> None:
         super().__init__()
         self._models, self._host = models, host
+        # The list of repositories, to go back to from a page: what each line stands for, the lines, what is above them.
         self._places: list[_Place] = []
         self._lines: list[Content] = []
-        self._page: HubPage | None = None
         self._heading = Content("")
+        self._page: HubPage | None = None  # the repository whose files are listed
 
     def compose(self) -> ComposeResult:
         """Yields the search line, list, details, keys."""
@@ -105,31 +107,37 @@ class HubDialog(Dialog[HubRequest | None]):
             self._look_at(self._places[event.option_index])
 
     def _look_at(self, place: _Place) -> None:
+        """Asks the hub for the files of a repository."""
+
         def show(page: HubPage) -> None:
             self._show_page(page, place.file)
 
         self._ask(lambda: self._models.look_at(place.repository), show, f"asking {self._host} …")
 
     def _ask(self, work: Callable[[], T], then: Callable[[T], None], status: str) -> None:
+        """Runs a request in the background; `status` says meanwhile what is asked."""
         self._show_status(Content.styled(one_line(status), "$tone-accent"))
         background(self, work, then, self._failed, group="hub")
 
     def _failed(self, error: WorkbenchError) -> None:
+        """Shows why a request failed."""
         self._show_status(refusal_content(error))
 
     # Display
 
     def _show_recommended(self, sets: Sequence[RecommendedSet]) -> None:
+        """Lists the recommended models; the cursor is on the first for this machine."""
         rows = [(models, model) for models in sets for model in models.models]
         places = [
             _Place(model.repository, model.file, words.note_content(model)) for _, model in rows
         ]
         heading = "Recommended models by memory; those for this machine are highlighted. The hub was not asked."
         self._list(places, [words.recommended_content(*row) for row in rows], heading)
-        here = next((nth for nth, (models, _) in enumerate(rows) if models.here), 0)
+        here = next((index for index, (models, _) in enumerate(rows) if models.here), 0)
         self.query_one(Choices).highlighted = here if rows else None
 
     def _show_found(self, rows: Sequence[HubModel]) -> None:
+        """Lists the repositories that were found."""
         places = [_Place(row.name) for row in rows]
         heading = (
             f"{len(rows)} with GGUF files, most downloaded first" if rows else "Nothing was found."
@@ -137,23 +145,28 @@ class HubDialog(Dialog[HubRequest | None]):
         self._list(places, [words.found_content(row) for row in rows], heading)
 
     def _list(self, places: list[_Place], lines: list[Content], heading: str) -> None:
+        """Lists repositories."""
         self._places, self._lines, self._page = places, lines, None
         self._heading = Content.styled(heading, "$tone-muted")
         self._fill(lines)
         self._show_status(self._heading)
 
     def _show_page(self, page: HubPage, piece: str) -> None:
+        """Lists the files of a repository; the cursor is on the first with `piece` in its name."""
         self._page = page
         files = page.repository.files
         self._fill([words.file_content(file, page.fits(file)) for file in files])
-        meant = [nth for nth, file in enumerate(files) if piece.lower() in file.name.lower()]
         if files:
-            self.query_one(Choices).highlighted = meant[0] if meant else 0
+            with_piece = (
+                index for index, file in enumerate(files) if piece.lower() in file.name.lower()
+            )
+            self.query_one(Choices).highlighted = next(with_piece, 0)
         title = Content.styled(one_line(page.repository.name, 80), "bold")
         self._show_status(title if files else Content.assemble(title, " has no file to pull."))
         self.query_one("#about", Static).update(words.page_content(page))
 
     def _fill(self, lines: Sequence[Content]) -> None:
+        """Puts lines into the list and the cursor on the first."""
         listed = self.query_one(Choices)
         listed.clear_options()
         listed.add_options([Option(line) for line in lines])
@@ -169,6 +182,7 @@ class HubDialog(Dialog[HubRequest | None]):
             self.query_one("#about", Static).update(self._places[event.option_index].note or "")
 
     def _show_status(self, content: Content) -> None:
+        """Shows the line above the list."""
         self.query_one("#hub-status", Static).update(content)
 
     # Keys

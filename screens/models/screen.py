@@ -25,6 +25,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import ItemTable, RowTable
 
 T = TypeVar("T")
+"""What an act returns."""
 
 POLL_SECONDS = 0.5
 """Seconds between updates of the pulls while one is active."""
@@ -55,9 +56,9 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.models = services.models
         self.rows: Sequence[ModelRow] = ()
         self.pulls: Sequence[PullRow] = ()
-        self._facts: tuple[str, Sequence[Fact]] = ("", ())
-        self._busy = ""
-        self._pulled: str | None = None
+        self._facts: tuple[str, Sequence[Fact]] = ("", ())  # of the model with this name
+        self._busy = ""  # the work that runs, in words; empty without one
+        self._pulled: str | None = None  # the pull to go to once it is listed
         self.table = ItemTable(model_columns(), lambda item: (type(item), item.name), id="models")
 
     def compose_body(self) -> ComposeResult:
@@ -87,18 +88,21 @@ class ModelsScreen(WorkbenchScreen[None]):
         def read() -> tuple[list[ModelRow], list[PullRow]]:
             return self.models.rows(), self.models.pulls()
 
-        def arrived(read_now: tuple[list[ModelRow], list[PullRow]]) -> None:
-            self.rows = read_now[0]
+        def arrived(rows_and_pulls: tuple[list[ModelRow], list[PullRow]]) -> None:
+            """Shows what was read; the facts are read again when they are shown."""
+            self.rows, pulls = rows_and_pulls
             self._facts = ("", ())
-            self._show_pulls(read_now[1])
+            self._show_pulls(pulls)
 
         self.in_background(read, arrived, group="models", failed=self._show_problem)
 
     def _show_problem(self, error: WorkbenchError) -> None:
+        """Shows an error in the line above the list."""
         text = Content.styled(one_line(f"{error.message} {error.hint}"), "$tone-incomplete")
         self.query_one("#summary", Static).update(text)
 
     def _show_pulls(self, pulls: list[PullRow]) -> None:
+        """Shows the pulls, and notifies of those that ended since the last update."""
         before = {pull.name: pull.state for pull in self.pulls}
         self.pulls = pulls
         self.feed.publish_pulls([pull for pull in pulls if pull.state in words.WORKING])
@@ -128,6 +132,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         self._show_here()
 
     def _update_summary(self) -> None:
+        """Shows the line above the list."""
         self.query_one("#summary", Static).update(words.summary(self.rows, self.pulls, self._busy))
 
     @property
@@ -145,14 +150,16 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.query_one("#about", VerticalScroll).focus()
 
     def _show_here(self) -> None:
+        """Shows the facts about the item under the cursor; reads those of a model first."""
         item = self.here
+        known_name, known_facts = self._facts
         facts_pane = self.query_one("#facts", Static)
         if isinstance(item, PullRow):
             facts_pane.update(words.pull_content(item))
         elif item is None:
             facts_pane.update("")
-        elif self._facts[0] == item.name:
-            facts_pane.update(words.model_content(self._facts[1]))
+        elif known_name == item.name:
+            facts_pane.update(words.model_content(known_facts))
         else:
             name = item.name
 
@@ -201,9 +208,11 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.in_background(self.models.hub, self._open_hub, group="hub")
 
     def _open_hub(self, host: str) -> None:
+        """Opens the search dialog on a hub."""
         ask(self, HubDialog(self.models, host), self._begin)
 
     def _begin(self, request: HubRequest) -> None:
+        """Begins to pull a file; the pull goes on by itself."""
 
         def begun(name: str) -> None:
             self._pulled = name

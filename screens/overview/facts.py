@@ -28,14 +28,47 @@ from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
+"""A text, or a text and its style."""
+
+MAX_PART_CELLS = 24
+"""Width of the names of parts, in cells."""
+
+MAX_PATH_CELLS = 40
+"""Most cells of the path of the only source."""
+
+MAX_SHARED_CHARS = 60
+"""Most characters of a text that conversations share."""
+
+MAX_NAME_CHARS = 40
+"""Most characters of the name of a conversation."""
+
+MAX_RUN_CHARS = 30
+"""Most characters of the name of a training run."""
+
+MAX_GOALS_IN_LINE = 3
+"""Most goals in a card of one line."""
+
+MAX_GOAL_CELLS = 28
+"""Most cells of the label of a goal in a card of one line."""
+
 MAX_PARTS = 24
 """Most parts that are counted; each count takes a second on a million conversations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The figures of a whole project; `model` and `itself` are the agreements of `CalibrationReport`, `badly_read` is a
-    number of sources."""
+    """The figures of a whole project.
+
+    Attributes:
+        tally: Number of conversations by verdict.
+        model, itself: How often the verdicts agree with the scores, and with repeated verdicts of the same person; as
+            in `CalibrationReport`.
+        sources: Labels of the sources.
+        dates: The first and the last date; None without dates.
+        sets: All sets of scores.
+        shared: The texts that many conversations share.
+        badly_read: Number of sources that were not well read.
+    """
 
     counts: Counts
     tally: dict[Verdict, int]
@@ -54,14 +87,9 @@ def load_overview(services: OpenProject) -> Overview:
     """Reads everything; takes seconds on a million conversations."""
     conversations = services.conversations
     tally = services.triage.tally()
-    model, itself = (
-        services.calibration.agreements()
-        if any(tally.values())
-        else (
-            Agreement(0),
-            Agreement(0),
-        )  # the service brings numpy, for which the first cards would wait
-    )
+    model = itself = Agreement(0)
+    if any(tally.values()):  # the service brings numpy, for which the first cards would wait
+        model, itself = services.calibration.agreements()
     return Overview(
         counts=conversations.counts(),
         tally=tally,
@@ -111,7 +139,7 @@ def parts_content(parts: list[Part]) -> Content:
     """Returns a line for each part: its name, the rate of complete ones with its interval, how many are scored."""
     lines = [
         Content.assemble(
-            (f"{_short_name(part.name):<24} ", "bold"),
+            (f"{_short_name(part.name):<{MAX_PART_CELLS}} ", "bold"),
             (
                 number_format.rate(part.counts.above, part.counts.scored).ljust(
                     number_format.RATE_WIDTH
@@ -127,7 +155,7 @@ def parts_content(parts: list[Part]) -> Content:
 
 def _short_name(name: str) -> str:
     """Returns the end of a source's path, or the beginning of a filter's name."""
-    return end_of_path(name, 24) if "/" in name else one_line(name, 24)
+    return end_of_path(name, MAX_PART_CELLS) if "/" in name else one_line(name, MAX_PART_CELLS)
 
 
 def figures_of(
@@ -143,7 +171,7 @@ def figures_of(
             for verdict in Verdict
         ]
         differ = [
-            Figure(_DIFFERS[kind], _only("disagreement", kind), count)
+            Figure(_DISAGREEMENT_NAMES[kind], _only("disagreement", kind), count)
             for kind, count in values("disagreement", Filter())
         ]
         return [*given, Figure("no verdict yet", _only("verdict", NO_VALUE)), *differ]
@@ -156,7 +184,7 @@ def figures_of(
     return [*everything, *(sources if len(sources) > 1 else []), *months]
 
 
-_DIFFERS = {
+_DISAGREEMENT_NAMES = {
     "verdict": "your verdict and the score differ",
     "scores": "two sets of scores differ",
     "people": "people disagree",
@@ -202,7 +230,14 @@ def load_goals(services: OpenProject) -> GoalsOverview:
 
 @dataclass(frozen=True, slots=True)
 class TreesOverview:
-    """Number of response trees that are shown, median of their leaves, and the conversation with the most."""
+    """The response trees that are shown.
+
+    Attributes:
+        trees: Number of trees.
+        median: Median of their leaves.
+        most: Number of leaves of the tree with the most, where the model was least sure.
+        name: Name of its conversation.
+    """
 
     trees: int = 0
     median: int = 0
@@ -218,7 +253,10 @@ def load_trees(services: OpenProject) -> TreesOverview:
     leaves = sorted(item.row.leaves for item in grown)
     least_sure = max(grown, key=lambda item: item.row.leaves)
     return TreesOverview(
-        len(grown), leaves[len(leaves) // 2], least_sure.row.leaves, least_sure.name
+        trees=len(grown),
+        median=leaves[len(leaves) // 2],
+        most=least_sure.row.leaves,
+        name=least_sure.name,
     )
 
 
@@ -237,7 +275,7 @@ def trees_content(trees: TreesOverview, *, brief: bool) -> Content:
         (number_format.counted(trees.trees, "tree"), "bold"),
         (f" · median of {trees.median:,} {leaves}", ""),
         (
-            f"{split}least sure: {one_line(trees.name, 40)}, {trees.most:,} leaves",
+            f"{split}least sure: {one_line(trees.name, MAX_NAME_CHARS)}, {trees.most:,} leaves",
             "$tone-muted",
         ),
     )
@@ -245,7 +283,13 @@ def trees_content(trees: TreesOverview, *, brief: bool) -> Content:
 
 @dataclass(frozen=True, slots=True)
 class TrainingOverview:
-    """The newest training run with an adapter, whether one works now, and why none can be started (or empty)."""
+    """What is known of the training of adapters.
+
+    Attributes:
+        adapted: Name of the newest run with an adapter, display-safe; None without one.
+        running: Whether a run works now.
+        missing: Why none can be started; empty where one can.
+    """
 
     adapted: str | None = None
     running: bool = False
@@ -256,7 +300,7 @@ def load_training(services: OpenProject) -> TrainingOverview:
     """Reads the runs of the project; not quick."""
     runs = services.training.runs()
     return TrainingOverview(
-        next((one_line(run.name, 30) for run in runs if run.adapter), None),
+        next((one_line(run.name, MAX_RUN_CHARS) for run in runs if run.adapter), None),
         any(run.state == "running" for run in runs),
         missing_libraries(),
     )
@@ -273,12 +317,11 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
         )
     if brief:
         return _goals_line(goals)
-    known = [group.stability for group in goals.groups if group.stability is not None]
+    stabilities = [group.stability for group in goals.groups if group.stability is not None]
     parts: list[Piece] = [(number_format.counted(len(goals.groups), "goal"), "bold")]
-    if known:
-        parts.append(
-            (f" · stability {number_format.probability(sum(known) / len(known))}", "$tone-muted")
-        )
+    if stabilities:
+        mean = sum(stabilities) / len(stabilities)
+        parts.append((f" · stability {number_format.probability(mean)}", "$tone-muted"))
     if goals.shown.clustering.outliers:
         parts.append(
             (
@@ -286,10 +329,10 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
                 "$tone-muted",
             )
         )
-    most = max((group.share for group in goals.groups), default=0.0)
+    largest = max((group.share for group in goals.groups), default=0.0)  # fills its bar
     for group in goals.groups[:MAX_GOALS]:
         parts += [
-            ("\n" + number_format.bar(group.share / most if most else 0.0), "$tone-accent"),
+            ("\n" + number_format.bar(group.share / largest if largest else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),
             label_of(group),
         ]
@@ -298,7 +341,10 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
 
 def _goals_line(goals: GoalsOverview) -> Content:
     """Returns the number of goals, and the three largest with their sizes."""
-    names = [f"“{label_of(group, 28)}” {group.size:,}" for group in goals.groups[:3]]
+    names = [
+        f"“{label_of(group, MAX_GOAL_CELLS)}” {group.size:,}"
+        for group in goals.groups[:MAX_GOALS_IN_LINE]
+    ]
     return Content.assemble(
         (number_format.counted(len(goals.groups), "goal"), "bold"),
         (" · " + " · ".join(names) if names else "", "$tone-muted"),
@@ -312,7 +358,8 @@ def project_content(overview: Overview, *, narrow_card: bool) -> Content:
     counts = overview.counts
     sources = number_format.counted(counts.sources or len(overview.sources), "source")
     if len(overview.sources) == 1:
-        sources = end_of_path(overview.sources[0], 40)
+        (source,) = overview.sources
+        sources = end_of_path(source, MAX_PATH_CELLS)
     parts: list[Piece] = [
         (f"{counts.conversations:,}", "bold"),
         f" {'conversation' if counts.conversations == 1 else 'conversations'}",
@@ -352,13 +399,13 @@ def project_content(overview: Overview, *, narrow_card: bool) -> Content:
 
 def _shared_pieces(shared: SharedText) -> list[Piece]:
     """Returns how many conversations contain the most widespread shared text, and how that text begins."""
-    first = shared.shown[0]
+    first, *_ = shared.shown
     return [
         (f"{first.conversations:,} of {shared.looked_at:,}", "bold"),
         (" share  ", "$tone-muted"),
         ("B", "bold $tone-accent"),
         (" shows ", "$tone-muted"),
-        f"“{one_line(first.text, 60)}”",
+        f"“{one_line(first.text, MAX_SHARED_CHARS)}”",
     ]
 
 
@@ -382,6 +429,7 @@ def rate_content(overview: Overview) -> Content:
             ("\nscoring says which conversations are complete", "$tone-muted"),
         )
     coverage = 100 * counts.scored / counts.conversations
+    # a decimal near the ends, so that a part is never written as none or all
     shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"
     now = in_force(overview.sets)
     doubtful = now is not None and bool(reliability(now, overview.sets).doubt)
@@ -416,7 +464,8 @@ def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
     name = (name_of(now), "bold")
     if brief:
         tone = "$tone-borderline" if trust.doubt or trust.remedy else "$tone-muted"
-        summary = "scores mean little" if trust.doubt else trust.test.partition(",")[0]
+        test, _, _ = trust.test.partition(",")
+        summary = "scores mean little" if trust.doubt else test
         return Content.assemble(name, (f" · {summary}", tone))
     others = len(sets) - 1
     parts: list[Piece] = [name]

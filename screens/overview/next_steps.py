@@ -1,5 +1,7 @@
-"""The path from logs to a result: what is done of it, what comes next and how long it takes. Pure functions, without
-Textual."""
+"""The path from logs to a result: what is done of it, what comes next and how long it takes.
+
+Pure functions, without Textual. A step is shown with its title and, beside it, how long it takes or what it waits for.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +38,8 @@ Kind = Literal[
     "export",
     "wait",
 ]
+"""What a step does, or what it waits for (`wait`)."""
+
 PATH: tuple[Kind, ...] = (
     "import",
     "score",
@@ -52,12 +56,24 @@ PATH: tuple[Kind, ...] = (
 
 FIRST_VERDICTS = 20
 """Verdicts after which one has seen whether the scores are right."""
+
 LOWEST_VERDICTS = 10
 """Verdicts on the lowest goal after which one has seen what goes wrong in it."""
+
 SECONDS_A_VERDICT = 20.0
 """Seconds that a verdict takes, until the person's own pace is known."""
+
 SECONDS_A_DECISION = 20.0
 """Seconds that a decision on the merge desk takes."""
+
+SECONDS_PER_HOUR = 3600
+"""Seconds of an hour."""
+
+MAX_GOAL_CHARS = 28
+"""Most characters of the label of a goal in the title of a step."""
+
+MAX_STAGE_CHARS = 40
+"""Most characters of the name of a stage in the title of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,7 @@ class Step:
     """One step, to do next or done.
 
     Attributes:
+        kind: What it does.
         title: What it is and what it brings, in a few words; display-safe.
         time: How long it takes in words, empty when there is nothing to wait for.
         after: What has to be done before, in words; empty when it can be done now.
@@ -87,6 +104,9 @@ class ProjectProgress:
     """The state of the project from which the steps follow.
 
     Attributes:
+        counts: Numbers of conversations, by state among others.
+        tally: Number of conversations by verdict.
+        interrupted: Runs that were interrupted and not resumed since, the newest first.
         to_score: What scoring would cost; None while that is being worked out, a text when it cannot be done.
         working: What jobs that run or wait now are part of, as `work_of` names it: `scoring`, `clustering`.
         per_hour: Verdicts an hour, None when the pace is not known.
@@ -97,7 +117,7 @@ class ProjectProgress:
         sets: Number of sets of scores.
         goals: Number of goals, 0 before a clustering; None while that is not known.
         proposals: Merge proposals that wait for a decision; None while they are being counted.
-        lowest: None without goals that are scored.
+        lowest: The goal with the lowest rate of complete conversations; None without goals that are scored.
         lowest_seen, compared: Whether the person opened the lowest goal, and the comparison of these sets of scores.
         adapted: Name of the newest training run that has an adapter, display-safe; None without one, empty while a run
             works.
@@ -213,7 +233,7 @@ def _check(now: ProjectProgress) -> Step:
 
 def _verdict_time(now: ProjectProgress, verdicts: int) -> str:
     """Returns the time that so many verdicts take, in words."""
-    seconds = 3600 / now.per_hour if now.per_hour else SECONDS_A_VERDICT
+    seconds = SECONDS_PER_HOUR / now.per_hour if now.per_hour else SECONDS_A_VERDICT
     return "about " + number_format.duration(verdicts * seconds)
 
 
@@ -252,7 +272,9 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
 
 def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
     """Yields the steps of looking at the goal that does worst, and of triage in it."""
-    share = f"“{one_line(goal.label, 28)}”, {goal.complete:,} of {goal.scored:,} complete"
+    share = (
+        f"“{one_line(goal.label, MAX_GOAL_CHARS)}”, {goal.complete:,} of {goal.scored:,} complete"
+    )
     if goal.complete == goal.scored:
         yield Step("lowest", "Lowest goal: in every goal all are complete", done=True)
     elif now.lowest_seen:
@@ -261,7 +283,7 @@ def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
         yield Step("lowest", f"Look at the lowest goal: {share}")
     left = min(len(goal.waiting), LOWEST_VERDICTS - goal.judged)
     if left > 0:
-        title = f"Triage {left} in “{one_line(goal.label, 28)}”: what goes wrong?"
+        title = f"Triage {left} in “{one_line(goal.label, MAX_GOAL_CHARS)}”: what goes wrong?"
         yield Step("triage-lowest", title, _verdict_time(now, left))
     else:
         given = number_format.counted(goal.judged, "verdict")
@@ -276,7 +298,9 @@ def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
     given = sum(now.tally.values())
     decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
     unjudged = now.counts.conversations - given
-    more = min(MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS, unjudged)
+    # up to the least number that a correction needs, then as many again each time
+    needed = MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS
+    more = min(needed, unjudged)
     if given < FIRST_VERDICTS or more <= 0 or not now.counts.scored:
         return
     number = number_format.counted(more, "more verdict")
@@ -284,9 +308,9 @@ def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
     if now.corrected is None:
         yield Step("verdicts", f"{number} to correct the rate for errors", time)
         return
-    wide = now.corrected.high - now.corrected.low
-    then = tightened(wide, decided, more)
-    title = f"{number}: the corrected rate within {100 * then:.0f} points, now {100 * wide:.0f}"
+    width = now.corrected.high - now.corrected.low
+    then = tightened(width, decided, more)
+    title = f"{number}: the corrected rate within {100 * then:.0f} points, now {100 * width:.0f}"
     yield Step("verdicts", title, time)
 
 
@@ -299,7 +323,7 @@ def _adapt(now: ProjectProgress) -> Step:
     """Returns the step of training an adapter."""
     if now.adapted:
         return Step("adapt", f"Adapt: {now.adapted} is trained", done=True)
-    if now.adapted == "":
+    if now.adapted == "":  # a run works; None would be that there is none
         return Step("adapt", "Adapt: a training run is at work")
     title = "Adapt a model to these conversations"
     if now.cannot_adapt:
@@ -329,5 +353,5 @@ def _resume(run: RunRow) -> Step:
     """Returns the step of resuming an interrupted run."""
     of = f" of {run.total:,}" if run.total is not None else ""
     progress = f" at {run.done:,}{of}" if run.done else ""
-    title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted{progress}"
+    title = f"Resume {one_line(stage_name(run.stage), MAX_STAGE_CHARS)}, interrupted{progress}"
     return Step("resume", title, run=run)

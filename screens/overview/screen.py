@@ -112,25 +112,26 @@ class OverviewScreen(WorkbenchScreen[None]):
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`clock` gives the time in seconds, by which the pace of verdicts is measured."""
         super().__init__(services, feed)
         self._clock = clock
         self._pace = Pace()
-        self._found: Overview | None = None
-        self._cost: Estimate | str | None = None
-        self._cost_for: int | None = None
-        self._mode: Mode = "base"
+        self._overview: Overview | None = None
+        self._reading = False  # whether the overview is being read
+        self._read_again = False  # whether it has to be read again after that
+        self._mode: Mode = "base"  # mode of the scoring that is offered
+        self._cost: Estimate | str | None = None  # of that scoring; see `ProjectProgress.to_score`
+        self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
         self._steps: list[Step] = []
-        self._reading = False
-        self._read_again = False
-        self._parted = False
         self._parts: list[Part] = []
+        self._parts_asked = False  # whether parts were counted, or are being counted
         self._goals: GoalsOverview | None = None
-        self._decided = False
-        self._proposals: int | None = None
+        self._decided = False  # whether the person decided on goals since they were read
+        self._proposals: int | None = None  # merge proposals that wait for a decision
         self._trees: TreesOverview | None = None
         self._training: TrainingOverview | None = None
         self._report: CalibrationReport | None = None
-        self._reported_for: object = None
+        self._reported_for: object = None  # what the report was computed from
 
     def compose_body(self) -> ComposeResult:
         """Yields the cards."""
@@ -166,7 +167,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _show(self, overview: Overview) -> None:
         """Shows what was read, and reads the parts that take longer."""
-        self._found = overview
+        self._overview = overview
         self.set_class(bool(overview.shared), "-shared")
         self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(overview))
@@ -208,11 +209,12 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _load_parts(self) -> None:
         """Counts parts of the project where there is room to show them, and not while a job keeps changing them."""
-        if not self.has_class("-very-wide") or (self._parted and self.services.jobs.active()):
+        if not self.has_class("-very-wide") or (self._parts_asked and self.services.jobs.active()):
             return
-        self._parted = True
+        self._parts_asked = True
 
         def show(parts: list[Part]) -> None:
+            """Shows the parts in a card, if there are any."""
             self._parts = parts
             self.set_class(bool(parts), "-parted")
             self.query_one("#parts-text", Static).update(parts_content(parts))
@@ -226,19 +228,21 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._decided = False
 
         def show(goals: GoalsOverview) -> None:
+            """Shows the goals, and the steps that they bring."""
             self._goals = goals
             self._show_cards()
             self._show_steps()
 
         self.in_background(lambda: load_goals(self.services), show, group="wanted")
 
-        def counted(progress: ReviewProgress) -> None:
+        def show_proposals(progress: ReviewProgress) -> None:
+            """Shows how many merge proposals wait for a decision."""
             self._proposals = progress.likely
             self._show_steps()
 
         # The merge probabilities take longer than all the rest.
         self.in_background(
-            lambda: self.services.merge_review.progress(), counted, group="proposals"
+            lambda: self.services.merge_review.progress(), show_proposals, group="proposals"
         )
 
     def _load_trees(self) -> None:
@@ -247,6 +251,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
 
         def show(trees: TreesOverview) -> None:
+            """Shows the trees."""
             self._trees = trees
             self._show_cards()
 
@@ -256,6 +261,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Reads what was trained."""
 
         def show(training: TrainingOverview) -> None:
+            """Shows the step of training."""
             self._training = training
             self._show_steps()
 
@@ -264,7 +270,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _show_cards(self) -> None:
         """Shows what is known, in as many lines as there is room for."""
         narrow = self.has_class("-narrow")
-        overview = self._found
+        overview = self._overview
         if overview is not None:
             project = project_content(overview, narrow_card=not narrow)
             self.query_one("#project-text", Static).update(project)
@@ -283,7 +289,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def on_resize(self) -> None:
         """Draws the cards anew, since more room may show more."""
         self.call_after_refresh(self._show_cards)
-        if self._found is not None and not self._parted:
+        if self._overview is not None and not self._parts_asked:
             self.call_after_refresh(self._load_parts)
 
     def _failed(self, error: WorkbenchError) -> None:
@@ -307,19 +313,22 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._cost_for = unscored
 
-        def work() -> tuple[Mode, Estimate]:
+        def estimate() -> tuple[Mode, Estimate]:
+            """Returns the mode of the next scoring and its cost, on another thread."""
             mode = self.services.jobs.scoring_mode()
             return mode, self.services.jobs.estimate_scoring(mode)
 
-        def done(answer: tuple[Mode, Estimate]) -> None:
+        def show(answer: tuple[Mode, Estimate]) -> None:
+            """Shows the cost at the step of scoring."""
             self._mode, self._cost = answer
             self._show_steps()
 
-        def failed(error: WorkbenchError) -> None:
+        def show_failure(error: WorkbenchError) -> None:
+            """Shows at the step why nothing can be scored."""
             self._cost = error.message
             self._show_steps()
 
-        self.in_background(work, done, group="estimate", failed=failed)
+        self.in_background(estimate, show, group="estimate", failed=show_failure)
 
     @property
     def _working(self) -> frozenset[str]:
@@ -329,7 +338,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _show_steps(self) -> None:
         """Lists the steps anew where they changed, and keeps the cursor on its step."""
-        overview = self._found
+        overview = self._overview
         if overview is None:
             return
         steps = next_steps(self._progress(overview))
@@ -342,7 +351,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         choices.set_options([Option(_step_content(step)) for step in steps])
         # The first line is always the next step; who went to another one stays on it.
         choices.highlighted = next(
-            (nth for nth, step in enumerate(steps) if kind is not None and step.kind == kind), 0
+            (number for number, step in enumerate(steps) if kind is not None and step.kind == kind),
+            0,
         )
         title = f"Next · {done_of_path(steps)} of {len(PATH)} done"
         self.query_one("#next-card").border_title = Content(title)
@@ -402,8 +412,8 @@ class OverviewScreen(WorkbenchScreen[None]):
             self._open_lowest(step.kind == "triage-lowest")
         elif step.kind == "adapt":
             self.open_form("training", "new")
-        elif step.kind == "compare" and self._found is not None:
-            self._remember(_sets_key(self._found.sets))
+        elif step.kind == "compare" and self._overview is not None:
+            self._remember(_sets_key(self._overview.sets))
             self.run_worker(self.app.run_action("validation"), group="compare")
         elif step.kind == "export":
             ask_export(self, "Export", EXPORT_KINDS, None)
@@ -423,14 +433,16 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _remember(self, key: str) -> None:
         """Remembers that a result was opened; a project that cannot be written forgets it."""
         if self.services.read_only is None:
-            keep = self.services.saved.save_seen
-            write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
+            save_seen = self.services.saved.save_seen
+            write_in_order(
+                self, lambda: save_seen(key), lambda _: self._show_steps(), self.show_error
+            )
 
     def action_report(self) -> None:
         """Asks whether personal data is to be replaced, then for a file, and writes the report to it. Offers the work
         without which the report would lack something."""
         choices: list[tuple[bool | Step, str | Content]] = []
-        if self._found is None or self._found.counts.conversations:
+        if self._overview is None or self._overview.counts.conversations:
             choices = [
                 (False, "with everything that was written"),
                 (True, "without e-mail addresses, phone numbers, cards, IBANs and IP addresses"),
@@ -441,14 +453,15 @@ class OverviewScreen(WorkbenchScreen[None]):
             if (lacks := REPORT_LACKS.get(step.kind)) and not step.done and not step.after
         ]
 
-        def chosen(answer: bool | Step | None) -> None:
+        def go_on(answer: bool | Step | None) -> None:
+            """Does the step that was chosen, or writes the report with or without personal data."""
             if isinstance(answer, Step):
                 self._do(answer)
             elif answer is not None:
                 title = "Write the report to (file.html or file.md)"
                 ask_file(self, title, "report.html", lambda path: self._write_report(path, answer))
 
-        self.app.push_screen(ChoiceDialog("The report", choices), chosen)
+        self.app.push_screen(ChoiceDialog("The report", choices), go_on)
 
     def _write_report(self, path: str, redact: bool) -> str:
         """Writes the report and returns what is to be said of it; takes seconds."""
@@ -463,6 +476,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Shows what was read from each source."""
 
         def import_mapped(path: str, form: str) -> None:
+            """Imports a source again, with a mapping that was made meanwhile."""
             if self.may_write():
                 self._start(
                     lambda: self.services.jobs.start_import(
@@ -480,21 +494,22 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def action_shared_text(self) -> None:
         """Shows the text that many conversations share."""
-        if self._found is not None:
-            self.app.push_screen(SharedTextDialog(self._found.shared))
+        if self._overview is not None:
+            self.app.push_screen(SharedTextDialog(self._overview.shared))
 
     def action_choose_scores(self) -> None:
         """Asks which set of scores is to be in force; choosing the other one goes back."""
-        if self._found is None or not self.may_write():
+        if self._overview is None or not self.may_write():
             return
-        sets = self._found.sets
+        sets = self._overview.sets
         now = in_force(sets)
         if not sets:
             starts = self._key_of("overview.run-scoring")
             self.notify(f"No scores yet; {starts} scores.", markup=False)
             return
 
-        def chosen(key: str | None) -> None:
+        def put_in_force(key: str | None) -> None:
+            """Puts a set in force, by its config hash, unless it is already."""
             if key is not None and (now is None or key != now.config_hash):
                 self.in_background(
                     lambda: self.services.score_sets.use(key),
@@ -504,7 +519,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         title = "Scores in force; no run, and choosing again goes back"
         choices, key = set_choices(sets), None if now is None else now.config_hash
-        self.app.push_screen(ChoiceDialog(title, choices, key), chosen)
+        self.app.push_screen(ChoiceDialog(title, choices, key), put_in_force)
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""
@@ -515,13 +530,13 @@ class OverviewScreen(WorkbenchScreen[None]):
         own screens."""
         card = message.card.id or ""
         modes = {"goals": "goals", "trees": "trees"}
-        if self._found is None or card in modes:
+        if self._overview is None or card in modes:
             self.app.switch_mode(modes.get(card, "conversations"))
             return
-        if card == "verdicts" and not any(self._found.tally.values()):
+        if card == "verdicts" and not any(self._overview.tally.values()):
             self.app.switch_mode("triage")
             return
-        services, overview, parts = self.services, self._found, self._parts
+        services, overview, parts = self.services, self._overview, self._parts
         self.in_background(
             lambda: figures_of(services, card, overview, parts),
             lambda figures: choose_figure(self, str(message.card.border_title), figures),
@@ -529,6 +544,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def _handle_event(self, event: Event) -> None:
+        """Reads again when a job begins or ends; verdicts set the pace, decisions make the goals new."""
         if isinstance(event, DataChanged) and "verdict" in event.tables:
             self._pace.tick(self._clock())
         if isinstance(event, DataChanged) and "goal_decision" in event.tables:
@@ -542,7 +558,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
 
 def _lowest_key(goals: GoalsOverview) -> str:
-    """Names the goal that does worst in this clustering; empty without one."""
+    """Returns the key under which a look at the goal that does worst is remembered; empty without one."""
     if goals.shown is None or goals.lowest is None:
         return ""
     return f"lowest {goals.shown.clustering.id} {goals.lowest.id}"

@@ -15,7 +15,13 @@ from engine.conversations.filters import Filter
 
 @dataclass(frozen=True, slots=True)
 class RecentProject:
-    """A project that was open before; `size` in bytes is None when its file is no longer there."""
+    """A project that was open before.
+
+    Attributes:
+        path: Of the project file.
+        opened_at: When it was opened last, as ISO 8601 in UTC.
+        size: Bytes of the file; None when it is no longer there.
+    """
 
     path: str
     opened_at: str
@@ -23,6 +29,7 @@ class RecentProject:
 
 
 def _no_projects() -> list[RecentProject]:
+    """Returns no projects."""
     return []
 
 

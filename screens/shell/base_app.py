@@ -27,6 +27,7 @@ from screens.shell.app_interface import Shell
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES
 
 ResultT = TypeVar("ResultT")
+"""What an app returns when it has ended."""
 
 
 class BaseApp(App[ResultT], inherit_bindings=False):
@@ -102,7 +103,7 @@ class BaseApp(App[ResultT], inherit_bindings=False):
 
     def _fatal_error(self) -> None:
         """Writes the traceback as Textual does, but without the values of variables."""
-        # imported where it is used: it brings the colouring of code, which no first frame needs
+        # Imported where it is used: it brings the colouring of code, which no first frame needs.
         import rich
         from rich.segment import Segments
         from rich.traceback import Traceback
@@ -120,13 +121,14 @@ def calling_when_ended(call: Callable[[], None]) -> Iterator[None]:
     """In the block, SIGTERM and SIGHUP call a function on the running event loop; an ignored one stays ignored."""
     loop = asyncio.get_running_loop()
 
-    def ended(number: int, frame: FrameType | None) -> None:
+    def handle_signal(number: int, frame: FrameType | None) -> None:
+        """Leaves the call to the loop: a handler runs between any two steps of the main thread."""
         loop.call_soon_threadsafe(call)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     for number in handled:
-        signal.signal(number, ended)
+        signal.signal(number, handle_signal)
     try:
         yield
     finally:
@@ -158,14 +160,17 @@ class _MayBeGone:
         self._terminal = terminal
 
     def write(self, text: str) -> None:
+        """Writes a text if the terminal is there."""
         with contextlib.suppress(OSError):
             self._terminal.write(text)
 
     def flush(self) -> None:
+        """Writes what is waiting if the terminal is there."""
         with contextlib.suppress(OSError):
             self._terminal.flush()
 
     def fileno(self) -> int:
+        """Number of the file, by which Textual sets the terminal."""
         return self._terminal.fileno()
 
 
@@ -193,11 +198,11 @@ class ControlGuard(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Returns the segments with every control character replaced; the same list when there was none."""
-        if not any(_suspect(segment.text) for segment in segments):
+        if not any(_is_suspect(segment.text) for segment in segments):
             return segments
         return [
             Segment(_flat(segment.text), segment.style, segment.control)
-            if _suspect(segment.text)
+            if _is_suspect(segment.text)
             else segment
             for segment in segments
         ]
@@ -207,7 +212,7 @@ CONTROL_GUARD = ControlGuard()
 """The only one: Textual keeps each filtered line by the filter, and a new filter would find none of them."""
 
 
-def _suspect(text: str) -> bool:
+def _is_suspect(text: str) -> bool:
     """Returns whether a text has control characters, or more combining marks than it has cells for."""
     if not text.isprintable():
         return True

@@ -23,6 +23,8 @@ from screens.widgets.controls import Choices, LineInput
 from screens.widgets.keyed import Keyed
 
 T = TypeVar("T")
+"""The answer of a dialog."""
+
 MAX_MESSAGE_CHARACTERS = 4_000
 """Most characters that a dialog shows of an error; more than a screen holds."""
 
@@ -114,6 +116,7 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
     def __init__(
         self, title: str, choices: Sequence[tuple[T, str | Content]], chosen: T | None = None
     ) -> None:
+        """`choices` are the values, each with how it is shown; the cursor is on `chosen` at first."""
         super().__init__()
         self._title, self._choices, self._chosen = title, choices, chosen
 
@@ -136,7 +139,8 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click answers."""
-        self.dismiss(self._choices[event.option_index][0])
+        value, _ = self._choices[event.option_index]
+        self.dismiss(value)
 
 
 def ask_order(
@@ -195,6 +199,7 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
     def __init__(
         self, title: str, choices: Sequence[tuple[T, str]], ticked: Collection[T] = ()
     ) -> None:
+        """`choices` are the values, each with its name; `ticked` those that have a tick at first."""
         super().__init__()
         self._title, self._choices = title, choices
         self._ticked = set(ticked)
@@ -204,13 +209,13 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             yield Choices(
-                *[Option(self._line(nth)) for nth in range(len(self._choices))], markup=False
+                *[Option(self._line(index)) for index in range(len(self._choices))], markup=False
             )
             yield Static(hint_line(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels")))
 
-    def _line(self, nth: int) -> Content:
+    def _line(self, index: int) -> Content:
         """Returns a value of the list with its tick."""
-        value, name = self._choices[nth]
+        value, name = self._choices[index]
         sign = "✓" if value in self._ticked else " "
         return Content.assemble((f"{sign} ", "bold $tone-accent"), display_safe(name))
 
@@ -224,10 +229,11 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
         """A click ticks."""
         self._tick(event.option_index)
 
-    def _tick(self, nth: int) -> None:
+    def _tick(self, index: int) -> None:
         """Ticks a value by its index, or takes its tick away."""
-        self._ticked.symmetric_difference_update((self._choices[nth][0],))
-        self.query_one(Choices).replace_option_prompt_at_index(nth, self._line(nth))
+        value, _ = self._choices[index]
+        self._ticked.symmetric_difference_update((value,))
+        self.query_one(Choices).replace_option_prompt_at_index(index, self._line(index))
 
     def action_done(self) -> None:
         """Answers with the values that are ticked."""

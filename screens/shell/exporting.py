@@ -53,7 +53,8 @@ def copy_names(widget: Widget, names: Sequence[str]) -> None:
     """Copies the names of conversations, a line each, and notifies."""
     app: App[object] = widget.app
     app.copy_to_clipboard("\n".join(names))
-    what = one_line(names[0], 60) if len(names) == 1 else f"{len(names):,} names"
+    only_name = next(iter(names)) if len(names) == 1 else None
+    what = f"{len(names):,} names" if only_name is None else one_line(only_name, 60)
     widget.notify(f"Copied {what}.", markup=False)
 
 
@@ -72,12 +73,14 @@ def ask_file(
     """
 
     def chosen(path: str | None) -> None:
+        """Writes the file and says so."""
         if path is None or not path.strip():
             return
         place = os.path.expanduser(path.strip())
         shown = one_line(place, 120)
 
         def notify(count: int | str | None) -> None:
+            """Says how many lines were written, or what `write` has to say."""
             if isinstance(count, str):
                 screen.notify(count, markup=False, timeout=LONG_NOTICE)
                 return
@@ -125,11 +128,13 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
     exports = screen.services.exports
 
     def write(form: ConversationForm, path: str) -> str:
+        """Writes the files of a form; returns what was written and what the form has no place for, in sentences."""
         count, files, losses = exports.export_form(form, ids, path)
         places = " and ".join(one_line(str(file.absolute()), 120) for file in files)
         return " ".join([f"Wrote {number_format.counted(count, 'line')} to {places}.", *losses])
 
     def chosen(form: ConversationForm | None) -> None:
+        """Asks for the file of this form."""
         if form is None:
             return
         from engine.opener.form_files import ENDINGS  # it brings all forms

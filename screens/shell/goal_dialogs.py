@@ -1,4 +1,8 @@
-"""Decisions on goal groups that several screens share: pick a group, split one, undo, judge second goals."""
+"""Decisions on goal groups that several screens share: pick a group, split one, undo, judge second goals.
+
+A group is a set of conversations with one goal. A conversation is a member of one group; its second goals are other
+groups that it belongs to in part, each with its share of the conversation.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,10 @@ from screens.widgets.controls import Choices, LineInput
 from screens.widgets.groups import GLYPHS, decision_text, has_words, label_of, member_lines
 
 T = TypeVar("T")
+"""What storing a decision returns."""
+
+MIN_PARTS = 2
+"""Fewest parts that a group can be split into."""
 MAX_PARTS = 9
 """Most parts that a group can be split into at once."""
 MAX_GROUPS_LISTED = 500
@@ -55,6 +63,7 @@ class DecisionScreen(WorkbenchScreen[None]):
         """Stores a decision after those before it, and reads the data again; `then` gets what `work` returned."""
 
         def done(result: T) -> None:
+            """Shows what the decision changed."""
             then(result)
             self.refresh_data()
 
@@ -78,6 +87,7 @@ class DecisionScreen(WorkbenchScreen[None]):
         """Undoes or redoes an act, and notifies of it; `verb` and `done` say so, `then` gets the decision."""
 
         def notify(decision: GoalDecision | None) -> None:
+            """Says what was undone or redone, or that there was nothing."""
             if decision is None:
                 self.notify(f"There is nothing to {verb}.", markup=False)
             else:
@@ -118,7 +128,7 @@ class GroupPicker(Dialog[str | None]):
         """`none` is the line for no group, which comes last; empty leaves it out."""
         super().__init__()
         self._title, self._groups, self._none = title, groups, none
-        self._ids: list[str] = []
+        self._ids: list[str] = []  # of the lines; empty for no group
 
     def compose(self) -> ComposeResult:
         """Yields the words, the list, the keys."""
@@ -188,6 +198,7 @@ def pick_group(
         then(group)
 
     def pick(groups: list[GoalGroup]) -> None:
+        """Asks for one of the groups."""
         others = [group for group in groups if group.id != without]
         ask(screen, GroupPicker(title, others, none), chosen)
 
@@ -208,8 +219,8 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
     def __init__(self, review: MergeReviewService, group: GoalGroup) -> None:
         super().__init__()
         self._review, self._group = review, group
-        self._count = 2
-        self._parts: list[SplitPart] | None = None
+        self._count = MIN_PARTS
+        self._parts: list[SplitPart] | None = None  # None while they are computed
 
     def compose(self) -> ComposeResult:
         """Yields the number of parts, the parts, the keys."""
@@ -223,13 +234,13 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
             )
 
     def on_mount(self) -> None:
-        """Shows two parts."""
+        """Shows as few parts as there can be."""
         self.query_one(VerticalScroll).focus()
         self._preview()
 
     def action_parts(self, by: int) -> None:
         """Shows fewer or more parts."""
-        count = min(max(self._count + by, 2), MAX_PARTS, max(2, self._group.size))
+        count = min(max(self._count + by, MIN_PARTS), MAX_PARTS, max(MIN_PARTS, self._group.size))
         if count != self._count:
             self._count = count
             self._preview()
@@ -247,9 +258,11 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         )
 
     def _failed(self, error: WorkbenchError) -> None:
+        """Shows why the group cannot be split so."""
         self._show_count(refusal_content(error))
 
     def _show(self, parts: list[SplitPart]) -> None:
+        """Shows the size, the words and some members of each part."""
         self._parts = parts
         sizes = " + ".join(f"{part.size:,}" for part in parts)
         self._show_count(Content.assemble((f"into {len(parts)}: ", "$tone-muted"), (sizes, "bold")))
@@ -268,6 +281,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         self.query_one("#parts", Static).update(Content("\n").join(lines))
 
     def _show_count(self, content: Content) -> None:
+        """Shows the line above the parts."""
         self.query_one("#count", Static).update(content)
 
     def action_split(self) -> None:
@@ -282,7 +296,11 @@ def split_group(
     group: GoalGroup,
     write: Callable[[Callable[[], GoalDecision], Callable[[GoalDecision], None]], None],
 ) -> None:
-    """Shows how k-means would split a group; `write` stores the split when it is accepted."""
+    """Shows how k-means would split a group.
+
+    Args:
+        write: Called when the split is accepted, with what stores it and what is to be done afterwards.
+    """
 
     def chosen(parts: list[SplitPart]) -> None:
         ids = [part.conversation_ids for part in parts]
@@ -298,8 +316,8 @@ def split_group(
 
 
 def proposal_content(proposal: SplitProposal) -> Content:
-    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, the model's word,
-    words.
+    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, how likely the model
+    takes them for one goal, three words of each part.
     """
     sizes = " + ".join(f"{len(part):,}" for part in proposal.parts)
     answer = (
@@ -326,8 +344,10 @@ def ask_label(
     screen.app.push_screen(TextDialog(title, value=group.label), answered)
 
 
-_SIGNS: dict[SecondGoalState, str] = {"proposed": "?", "confirmed": "✓", "removed": "✗"}
-_DONE = {"confirm": "confirmed", "remove": "removed"}
+_STATE_SIGNS: dict[SecondGoalState, str] = {"proposed": "?", "confirmed": "✓", "removed": "✗"}
+"""What stands before a second goal, by what a person said of it."""
+_JUDGED = {"confirm": "confirmed", "remove": "removed"}
+"""What a person did to a second goal, in a word."""
 
 
 class SecondGoalsDialog(Dialog[None]):
@@ -350,7 +370,7 @@ class SecondGoalsDialog(Dialog[None]):
         super().__init__()
         self._services, self._conversation = services, conversation_id
         self._listed: list[SecondGoal] = []
-        self._least = LEAST_SHARE
+        self._least_share = LEAST_SHARE
 
     def compose(self) -> ComposeResult:
         """Yields the list, or that there is none, and the keys."""
@@ -374,49 +394,50 @@ class SecondGoalsDialog(Dialog[None]):
 
     def _fill(self) -> None:
         """Lists the second goals again; the cursor stays where it was."""
-        self._listed = self._services.goals.second_goals(self._conversation, self._least)
-        listed = self.query_one(Choices)
-        index = listed.highlighted or 0
-        listed.clear_options()
-        listed.add_options(Option(_line(goal)) for goal in self._listed)
-        listed.display = bool(self._listed)
+        self._listed = self._services.goals.second_goals(self._conversation, self._least_share)
+        choices = self.query_one(Choices)
+        index = choices.highlighted or 0
+        choices.clear_options()
+        choices.add_options(Option(_second_goal_line(goal)) for goal in self._listed)
+        choices.display = bool(self._listed)
         nothing = self.query_one("#none", Static)
         nothing.display = not self._listed
         nothing.update(
             Content(
                 f"No other goal has a share of {number_format.figure(LEAST_SHARE)} or more."
                 " Press a to list those with less."
-                if self._least
+                if self._least_share
                 else "No other goal is near."
             )
         )
         if self._listed:
-            listed.highlighted = min(index, len(self._listed) - 1)
+            choices.highlighted = min(index, len(self._listed) - 1)
 
     def action_judge(self, judgement: SecondGoalJudgement) -> None:
         """Confirms or removes the goal under the cursor."""
         index = self.query_one(Choices).highlighted
         if index is None:
             return
-        if self._listed[index].share < LEAST_SHARE:
+        goal = self._listed[index]
+        if goal.share < LEAST_SHARE:
             self.notify(
                 f"Second goals with a share below {number_format.figure(LEAST_SHARE)} cannot be confirmed or removed,"
                 " since most are wrong.",
                 markup=False,
             )
             return
-        goals, group = self._services.goals, self._listed[index].group_id
+        goals = self._services.goals
         name = self._services.triage.annotator
         write_in_order(
             self,
-            lambda: goals.judge_second_goal(self._conversation, group, judgement, name),
+            lambda: goals.judge_second_goal(self._conversation, goal.group_id, judgement, name),
             lambda _: self._fill(),
             self.show_error,
         )
 
     def action_all(self) -> None:
         """Shows those with a share below `LEAST_SHARE` too, or hides them again."""
-        self._least = 0.0 if self._least else LEAST_SHARE
+        self._least_share = 0.0 if self._least_share else LEAST_SHARE
         self._fill()
 
     def action_undo(self) -> None:
@@ -424,23 +445,24 @@ class SecondGoalsDialog(Dialog[None]):
         goals, name = self._services.goals, self._services.triage.annotator
 
         def undone(act: UndoneJudgement | None) -> None:
+            """Says what was taken back, or that there was nothing."""
             self._fill()
             if act is None:
                 self.notify("There is nothing to undo.", markup=False)
                 return
             elsewhere = " of another conversation" * (act.conversation_id != self._conversation)
             goal = one_line(act.label, 60)
-            self.notify(f"“{goal}”{elsewhere} is no longer {_DONE[act.kind]}.", markup=False)
+            self.notify(f"“{goal}”{elsewhere} is no longer {_JUDGED[act.kind]}.", markup=False)
 
         write_in_order(self, lambda: goals.undo_second_goal(name), undone, self.show_error)
 
 
-def _line(goal: SecondGoal) -> Content:
+def _second_goal_line(goal: SecondGoal) -> Content:
     """Returns a second goal as a line: what a person said of it, its label, its share."""
-    small = goal.share < LEAST_SHARE
-    tone = "$tone-muted" if goal.state == "removed" or small else "bold"
+    is_small = goal.share < LEAST_SHARE  # which nobody can judge
+    tone = "$tone-muted" if goal.state == "removed" or is_small else "bold"
     return Content.assemble(
-        ("  " if small else f"{_SIGNS[goal.state]} ", "$tone-accent"),
+        ("  " if is_small else f"{_STATE_SIGNS[goal.state]} ", "$tone-accent"),
         (one_line(goal.label, 60), tone),
         (f"  {number_format.probability(goal.share)}", "$tone-muted"),
         ("" if goal.state == "proposed" else f"  {goal.state}", "$tone-muted"),

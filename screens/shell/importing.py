@@ -1,4 +1,8 @@
-"""The dialogs of an import: the file or folder, a tree to browse for it, and where a file has its messages."""
+"""The dialogs of an import: the file or folder, a tree to browse for it, and where a file has its messages.
+
+A mapping file says which fields of a file have the role and the text of its messages; its name is that of the format
+that it defines. A guess is a mapping file that the program proposes.
+"""
 
 from __future__ import annotations
 
@@ -48,21 +52,22 @@ class PathSuggester(Suggester):
 
 def completed(value: str) -> str | None:
     """Returns the path that completes what is typed; None when nothing begins so, or when it has no safe name."""
-    folder, begun = os.path.split(value)
-    if not begun:
+    folder, name_begun = os.path.split(value)
+    if not name_begun:
         return None
     try:
         with os.scandir(os.path.expanduser(folder) or os.curdir) as entries:
             names = sorted(
                 entry.name + (os.sep if entry.is_dir() else "")
                 for entry in entries
-                if entry.name.startswith(begun)
+                if entry.name.startswith(name_begun)
             )
     except (OSError, ValueError):  # ValueError: a zero byte or a lone surrogate was pasted
         return None
-    if not names or display_safe(names[0]) != names[0]:
+    first = next(iter(names), None)
+    if first is None or display_safe(first) != first:
         return None
-    return os.path.join(folder, names[0])
+    return os.path.join(folder, first)
 
 
 class ImportDialog(Dialog[tuple[str, str | None] | None]):
@@ -78,13 +83,13 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
             tooltip="Say where the messages are, in a file of any format",
         ),
         Binding("down", "browse", "Browse", tooltip="Choose a file or a folder in a tree"),
-        # before the next field, of which there is none
+        # Before the next field, of which there is none.
         Binding("tab", "complete", "Complete the path", priority=True),
     ]
 
     def __init__(self) -> None:
         super().__init__()
-        self._refused: str | None = None
+        self._refused_path: str | None = None  # cannot be read; enter again maps it
 
     def compose(self) -> ComposeResult:
         """Yields the path, what is wrong with it, what is read, keys."""
@@ -111,7 +116,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
 
     def on_input_changed(self) -> None:
         """Forgets what was wrong, which may be mended now."""
-        self._refused = None
+        self._refused_path = None
         self.query_one("#problem", Static).update(self._formats())
 
     def action_complete(self) -> None:
@@ -127,7 +132,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
             self._tell(f"There is no file or folder {path}.")
         elif not os.path.isfile(path):
             self.dismiss((path, None))
-        elif path == self._refused:
+        elif path == self._refused_path:
             self._map(path)
         else:
             background(
@@ -169,7 +174,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         if refusal is None:
             self.dismiss((path, None))
             return
-        self._refused = path
+        self._refused_path = path
         self._tell(f"{refusal} Enter again shows its fields, and asks where the messages are.")
 
     def _mapped(self, path: str, saved: str | None) -> None:
@@ -190,8 +195,8 @@ class FileTree(DirectoryTree):
         """Returns the name as it is shown."""
         name = display_safe(str(label))
         if len(name) > _MAX_NAME_CHARACTERS:
-            end = name[_SHOWN_OF_BEGINNING + 1 - _MAX_NAME_CHARACTERS :]
-            name = f"{name[:_SHOWN_OF_BEGINNING]}…{end}"
+            shown_of_end = _MAX_NAME_CHARACTERS - _SHOWN_OF_BEGINNING - len("…")
+            name = f"{name[:_SHOWN_OF_BEGINNING]}…{name[-shown_of_end:]}"
         return Text(name)
 
 
@@ -221,6 +226,7 @@ class BrowseDialog(Dialog[str | None]):
             yield Static(hint_line(*keys, ("backspace", "up"), ("escape", "back")))
 
     def _title(self) -> Content:
+        """Returns the end of the path of the folder."""
         return Content(end_of_path(str(self._folder), 60))
 
     def action_take(self) -> None:
@@ -255,7 +261,7 @@ class MappingDialog(Dialog[str | None]):
         super().__init__()
         self._path = path
         self._draft: MappingDraft | None = None
-        self._guess = 0
+        self._guess_index = 0
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -275,6 +281,7 @@ class MappingDialog(Dialog[str | None]):
         )
 
     def _begin(self, draft: MappingDraft) -> None:
+        """Shows the first guess."""
         self._draft = draft
         self.query_one(TextArea).focus()
         self._show_guess()
@@ -282,12 +289,12 @@ class MappingDialog(Dialog[str | None]):
     def _show_guess(self) -> None:
         """Puts the present guess into the field."""
         if self._draft is not None:
-            self.query_one(TextArea).text = self._draft.texts[self._guess]
+            self.query_one(TextArea).text = self._draft.texts[self._guess_index]
 
     def action_guess(self) -> None:
         """Shows another guess, behind the last one the first."""
         if self._draft is not None:
-            self._guess = (self._guess + 1) % len(self._draft.texts)
+            self._guess_index = (self._guess_index + 1) % len(self._draft.texts)
             self._show_guess()
 
     def on_text_area_changed(self) -> None:
@@ -303,6 +310,7 @@ class MappingDialog(Dialog[str | None]):
             background(self, lambda: draft.try_out(text), self._show, self._refuse, group="map")
 
     def _show(self, trial: Trial) -> None:
+        """Shows what the mapping reads."""
         self.query_one("#read", Static).update(trial_content(trial))
         self.query_one("#trial").scroll_home(animate=False)
 

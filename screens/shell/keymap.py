@@ -1,4 +1,8 @@
-"""The keys: the table of all places with their actions, and keymap.toml, in which a person gives actions other keys."""
+"""The keys: the table of all places with their actions, and keymap.toml, in which a person gives actions other keys.
+
+A place is a class with bindings: the app, a screen, a dialog, a pane. An action is called by its id, `place.action`, as
+`screens.widgets.keyed` gives it. Keys are named as Textual names them (`slash`, `ctrl+d`) unless they are shown.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from textual.binding import Binding
@@ -18,9 +22,12 @@ import screens
 from screens.shell.title_line import MODES
 from screens.widgets.keyed import Keyed, place_of, shown_key
 
-_FIRST = ("app", *(mode.name for mode in MODES), "reader")
+_FIRST_PLACES = ("app", *(mode.name for mode in MODES), "reader")
+"""Places that come first in the table, in this order."""
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
-_NAMED = {key.value for key in Keys}
+"""What may stand before a key, as in `ctrl+d`."""
+_NAMED_KEYS = {key.value for key in Keys}
+"""Keys that Textual knows by a name."""
 _OTHER_NAMES = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
@@ -30,7 +37,7 @@ _OTHER_NAMES = {
     "plus_sign": "plus",
 }
 """Names that Textual uses instead of the Unicode name of a character."""
-_HEAD = """\
+_PAGE_HEAD = """\
 # Keys
 
 Written by `workbench keys --markdown`: the program's own table. The last column is the name by which `keymap.toml` in
@@ -44,6 +51,7 @@ name = "vim"
 "app.help" = "question_mark,f1"
 ```
 """
+"""The beginning of the page with the table."""
 PRESETS: dict[str, dict[str, str]] = {
     "vim": {
         "table.first-row": "g",
@@ -111,13 +119,14 @@ def key_table(app: type[Keyed], keymap: Mapping[str, str] | None = None) -> list
     return sorted(
         (place for place in places if place.actions),
         key=lambda place: (
-            _FIRST.index(place.name) if place.name in _FIRST else len(_FIRST),
+            _FIRST_PLACES.index(place.name) if place.name in _FIRST_PLACES else len(_FIRST_PLACES),
             place.name,
         ),
     )
 
 
 def _subclasses(cls: type[Keyed]) -> Iterator[type[Keyed]]:
+    """Yields the classes below a class, at every level."""
     for sub in cls.__subclasses__():
         yield sub
         yield from _subclasses(sub)
@@ -127,20 +136,25 @@ def _place(cls: type, keymap: Mapping[str, str]) -> Place:
     """Returns the place of a class with the actions that the class itself adds."""
     name = place_of(cls)
     bindings: Iterable[Binding] = Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
-    named: dict[str, Action] = {}
+    actions: dict[str, Action] = {}
     for binding in bindings:
-        key = binding.id or binding.action
-        keys = (*named[key].keys, binding.key) if key in named else (binding.key,)
-        meaning = binding.tooltip or binding.description
-        named[key] = Action(key, keys, binding.description, meaning, binding.action)
-    actions = tuple(
-        Action(a.id, normal_keys(keymap[a.id]), a.title, a.meaning, a.action)
-        if a.id in keymap
-        else a
-        for a in named.values()
+        action_id = binding.id or binding.action
+        # A binding of several keys comes as several bindings with one id.
+        keys_before = actions[action_id].keys if action_id in actions else ()
+        actions[action_id] = Action(
+            id=action_id,
+            keys=(*keys_before, binding.key),
+            title=binding.description,
+            meaning=binding.tooltip or binding.description,
+            action=binding.action,
+        )
+    in_force = tuple(
+        replace(action, keys=normal_keys(keymap[action.id])) if action.id in keymap else action
+        for action in actions.values()
     )
+    # The first sentence of the docstring.
     what = (cls.__doc__ or "").strip().split("\n")[0].split(". ")[0].rstrip(".") + "."
-    return Place(name, name.replace("-", " ").capitalize(), what, actions)
+    return Place(name, name.replace("-", " ").capitalize(), what, in_force)
 
 
 def normal_keys(keys: str) -> tuple[str, ...]:
@@ -162,14 +176,15 @@ def is_key(key: str) -> bool:
     *modifiers, last = key.split("+")
     if not set(modifiers) <= _MODIFIERS:
         return False
-    if len(last) == 1 or last in _NAMED:
+    if len(last) == 1 or last in _NAMED_KEYS:
         return bool(last)
+    # The Unicode name of a character: Textual writes it as that character.
     return format_key(last) != last
 
 
 def markdown(places: Iterable[Place]) -> str:
     """Returns the table as a page of the documentation."""
-    parts = [_HEAD]
+    parts = [_PAGE_HEAD]
     for place in places:
         parts.append(
             f"\n## {place.title}\n\n{place.what}\n\n| keys | what | name |\n|---|---|---|\n"
@@ -182,7 +197,7 @@ def markdown(places: Iterable[Place]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Keymap:
-    """Keys by id, for `App.set_keymap`, and what was wrong in one sentence each."""
+    """Keys by id, for `App.set_keymap`, and what was wrong, in one line each."""
 
     keys: Mapping[str, str]
     problems: Sequence[str]
@@ -207,20 +222,38 @@ def read_keymap(text: str, name: str, places: Sequence[Place]) -> Keymap:
 
 
 class _Reader:
+    """Reads a keymap file entry by entry.
+
+    Attributes:
+        keys: Keys by the ids of actions, as far as they can be used.
+        problems: What was wrong, in one line each.
+    """
+
     def __init__(self, text: str, name: str, places: Sequence[Place]) -> None:
         self._lines = text.splitlines()
         self._name = name
         self._places = places
-        self._defaults = {a.id: a.keys for place in places for a in place.actions}
+        self._defaults = {action.id: action.keys for place in places for action in place.actions}
         self.keys: dict[str, str] = {}
         self.problems: list[str] = []
 
     def read(self, content: dict[str, object]) -> None:
+        """Takes over the keys of the preset, then those of the file, which go before them."""
         for section in content:
             if section not in ("preset", "keys"):
                 self._complain(
                     section, f"there is no section [{section}]", "[preset] and [keys] are"
                 )
+        self._read_preset(content)
+        keys = content.get("keys", {})
+        if not isinstance(keys, dict):
+            self._complain("keys", "[keys] is no table", 'write lines like "app.help" = "f1"')
+            return
+        for action, value in _flat(keys):
+            self._read_entry(action, value)
+
+    def _read_preset(self, content: dict[str, object]) -> None:
+        """Adds the keys of the named set to the default ones."""
         preset = content.get("preset", {})
         chosen = preset.get("name") if isinstance(preset, dict) else preset
         if chosen is not None:
@@ -231,37 +264,33 @@ class _Reader:
                 self._complain(
                     "name", f"there is no preset {chosen!r}", f"try {', '.join(PRESETS)}"
                 )
-        keys = content.get("keys", {})
-        if not isinstance(keys, dict):
-            self._complain("keys", "[keys] is no table", 'write lines like "app.help" = "f1"')
-            return
-        for action, value in _flat(keys):
-            self._entry(action, value)
 
-    def _entry(self, action: str, value: object) -> None:
+    def _read_entry(self, action: str, value: object) -> None:
         """Takes the keys of one action over, or says what is wrong with them."""
         if action not in self._defaults:
-            near = difflib.get_close_matches(action, self._defaults, 1)
-            hint = f"did you mean {near[0]}?" if near else "`workbench keys` lists the names"
+            near = next(iter(difflib.get_close_matches(action, self._defaults, 1)), None)
+            hint = f"did you mean {near}?" if near else "`workbench keys` lists the names"
             self._complain(action, f"there is no action {action!r}", hint)
             return
         keys = normal_keys(value) if isinstance(value, str) else ()
-        wrong = [key for key in keys if not is_key(key)]
-        if not keys or wrong:
-            problem = repr(wrong[0]) if wrong else repr(value)
+        wrong = next((key for key in keys if not is_key(key)), None)
+        if not keys or wrong is not None:
+            problem = repr(value) if wrong is None else repr(wrong)
             self._complain(
                 action, f"{problem} is no key", 'write keys like "f1", "ctrl+d" or "a,/"'
             )
             return
-        if (other := self._taken(action, keys)) is not None:
-            other_action, key = other
+        if (taken := self._action_with_key(action, keys)) is not None:
+            other_action, key = taken
             problem = f"{shown_key(key)!r} is the key of {other_action} already"
             self._complain(action, problem, "give one of the two another key")
             return
         self.keys[action] = ",".join(keys)
 
-    def _taken(self, action: str, keys: tuple[str, ...]) -> tuple[str, str] | None:
-        """Returns another action with one of the keys, in the same place or, for what works everywhere, in any."""
+    def _action_with_key(self, action: str, keys: tuple[str, ...]) -> tuple[str, str] | None:
+        """Returns another action with one of the keys, and that key, in the same place or, for what works everywhere,
+        in any. A default key of the action itself may be shared: the program shares it too.
+        """
         here = action.partition(".")[0]
         for place in self._places:
             if place.name not in (here, "app") and here != "app":
@@ -275,9 +304,12 @@ class _Reader:
 
     def _complain(self, entry: str, what: str, hint: str) -> None:
         """Notes a problem with the line of the file that has the entry, if one has."""
-        end = re.escape(entry.rpartition(".")[2])
-        pattern = re.compile(rf"^\s*\[?\s*(.*\.)?\"?(.*\.)?{end}\"?\s*[\]=]")
-        line = next((n for n, text in enumerate(self._lines, 1) if pattern.match(text)), None)
+        last_word = re.escape(entry.rpartition(".")[2])
+        # `[last_word]`, `last_word =`, `"place.last_word" =` or `place.last_word =`.
+        pattern = re.compile(rf"^\s*\[?\s*(.*\.)?\"?(.*\.)?{last_word}\"?\s*[\]=]")
+        line = next(
+            (number for number, text in enumerate(self._lines, 1) if pattern.match(text)), None
+        )
         where = f"{self._name}, line {line}" if line is not None else self._name
         self.problems.append(f"{where}: {what}; {hint}. The default key stays.")
 

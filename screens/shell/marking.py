@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from textual.content import Content
@@ -21,6 +22,7 @@ NO_TAGS = (
     "No tags yet. A tag is a word of yours for what you see, such as “too slow”: write one, and enter gives it."
     " Filters find it (tag:NAME), and after ten of it `workbench run tag` finds where else it may fit."
 )
+"""Shown in place of the tags of a project that has none."""
 
 
 class Marks:
@@ -31,7 +33,7 @@ class Marks:
 
     def __init__(self) -> None:
         self._ids: set[int] = set()
-        self._last: int | None = None
+        self._last: int | None = None  # the id marked last, where a range begins
 
     def __contains__(self, row_id: object) -> bool:
         return row_id in self._ids
@@ -89,26 +91,27 @@ class Marking:
         """Marks the row under the cursor, or takes its mark away, and goes on to the next."""
         if self.table.cursor_id is not None:
             self.marks.toggle(self.table.cursor_id)
-            self._marked()
+            self._show_marks()
             self.table.action_move(1)
 
     def action_mark_range(self) -> None:
         """Marks from the last mark to the cursor."""
         if self.table.cursor_id is not None:
             self.marks.mark_range(self.table.ids, self.table.cursor_index)
-            self._marked()
+            self._show_marks()
 
     def action_mark_all(self) -> None:
         """Marks everything that is listed."""
         self.marks.mark_all(self.table.ids)
-        self._marked()
+        self._show_marks()
 
     def action_mark_none(self) -> None:
         """Takes all marks away."""
         self.marks.clear()
-        self._marked()
+        self._show_marks()
 
-    def _marked(self) -> None:
+    def _show_marks(self) -> None:
+        """Draws the marks again."""
         self.table.refresh()
         self.marks_changed()
 
@@ -141,6 +144,7 @@ class TagDialog(TextDialog):
         )
 
     def _show(self, tags: Sequence[tuple[str, int]]) -> None:
+        """Shows the tags below the line to type in."""
         text = Content.styled(tags_text(tags), "$tone-muted")
         self.query_one(".dialog").mount(Static(text), after=self.query_one(Input))
 
@@ -151,7 +155,7 @@ def tags_text(tags: Sequence[tuple[str, int]]) -> str:
     """
     if not tags:
         return NO_TAGS
-    shown = sorted(tags, key=lambda tag: -tag[1])[:MOST_TAGS]
+    shown = sorted(tags, key=itemgetter(1), reverse=True)[:MOST_TAGS]  # by the count
     parts = [f"{one_line(name, 40)} {count:,}" for name, count in shown]
     if len(tags) > MOST_TAGS:
         parts.append(f"{len(tags) - MOST_TAGS:,} more")

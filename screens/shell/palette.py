@@ -32,10 +32,20 @@ from screens.widgets.background import in_thread
 from screens.widgets.controls import MAX_TYPED_CHARACTERS
 from screens.widgets.keyed import Keyed, shown_key
 
+KEYS_WIDTH = 18
+"""Cells for the keys of a line of the help."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line of the palette; `title` and `help` are display-safe."""
+    """One line of the palette.
+
+    Attributes:
+        title: Display-safe.
+        help: A line below it, display-safe; empty for none.
+        keys: As they are shown, with spaces between; empty without one.
+        run: Does it.
+    """
 
     title: str
     help: str
@@ -51,19 +61,23 @@ class Palette(IgnoresLateEvents, CommandPalette):
         self.query_one(Input).max_length = MAX_TYPED_CHARACTERS
 
     def _has_list(self) -> bool:
+        """Returns whether the palette is open."""
         return self.is_running and bool(self.query(CommandList))
 
     def _watch__list_visible(self) -> None:
+        """Shows or hides the list, as Textual does, unless it is gone."""
         if self._has_list():
             super()._watch__list_visible()
 
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:
+        """Searches, as Textual does, unless the list is gone."""
         # A key that was typed just before the palette closed starts this afterwards.
         if self._has_list():
             await unwrap(CommandPalette._gather_commands)(self, search_value)
 
     def _action_command_list(self, action: str) -> None:
+        """Passes a key on to the list, as Textual does."""
         with suppress(KeyError):  # a page down before the list is laid out
             super()._action_command_list(action)
 
@@ -93,6 +107,7 @@ class WorkbenchCommands(Provider):
                 )
 
     def _theme(self, name: str) -> Command:
+        """Returns the command that changes to a theme."""
         app = cast(PaletteApp, self.app)
         return Command(f"Theme: {name}", "Change the colors", "", partial(app.use_theme, name))
 
@@ -101,6 +116,7 @@ class WorkbenchCommands(Provider):
         self.app.call_after_refresh(cast(PaletteApp, self.app).save_picture)
 
     def _saved_filters(self) -> list[Command]:
+        """Returns the commands that list what saved filters match; none before a project is open."""
         if not isinstance(self.screen, WorkbenchScreen):
             return []
         filters = self.screen.services.saved.filters()
@@ -153,7 +169,8 @@ class WorkbenchCommands(Provider):
 def _highlighted(matcher: Matcher, title: str) -> Content:
     """Returns the title with what matched; `Matcher.highlight` would read it as markup."""
     content = Content(title)
-    for offset in matcher.fuzzy_search.match(matcher.query, title)[1]:
+    _, offsets = matcher.fuzzy_search.match(matcher.query, title)
+    for offset in offsets:
         content = content.stylize(matcher.match_style, offset, offset + 1)
     return content
 
@@ -167,6 +184,7 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
     """Returns the actions with a key that works now, each once with all its keys: those of the screen, then those of
     the app, then those that move the focus.
     """
+    # Title, keys and what runs, by the widget that has the action, and the action.
     commands: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
     for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node
@@ -178,24 +196,29 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
         if binding.description.lower() not in title.lower():
             title = f"{binding.description}: {title}"
         run = partial(screen.app.run_action, binding.action, node)
-        entry = commands.setdefault((id(node), binding.action), (title, [], run))
-        entry[1].append(shown_key(binding.key))
-    return [Command(title, "", " ".join(keys), run) for title, keys, run in commands.values()]
+        _, keys, _ = commands.setdefault((id(node), binding.action), (title, [], run))
+        keys.append(shown_key(binding.key))
+    return [
+        Command(title, help="", keys=" ".join(keys), run=run)
+        for title, keys, run in commands.values()
+    ]
 
 
 def _rank(active: ActiveBinding) -> int:
     """Returns where the commands of a key stand: those of the screen first, those that move the focus last."""
     if (active.binding.id or "").startswith("screen."):
         return 3
-    return 0 if isinstance(active.node, Screen) else 1 if isinstance(active.node, App) else 2
+    if isinstance(active.node, Screen):
+        return 0
+    return 1 if isinstance(active.node, App) else 2
 
 
-_TEXTUALS = {
+_KEYS_OF_TEXTUAL = {
     (binding.action, binding.description)
     for binding in Screen.BINDINGS
     if isinstance(binding, Binding)
 }
-"""Keys that every screen of Textual has; where they do something, a screen says so in its own words."""
+"""Action and description of keys that every screen of Textual has; where they do something, a screen says so."""
 
 
 class HelpScreen(Dialog[None]):
@@ -230,10 +253,11 @@ class HelpScreen(Dialog[None]):
             )
 
     def _section(self, title: str, lines: list[tuple[list[str], str]]) -> Content:
+        """Returns a title and below it the keys with their meanings."""
         parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
         for keys, meaning in lines:
             shown = " ".join(shown_key(key) for key in keys)
-            parts += [(f"\n  {shown:<18}", "bold"), f" {meaning}"]
+            parts += [(f"\n  {shown:<{KEYS_WIDTH}}", "bold"), f" {meaning}"]
         return Content.assemble(*parts)
 
     def action_scroll(self, lines: int) -> None:
@@ -255,29 +279,34 @@ def sections(
     Args:
         first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
     """
+    # Keys by meaning, for each of the sections.
     foremost: dict[str, list[str]] = {}
-    places: dict[str, int] = {}
+    order_of_foremost: dict[str, int] = {}
     here: dict[str, list[str]] = {}
     moving: dict[str, list[str]] = {}
     everywhere: dict[str, list[str]] = {}
     for active in bindings:
         meaning = active.binding.tooltip or active.binding.description
-        if not meaning or active.binding.system or (active.binding.action, meaning) in _TEXTUALS:
+        if (
+            not meaning
+            or active.binding.system
+            or (active.binding.action, meaning) in _KEYS_OF_TEXTUAL
+        ):
             continue
         if active.binding.id in first:
-            where = foremost
+            section = foremost
         elif isinstance(active.node, App):
-            where = everywhere
+            section = everywhere
         elif isinstance(active.node, Screen) and not (active.binding.id or "").startswith(
             "screen."
         ):
-            where = here
+            section = here
         else:
-            where = moving
-        where.setdefault(meaning, []).append(active.binding.key)
-        if where is foremost:
-            places[meaning] = first.index(str(active.binding.id))
-    foremost = dict(sorted(foremost.items(), key=lambda entry: places[entry[0]]))
+            section = moving
+        section.setdefault(meaning, []).append(active.binding.key)
+        if section is foremost:
+            order_of_foremost[meaning] = first.index(str(active.binding.id))
+    foremost = dict(sorted(foremost.items(), key=lambda item: order_of_foremost[item[0]]))
     return [
         (title, [(keys, meaning) for meaning, keys in keys_by_meaning.items()])
         for title, keys_by_meaning in (

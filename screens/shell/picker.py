@@ -30,6 +30,12 @@ from screens.widgets.keyed import Keyed, KeyFooter
 
 SUFFIX = ".wb"
 """The ending of project files."""
+BEGINNING_WIDTH = 16
+"""Cells for the name of a way to begin."""
+NAME_WIDTH = 28
+"""Cells for the name of a project."""
+SIZE_WIDTH = 18
+"""Cells for its size."""
 
 Kind = Literal["project", "demo", "logs", "tour"]
 
@@ -113,17 +119,16 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         self._projects = projects
         choices = self.query_one("#projects", Choices)
         options = [
-            Option(Content.assemble((f"{name:<16}", "bold"), (what, "$tone-muted")), id=kind)
+            Option(
+                Content.assemble((f"{name:<{BEGINNING_WIDTH}}", "bold"), (what, "$tone-muted")),
+                id=kind,
+            )
             for kind, (name, what) in BEGINNINGS.items()
         ]
         first = 0
         if projects:
-            options += [
-                Option(""),
-                Option(Content.styled("Projects that were open before", "$tone-accent")),
-            ]
-            for heading in options[len(BEGINNINGS) :]:
-                heading.disabled = True
+            heading = Content.styled("Projects that were open before", "$tone-accent")
+            options += [Option("", disabled=True), Option(heading, disabled=True)]
             first = len(options)
         options += [Option(project_content(project)) for project in projects]
         index = choices.highlighted
@@ -133,8 +138,9 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
 
     def _project_at(self, index: int) -> RecentProject | None:
         """Returns the project of a line of the list; None for a way to begin."""
-        nth = index - (len(self.query_one("#projects", Choices).options) - len(self._projects))
-        return self._projects[nth] if nth >= 0 else None
+        lines = len(self.query_one("#projects", Choices).options)
+        project_index = index - (lines - len(self._projects))  # the projects are the last lines
+        return self._projects[project_index] if project_index >= 0 else None
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click begins so, or opens the project."""
@@ -163,12 +169,14 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
             self.exit(Beginning("demo" if kind == "demo" else "tour"))
 
     def _show_problem(self, what: str, hint: str) -> None:
+        """Shows why a project cannot be opened or made."""
         self.push_screen(ErrorDialog(WorkbenchError(what, hint), "This cannot be opened"))
 
     def action_other(self) -> None:
         """Asks for the path of a project."""
 
         def chosen(text: str | None) -> None:
+            """Opens the project, or says that there is none."""
             if not text or not text.strip():
                 return
             path = Path(os.path.expanduser(text.strip()))
@@ -185,6 +193,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         """Asks for the path of a new project."""
 
         def chosen(text: str | None) -> None:
+            """Makes the project, or says why it cannot be made there."""
             if not text or not text.strip():
                 return
             path = Path(os.path.expanduser(text.strip())).absolute()
@@ -224,13 +233,13 @@ def project_content(project: RecentProject) -> Content:
     """Returns the name, folder, size and day of a project, or that its file is gone."""
     path = Path(project.path)
     name = one_line(path.name, 60)
-    gone = project.size is None
+    is_gone = project.size is None
     size = (
         "not there any more" if project.size is None else f"{number_format.amount(project.size)}B"
     )
     return Content.assemble(
-        (f"{name:<28} ", "$tone-muted" if gone else "bold"),
-        (f"{size:<18}  ", "$tone-incomplete" if gone else ""),
-        (f"{one_line(project.opened_at[:10])}  ", "$tone-muted"),
+        (f"{name:<{NAME_WIDTH}} ", "$tone-muted" if is_gone else "bold"),
+        (f"{size:<{SIZE_WIDTH}}  ", "$tone-incomplete" if is_gone else ""),
+        (f"{one_line(project.opened_at[: len('2026-01-01')])}  ", "$tone-muted"),
         (one_line(str(path.parent), 120), "$tone-muted"),
     )

@@ -135,6 +135,7 @@ class QuarantineDialog(ReadingDialog):
         """Reads the records."""
 
         def read() -> str:
+            """Returns the records as one text."""
             rows = self._conversations.quarantined(MAX_RECORDS)
             return quarantine_text(rows, self._conversations.counts().quarantined)
 
@@ -149,8 +150,9 @@ def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
     for row in rows:
         where = row.source if row.line is None else f"{row.source}, line {row.line:,}"
         text = row.raw.decode("utf-8", errors="replace")
-        cut = f"\n(and {len(text) - MAX_RECORD_CHARACTERS:,} characters)"
-        shown = text[:MAX_RECORD_CHARACTERS] + (cut if len(text) > MAX_RECORD_CHARACTERS else "")
+        shown = text[:MAX_RECORD_CHARACTERS]
+        if len(text) > MAX_RECORD_CHARACTERS:
+            shown += f"\n(and {len(text) - MAX_RECORD_CHARACTERS:,} characters)"
         parts.append(f"{where}: {row.reason}\n{shown.rstrip()}")
     if count > len(rows):
         parts.append(f"and {count - len(rows):,} more")
@@ -232,10 +234,12 @@ class SourcesDialog(ReadingDialog):
         )
 
     def _choose(self, files: list[tuple[str, bool]]) -> None:
+        """Asks which of the files; `badly` tells of each whether it was not well read."""
         if not files:
             self.notify("None of the files is there any more.", markup=False)
         elif len(files) == 1:
-            self._map(files[0][0])
+            ((path, _),) = files
+            self._map(path)
         else:
             named = [
                 (path, ("not well read: " if badly else "") + end_of_path(path, 60))
@@ -244,10 +248,12 @@ class SourcesDialog(ReadingDialog):
             self.app.push_screen(ChoiceDialog("Which file?", named), self._map)
 
     def _map(self, path: str | None) -> None:
+        """Asks where the messages of a file are, and imports it so; nothing for None."""
         if path is None:
             return
 
         def saved(name: str) -> None:
+            """Imports the file in the format of this name."""
             self.dismiss(None)
             self._import(path, name)
 

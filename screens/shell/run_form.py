@@ -36,6 +36,8 @@ Cost = TypeVar("Cost")
 """The estimate of a run."""
 TYPING_REST_SECONDS = 0.25
 """Seconds without a key before the cost of a run is estimated."""
+FIELD_NAME_WIDTH = 13
+"""Cells for the name of a field."""
 FORM_KEYS: list[BindingType] = [
     Binding("escape", "dismiss(None)", "Leave"),
     Binding("enter", "start", "Start", priority=True),
@@ -76,8 +78,8 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
     def __init__(self) -> None:
         super().__init__()
         self._timer: Timer | None = None
-        self._estimated_request: Request | None = None
-        self._start_pressed = False
+        self._estimated_request: Request | None = None  # what the shown estimate is of
+        self._start_pressed = False  # before the estimate came
 
     # To be defined by a subclass
 
@@ -214,6 +216,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
             self.dismiss(request)
 
     def _show_estimate(self, content: Content) -> None:
+        """Shows the estimate, or what stands in its place."""
         self.query_one("#estimate", Static).update(content)
 
     def _show_help(self) -> None:
@@ -237,7 +240,8 @@ def field_line(
 
 
 def _field_name(name: str) -> Static:
-    return Static(Content.styled(f"{name:<13}", "$tone-muted"), classes="name")
+    """Returns the name before a field."""
+    return Static(Content.styled(f"{name:<{FIELD_NAME_WIDTH}}", "$tone-muted"), classes="name")
 
 
 SCORING_MODES: tuple[tuple[Mode, str], ...] = (
@@ -270,7 +274,7 @@ class RunDialog(Dialog[tuple[Mode, Filter] | None]):
         super().__init__()
         self._jobs, self._first_mode = jobs, first_mode
         self._listed = Filter() if listed is None else listed
-        self._scope = self._listed
+        self._scope = self._listed  # what is scored; an empty filter is all
         self._estimate_texts: dict[tuple[Mode, Filter], Content] = {}
 
     def compose(self) -> ComposeResult:
@@ -301,14 +305,16 @@ class RunDialog(Dialog[tuple[Mode, Filter] | None]):
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Shows what the mode under the cursor would cost."""
-        self._begin_estimate(SCORING_MODES[event.option_index][0])
+        mode, _ = SCORING_MODES[event.option_index]
+        self._begin_estimate(mode)
 
     def action_other_scope(self) -> None:
         """Switches between all conversations and the listed ones, and estimates again."""
         self._scope = Filter() if self._scope else self._listed
         index = self.query_one(OptionList).highlighted
         if index is not None:
-            self._begin_estimate(SCORING_MODES[index][0])
+            mode, _ = SCORING_MODES[index]
+            self._begin_estimate(mode)
 
     def _begin_estimate(self, mode: Mode) -> None:
         """Shows what scoring in a mode would cost, from memory or estimated in a thread."""
@@ -327,12 +333,14 @@ class RunDialog(Dialog[tuple[Mode, Filter] | None]):
         )
 
     def _show_estimate(self, mode: Mode, scope: Filter, content: Content) -> None:
+        """Shows an estimate and remembers it."""
         self._estimate_texts[mode, scope] = content
         self.query_one("#estimate", Static).update(content)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Dismisses the dialog with the mode that was chosen by enter or a click."""
-        self.dismiss((SCORING_MODES[event.option_index][0], self._scope))
+        mode, _ = SCORING_MODES[event.option_index]
+        self.dismiss((mode, self._scope))
 
 
 def _scope_content(scope: Filter, listed: Filter) -> Content:

@@ -11,7 +11,7 @@ from typing import Any
 from textual.theme import Theme
 
 TONES = {
-    # tone: dark, light, high contrast, ANSI
+    # Tone: dark, light, high contrast, ANSI.
     "complete": ("#4ec9a5", "#00704f", "#6dffa8", "ansi_green"),
     "incomplete": ("#f4846b", "#b3321a", "#ff9f8a", "ansi_red"),
     "borderline": ("#e6c35c", "#785300", "#ffe14d", "ansi_yellow"),
@@ -35,6 +35,7 @@ TONES = {
 DARK_TONES, LIGHT_TONES, HIGH_CONTRAST_TONES, ANSI_TONES = (
     {f"tone-{name}": colors[column] for name, colors in TONES.items()} for column in range(4)
 )
+"""The tones of each theme as variables of style sheets: a column of `TONES`."""
 
 
 def _theme(

@@ -48,10 +48,17 @@ MODES = (
 TABS = (*MODES, Tab("validation", "V", "Valid", "Valid", "Val"))
 """The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
 NAME_WIDTH = 40
+"""Most cells of the project's name."""
 LEAST_NAME = 8
 """Cells of the project's name that are worth showing."""
+WIDTH_WITH_REASON = 120
+"""Cells from which the line says why the project is read-only."""
+REASON_WIDTH = 48
+"""Most cells of that reason."""
 Length = Literal["whole", "short", "shorter", "tight", "key"]
+"""How long the titles of the tabs are: see `titles_of`."""
 LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
+"""From the longest to the shortest: the first that fits is taken."""
 
 
 class TitleLine(Widget):
@@ -93,17 +100,19 @@ class TitleLine(Widget):
         badges = self._badges(width)
         for length in LENGTHS:
             self._titles = titles_of(self._mode, length)
-            keyed = int(length == "tight")  # where no space parts key and title, a colour does
+            # Where no space parts key and title, the key has a color of its own.
+            colored_cells = int(length == "tight")
             needed = badges.cell_length if length == "tight" else least
             if sum(len(title) for title in self._titles) <= width - needed_by_middle - needed:
                 break
         tabs = Content("").join(
             Content.styled(title, "bold $tone-tab on $tone-tab-back")
             if tab.name == self._mode
-            else Content.assemble((title, "$tone-muted")).stylize("$tone-accent", 0, keyed)
+            else Content.assemble((title, "$tone-muted")).stylize("$tone-accent", 0, colored_cells)
             for title, tab in zip(self._titles, TABS, strict=True)
         )
         room = width - tabs.cell_length
+        # Without room for the middle, the name goes before it is cut further.
         if room - needed_by_middle < least:
             right = badges
         right = right.truncate(max(0, room - needed_by_middle), ellipsis=True)
@@ -124,8 +133,10 @@ class TitleLine(Widget):
         why = self._project.read_only
         if why is None:
             warning = Content("")
-        elif width >= 120:
-            warning = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
+        elif width >= WIDTH_WITH_REASON:
+            warning = Content.styled(
+                f" read-only: {one_line(why, REASON_WIDTH)} ", "bold $tone-incomplete"
+            )
         else:
             warning = Content.styled(" read-only ", "bold $tone-incomplete")
         return Content.assemble(offline, warning)

@@ -63,6 +63,7 @@ TOUR = (
     Step("app.command-palette", "all commands by name; escape closes it"),
     Step("app.help", "the keys of the screen that you are on; that is the end of the tour"),
 )
+"""The steps, in order."""
 
 
 def keys_of(screen: Screen[Any], action: str) -> list[str]:
@@ -80,7 +81,7 @@ class TourLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._at: int | None = 0
+        self._step_index: int | None = 0
 
     def on_mount(self) -> None:
         """Follows the tour, and the keys that work now."""
@@ -89,31 +90,36 @@ class TourLine(Widget):
             self, lambda screen: self.refresh(layout=True)
         )
 
-    def _show(self, step: int | None) -> None:
-        self._at = step
-        self.display = step is not None
+    def _show(self, step_index: int | None) -> None:
+        """Shows a step by its index; None hides the line."""
+        self._step_index = step_index
+        self.display = step_index is not None
         self.refresh(layout=True)
 
     def render(self) -> RenderResult:
         """Returns the step, its key, and how to leave."""
-        if self._at is None:
+        if self._step_index is None:
             return Content("")
-        step = TOUR[self._at]
-        keys = keys_of(self.screen, step.action)
-        parts: list[str | tuple[str, str]] = [(f"Tour {self._at + 1} of {len(TOUR)}  ", "bold")]
-        if keys:
-            parts += ["press ", (f" {shown_key(keys[0])} ", "bold reverse"), f": {step.shows}"]
+        step = TOUR[self._step_index]
+        key = next(iter(keys_of(self.screen, step.action)), None)
+        parts: list[str | tuple[str, str]] = [
+            (f"Tour {self._step_index + 1} of {len(TOUR)}  ", "bold")
+        ]
+        if key is not None:
+            parts += ["press ", (f" {shown_key(key)} ", "bold reverse"), f": {step.shows}"]
         else:
-            steps = reversed(TOUR[: self._at])
-            back = next(filter(None, (keys_of(self.screen, each.action) for each in steps)), None)
-            if back is None:
-                # as in a line for a filter: there escape leaves the line, and the tour goes on
+            earlier_steps = reversed(TOUR[: self._step_index])
+            back_key = next(
+                (key for each in earlier_steps for key in keys_of(self.screen, each.action)), None
+            )
+            if back_key is None:
+                # As in a line for a filter: there escape leaves the line, and the tour goes on.
                 return Content.assemble(
                     *parts, "first leave this field: ", (" esc ", "bold reverse")
                 )
             parts += [
                 "the next key works elsewhere; ",
-                (f" {shown_key(back[0])} ", "bold reverse"),
+                (f" {shown_key(back_key)} ", "bold reverse"),
                 " leads there",
             ]
         return Content.assemble(*parts, ("  (esc ends it)", "dim"))

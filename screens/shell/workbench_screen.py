@@ -38,7 +38,10 @@ from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
 
 ResultT = TypeVar("ResultT")
+"""What a screen answers with when it is closed."""
 T = TypeVar("T")
+"""What work in the background returns."""
+
 REFRESH_SECONDS = 0.5
 """Seconds within which several changes are combined into one refresh."""
 FORMS = {
@@ -60,7 +63,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.focus_next", "Next pane", show=False),
         Binding("shift+tab", "app.focus_previous", "Previous pane", show=False),
-        # before the list, which may have the focus though it is hidden while it is empty
+        # Before the list, which may have the focus though it is hidden while it is empty.
         Binding(
             "enter",
             "fill",
@@ -77,6 +80,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         (150, "-very-wide"),
     ]
     MODE: ClassVar[str]
+    """Name of the mode; of a screen that is no mode itself, that from which it was opened."""
     FIRST_KEYS: ClassVar[tuple[str, ...]] = ()
     """Ids of the bindings that matter first here; help shows them above all others."""
 
@@ -87,9 +91,9 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             self.MODE = mode  # type: ignore[misc]
         self.services = services
         self.feed = feed
-        self._stale = False
-        self._refresh_due = False
-        self._empty_state: EmptyState | None = None
+        self._stale = False  # data changed while another screen was in front
+        self._refresh_due = False  # a timer for the next refresh runs
+        self._empty_state: EmptyState | None = None  # what the screen says while it is empty
 
     def compose(self) -> ComposeResult:
         """Yields the title line, the screen's own widgets, footer, jobs bar."""
@@ -132,6 +136,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             self.set_timer(REFRESH_SECONDS, self._refresh_now)
 
     def _refresh_now(self) -> None:
+        """Reads again, after the changes of `REFRESH_SECONDS`."""
         self._refresh_due = False
         self.refresh_data()
 
@@ -159,29 +164,35 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         """Says what fills the screen; in a project without conversations, that they are to be imported first."""
 
         def show(shown: EmptyState) -> None:
+            """Shows the sentence and the keys; enter works from now on."""
             self._empty_state = shown
             self.query_one(".empty", Static).update(shown.content(self._key_of))
             self.refresh_bindings()
 
-        def counted(counts: Counts) -> None:
+        def show_or_offer_import(counts: Counts) -> None:
+            """Shows the state, or in an empty project that of an import."""
             show(state if counts.conversations else IMPORT)
 
         if state.needs_no_conversations or state == self._empty_state:
             show(state)
         else:
-            self.in_background(self.services.conversations.counts, counted, group="empty")
+            self.in_background(
+                self.services.conversations.counts, show_or_offer_import, group="empty"
+            )
 
     def _key_of(self, action: str) -> str:
         """Returns the key of an action as a person reads it: their own, else that of the program."""
         keymap = cast(RoutedApp, self.app).shell.keymap
         classes = (*type(self).__mro__, *type(self.app).__mro__)
-        every = (
+        bindings = (
             binding
             for cls in classes
             for binding in Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
         )
-        named = (binding.key for binding in every if binding.id == action)
-        key = keymap[action].split(",")[0].strip() if action in keymap else next(named)
+        if action in keymap:
+            key = keymap[action].partition(",")[0].strip()
+        else:
+            key = next(binding.key for binding in bindings if binding.id == action)
         return key if key == "enter" else shown_key(key)  # a newcomer may not know ⏎
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -242,6 +253,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         conversations = NamedConversations(name, tuple(ids), self.MODE)
 
         async def go() -> None:
+            """Goes to triage and hands it the conversations."""
             await self.app.run_action("switch_mode('triage')")
             if isinstance(self.app.screen, WorkbenchScreen):
                 self.app.screen.judge_only(conversations)
@@ -312,14 +324,16 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         elif run.stage in FORMS:
             self.open_form(*FORMS[run.stage])
         else:
+            # Only the mode `probe` reads the states of a model and fits a probe to them.
             reads_states = run.stage in ("read", "fit")
-            named: Mode = "probe" if reads_states else run.params.get("mode", mode)
-            self._start(lambda: self.services.jobs.start_scoring(named))
+            run_mode: Mode = "probe" if reads_states else run.params.get("mode", mode)
+            self._start(lambda: self.services.jobs.start_scoring(run_mode))
 
     def open_form(self, mode: str, action: str) -> None:
         """Goes to a mode and opens the form of its run, or starts a run that has no form."""
 
         async def go() -> None:
+            """Goes to the mode, then opens the form there."""
             await self.app.run_action(f"switch_mode('{mode}')")
             await self.app.run_action(action, self.app.screen)
 
@@ -354,6 +368,7 @@ class Figure:
     """A number of conversations.
 
     Attributes:
+        label: What they have in common, in words.
         filter: Selects them.
         count: How many they are; None if it is not known.
     """
@@ -369,7 +384,7 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
     if not shown:
         screen.notify("There are no conversations behind it.", markup=False)
         return
-    choices = [(index, _content(figure)) for index, figure in enumerate(shown)]
+    choices = [(index, _figure_line(figure)) for index, figure in enumerate(shown)]
 
     def chosen(index: int) -> None:
         screen.open_conversations(shown[index].filter)
@@ -377,7 +392,7 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
     ask(screen, ChoiceDialog(title, choices), chosen)
 
 
-def _content(figure: Figure) -> Content:
+def _figure_line(figure: Figure) -> Content:
     """Returns a figure as a line of a choice."""
     number = "" if figure.count is None else f"{figure.count:,}"
     return Content.assemble((f"{number:>9}  ", "bold"), one_line(figure.label, 60))

@@ -1,8 +1,13 @@
-"""Texts and columns of the simulation screens. Without widgets."""
+"""Texts and columns of the simulation screens. Without widgets.
+
+A play is one simulated conversation, made of calls of a model; plays of the same setting are a set. Widths and lengths
+are in characters or terminal cells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from textual.content import Content
 
@@ -14,12 +19,53 @@ from engine.simulate.records import LivePlay, PlayEstimate, PlayItem, PlaySettin
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.row_table import Column, Piece, ordered_by
 
-Called = tuple[int, TranscriptLine]
-"""The place of a call in its play, and the call."""
 MAX_NAME_CHARS = 60
 """Most characters of the key of a running play."""
 
-KINDS = {
+_MAX_LABEL_CHARS = 40
+"""Most characters of the name of a model or of a source."""
+
+_MAX_ROLE_CHARS = 12
+"""Most characters of the name of a role."""
+
+_MAX_DESCRIPTION_CHARS = 80
+"""Most characters of the description of a column or of the parameters of a set."""
+
+_MAX_NOTE_CHARS = 400
+"""Most characters of the note below a table."""
+
+_COLUMN_TITLE_CELLS = 16
+"""Width of the titles of columns, where these are listed to choose one."""
+
+_MODULE_CELLS = 22
+"""Width of the name of a module before its live reply."""
+
+_MAX_REPLY_CHARS = 600
+"""Most characters of a live reply that are read; its line is then cut to the width of the pane."""
+
+_MIN_LINE_CELLS = 8
+"""Least width of the line of a live reply."""
+
+_LINES_OF_OTHER_PLAYS = 4
+"""Lines that each play but the newest has among the live replies."""
+
+_MIN_LINES_OF_PLAY = 2
+"""Least number of lines of a play among the live replies: its key, and one reply."""
+
+
+class PlacedCall(NamedTuple):
+    """A call of a play.
+
+    Attributes:
+        place: Its place in the play, from 0.
+        line: The call with its reply.
+    """
+
+    place: int
+    line: TranscriptLine
+
+
+KIND_NAMES = {
     "sharded": "sharded conversations",
     "forms": "forms",
     "recsim": "users with profiles",
@@ -35,11 +81,13 @@ def play_columns() -> list[Column[PlayItem]]:
     """Returns the columns of the list of plays."""
 
     def sign(item: PlayItem) -> Sequence[Piece]:
+        """Returns the sign of a play: broken off, with a conversation, or without one."""
         if item.reason is not None:
             return [("✗", "tone--incomplete")]
         return [("●", "tone--accent") if item.conversation_id is not None else ("·", "tone--muted")]
 
     def result(item: PlayItem) -> Sequence[Piece]:
+        """Returns the result of a play, or why it broke off."""
         if item.reason is not None:
             return [(f"broke off: {one_line(item.reason)}", "tone--incomplete")]
         return [(one_line(item.summary), "tone--muted")]
@@ -51,22 +99,25 @@ def play_columns() -> list[Column[PlayItem]]:
     ]
 
 
-def call_columns() -> list[Column[Called]]:
+def call_columns() -> list[Column[PlacedCall]]:
     """Returns the columns of the calls of a play."""
 
-    def role(called: Called) -> Sequence[Piece]:
-        return [(called[1].role, f"tone--{ROLE_TONES.get(called[1].role, 'muted')}")]
+    def role(call: PlacedCall) -> Sequence[Piece]:
+        """Returns the role of the model that answered, in its tone."""
+        name = call.line.role
+        return [(name, f"tone--{ROLE_TONES.get(name, 'muted')}")]
 
-    def reply(called: Called) -> Sequence[Piece]:
-        line = called[1]
+    def reply(call: PlacedCall) -> Sequence[Piece]:
+        """Returns the reply, and whether it was cut."""
+        line = call.line
         pieces = [(one_line(line.opening + line.text) or "(nothing)", "")]
         if line.stopped == "length":
             pieces.append((" … cut at the limit", "tone--borderline"))
         return pieces
 
     return [
-        Column("nr", "", 4, lambda called: [(str(called[0] + 1), "tone--muted")], right=True),
-        Column("module", "module", 20, lambda called: [(one_line(called[1].module), "")]),
+        Column("nr", "", 4, lambda call: [(str(call.place + 1), "tone--muted")], right=True),
+        Column("module", "module", 20, lambda call: [(one_line(call.line.module), "")]),
         Column("role", "role", 9, role, keep=3),
         Column("reply", "reply", 20, reply, flexible=True),
     ]
@@ -75,37 +126,47 @@ def call_columns() -> list[Column[Called]]:
 # Sets and tables
 
 
-def summary(
+def set_line(
     sets: Sequence[PlaySetting], index: int, table: ReportTable | None, page: str
 ) -> Content:
-    """Returns which set of how many this is, what plays in it, and which table is shown."""
-    played = sets[index]
-    counts = f"{played.played:,} played"
-    if played.broken:
-        counts += f", {played.broken:,} broke off"
+    """Returns which set of how many this is, what plays in it, and which table is shown.
+
+    Args:
+        page: Which table of how many this is, such as "(1 of 3)"; "" for a single one.
+    """
+    setting = sets[index]
+    counts = f"{setting.played:,} played"
+    if setting.broken:
+        counts += f", {setting.broken:,} broke off"
     title = "" if table is None else f"{table.title} {page}"
+    parameters = one_line(setting.summary, _MAX_DESCRIPTION_CHARS) if setting.summary else ""
     return Content.assemble(
         (f"set {index + 1} of {len(sets)} ", "$tone-accent"),
-        (one_line(played.source, 40), "bold"),
+        (one_line(setting.source, _MAX_LABEL_CHARS), "bold"),
         f" · {counts}",
         (f" · {title}" if title else "", "$tone-accent"),
-        (f" · {format_models(played)}", "$tone-muted"),
-        (f" · {one_line(played.summary, 80)}" if played.summary else "", "$tone-muted"),
+        (f" · {format_models(setting)}", "$tone-muted"),
+        (f" · {parameters}" if parameters else "", "$tone-muted"),
     )
 
 
-def format_models(played: PlaySetting) -> str:
+def format_models(setting: PlaySetting) -> str:
     """Returns who plays: one name where all roles have the same model, else each role's."""
-    labels = set(played.models.values())
+    labels = set(setting.models.values())
     if len(labels) == 1:
-        return one_line(labels.pop(), 40)
+        return one_line(labels.pop(), _MAX_LABEL_CHARS)
     return ", ".join(
-        f"{one_line(role, 12)}: {one_line(label, 40)}" for role, label in played.models.items()
+        f"{one_line(role, _MAX_ROLE_CHARS)}: {one_line(label, _MAX_LABEL_CHARS)}"
+        for role, label in setting.models.items()
     )
 
 
 def sorted_rows(rows: Sequence[ReportRow], by: int | None, descending: bool) -> list[ReportRow]:
-    """Returns the rows by a column, those without a value last; in their own order for None."""
+    """Returns the rows sorted by a column, those without a value last.
+
+    Args:
+        by: Index of the column; None leaves the rows in their own order.
+    """
     if by is None:
         return list(rows)
     return ordered_by(rows, lambda row: _sort_key(row.cells[by]), descending=descending)
@@ -116,23 +177,29 @@ def _sort_key(cell: Cell) -> float | str | None:
     return cell.value if isinstance(cell, Interval) else cell
 
 
-def note(table: ReportTable, by: int | None) -> Content:
-    """Returns how to read a table: the meaning of the column that it is sorted by, and the notes of the table."""
+def reading_note(table: ReportTable, by: int | None) -> Content:
+    """Returns how to read a table: the meaning of the column that it is sorted by, and the notes of the table.
+
+    Args:
+        by: Index of the column; None for the table's own order.
+    """
     parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].description}"]
-    return Content.styled(one_line(" ".join([*parts, *table.notes]), 400), "$tone-muted")
+    text = one_line(" ".join([*parts, *table.notes]), _MAX_NOTE_CHARS)
+    return Content.styled(text, "$tone-muted")
 
 
 def column_content(column: ReportColumn) -> Content:
     """Returns a column to choose: its name, and what it holds."""
-    name = f"{one_line(column.title, 16):<17}"
-    return Content.assemble((name, "bold"), (one_line(column.description, 80), "$tone-muted"))
+    title = f"{one_line(column.title, _COLUMN_TITLE_CELLS):<{_COLUMN_TITLE_CELLS}} "
+    description = one_line(column.description, _MAX_DESCRIPTION_CHARS)
+    return Content.assemble((title, "bold"), (description, "$tone-muted"))
 
 
 NOTHING_PLAYED = EmptyState(
-    "Nothing has been simulated in this project.\n\n"
+    message="Nothing has been simulated in this project.\n\n"
     "Models play conversations whose outcome is known,\nso that scores can be checked against it.",
-    "chooses what to play, and says first what it costs",
-    "new",
+    enter_label="chooses what to play, and says first what it costs",
+    action="new",
     others=(
         ("simulation.form", "lets you answer a form yourself and watch the modules"),
         ("simulation.shards", "shows proposed shards, for you to approve"),
@@ -155,7 +222,7 @@ def estimate_content(estimate: PlayEstimate) -> Content:
     else:
         replies = f"about {estimate.replies:,} replies"
         facts.append(f"{replies}, {number_format.duration(estimate.seconds)}, as the last time")
-    models = ", ".join(one_line(label, 40) for label in estimate.models)
+    models = ", ".join(one_line(label, _MAX_LABEL_CHARS) for label in estimate.models)
     return Content.assemble(" · ".join(facts), "\nwith ", (models, "bold"))
 
 
@@ -163,7 +230,13 @@ def estimate_content(estimate: PlayEstimate) -> Content:
 
 
 def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
-    """Returns the newest replies of the newest plays, as many as there is room for; the newest play has half of it."""
+    """Returns the newest replies of the newest plays, as many as there is room for.
+
+    Args:
+        plays: The newest play first.
+        lines: Lines of the pane.
+        width: Cells of a line.
+    """
     if not plays:
         return Content.styled(
             "No reply yet. Replies of the running simulations appear here, each once it is complete.",
@@ -171,41 +244,54 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
         )
     parts: list[Content] = []
     lines_left = lines
-    for nth, play in enumerate(plays):
-        share = max(
-            2, lines // 2 if nth == 0 and len(plays) > 1 else 4 if len(plays) > 1 else lines
-        )
-        take = min(share - 1, lines_left - 1, len(play.lines))
-        if take < 1:
+    for index, play in enumerate(plays):
+        share = _lines_of_play(index, len(plays), lines)
+        # One line of the share is the key of the play.
+        reply_count = min(share - 1, lines_left - 1, len(play.lines))
+        if reply_count < 1:
             break
-        head = number_format.counted(play.replies, "call")
+        call_count = number_format.counted(play.replies, "call")
         parts.append(
             Content.assemble(
-                (one_line(play.key, MAX_NAME_CHARS), "bold"), (f"  {head}", "$tone-muted")
+                (one_line(play.key, MAX_NAME_CHARS), "bold"), (f"  {call_count}", "$tone-muted")
             )
         )
         parts += [
-            line_content(line.module, line.role, line.text, width) for line in play.lines[-take:]
+            line_content(line.module, line.role, line.text, width)
+            for line in play.lines[-reply_count:]
         ]
-        lines_left -= take + 1
+        lines_left -= reply_count + 1
     return Content("\n").join(parts)
+
+
+def _lines_of_play(index: int, play_count: int, lines: int) -> int:
+    """Returns how many of the lines a play has at most: a single one all, the newest of several half of them."""
+    if play_count == 1:
+        share = lines
+    elif index == 0:
+        share = lines // 2
+    else:
+        share = _LINES_OF_OTHER_PLAYS
+    return max(_MIN_LINES_OF_PLAY, share)
 
 
 def line_content(module: str, role: str, text: str, width: int) -> Content:
     """Returns a reply on one line: its module and its text."""
     tone = f"$tone-{ROLE_TONES.get(role, 'muted')}"
-    name = f"{one_line(module, 22):<22} "
-    return Content.assemble((name, tone), one_line(text, 600) or "(nothing)").truncate(
-        max(8, width), ellipsis=True
+    name = f"{one_line(module, _MODULE_CELLS):<{_MODULE_CELLS}} "
+    reply = one_line(text, _MAX_REPLY_CHARS) or "(nothing)"
+    return Content.assemble((name, tone), reply).truncate(
+        max(_MIN_LINE_CELLS, width), ellipsis=True
     )
 
 
 def call_text(line: TranscriptLine) -> str:
     """Returns a call with its reply, as one text."""
-    parts = [f"{line.role} · {line.module} · seed {line.seed}"]
-    how = {name: value for name, value in line.sampling.items() if name != "json_schema"}
-    if how:
-        parts[0] += f" · {as_json(how)}"
+    title = f"{line.role} · {line.module} · seed {line.seed}"
+    sampling = {name: value for name, value in line.sampling.items() if name != "json_schema"}
+    if sampling:
+        title += f" · {as_json(sampling)}"
+    parts = [title]
     parts += [f"── {speaker}\n{content}" for speaker, content in line.messages]
     if "json_schema" in line.sampling:
         parts.append(f"── the reply must follow\n{line.sampling['json_schema']}")

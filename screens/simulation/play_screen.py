@@ -1,4 +1,4 @@
-"""One play: every call with its reply, and what the model saw."""
+"""One play (a simulated conversation): every call of a model with its reply, and what the model saw."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import ItemTable, RowTable
 from screens.widgets.text_pane import TextPane
 
+_MAX_NAME_CHARS = 100
+"""Most characters of the name of the play."""
+
+_MAX_RESULT_CHARS = 200
+"""Most characters of the result, or of why the play broke off."""
+
 
 class PlayScreen(WorkbenchScreen[None]):
     """Goes through the calls of one play."""
@@ -40,7 +46,7 @@ class PlayScreen(WorkbenchScreen[None]):
         super().__init__(services, feed, mode)
         self._item = item
         self._lines: list[TranscriptLine] = []
-        self.table = ItemTable(formatting.call_columns(), lambda called: called[0], id="calls")
+        self.table = ItemTable(formatting.call_columns(), lambda call: call.place, id="calls")
 
     def compose_body(self) -> ComposeResult:
         """Yields the result, calls, and the call under the cursor."""
@@ -66,12 +72,14 @@ class PlayScreen(WorkbenchScreen[None]):
         result = item.summary if item.reason is None else f"broke off: {item.reason}"
         self.query_one("#result", Static).update(
             Content.assemble(
-                (one_line(item.name, 100), "bold"),
+                (one_line(item.name, _MAX_NAME_CHARS), "bold"),
                 f" · {number_format.counted(len(lines), 'call')}",
-                (f" · {one_line(result, 200)}" if result else "", "$tone-muted"),
+                (f" · {one_line(result, _MAX_RESULT_CHARS)}" if result else "", "$tone-muted"),
             )
         )
-        self.table.show_items(enumerate(lines))
+        self.table.show_items(
+            formatting.PlacedCall(place, line) for place, line in enumerate(lines)
+        )
         self._show_call()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
@@ -85,7 +93,7 @@ class PlayScreen(WorkbenchScreen[None]):
     @property
     def _line(self) -> TranscriptLine | None:
         """The call under the cursor."""
-        return None if self.table.here is None else self.table.here[1]
+        return None if self.table.here is None else self.table.here.line
 
     def _show_call(self) -> None:
         """Shows the call under the cursor whole."""
@@ -100,7 +108,7 @@ class PlayScreen(WorkbenchScreen[None]):
             pane.show(text)
 
     def action_conversation(self) -> None:
-        """Opens the conversation."""
+        """Opens the conversation that came of the play."""
         key = self._item.conversation_id
         if key is None:
             self.notify("No conversation came of this play.", markup=False)
@@ -113,7 +121,7 @@ class PlayScreen(WorkbenchScreen[None]):
             copy(self, formatting.call_text(line), "the call")
 
     def action_leave(self) -> None:
-        """From the text to the calls; else back."""
+        """Goes from the text to the calls; from them back to the screen before."""
         if self.query_one(TextPane).has_focus:
             self.table.focus()
         else:

@@ -33,12 +33,16 @@ KIND_FIELDS = (
     "tasks", "language", "turns",
 )  # fmt: skip
 """Fields with a line of their own that only some kinds have; the lines of other kinds are hidden."""
+
 JUDGED: tuple[Kind, ...] = ("sharded", "shards")
 """Kinds in which a judge takes part."""
+
 PROFILES = {"question": FormChoice("another for each question"), "run": FormChoice("one for a run")}
 """For how long a user keeps a profile."""
+
 REPLIES = {False: FormChoice("follow a JSON schema"), True: FormChoice("free, as in the source")}
 """Whether replies are free."""
+
 KIND_HELP: dict[Kind, str] = {
     "sharded": "Instructions revealed piece by piece, under conditions; the answers are scored.",
     "forms": "Forms filled in conversation, by modules or by one prompt; what is filled is scored.",
@@ -46,6 +50,9 @@ KIND_HELP: dict[Kind, str] = {
     "shards": "Proposes shards for full instructions; a person approves them before they are played.",
 }
 """What each kind plays."""
+
+_MAX_PLACEHOLDER_CHARS = 70
+"""Most characters of a default that stands in an empty field."""
 
 
 class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
@@ -62,7 +69,9 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         self._simulations, self._offers = simulations, offers
         models = {name: FormChoice(name) for name in offers.models}
         self.choices = {
-            "kind": {kind: FormChoice(formatting.KINDS[kind], KIND_HELP[kind]) for kind in KINDS},
+            "kind": {
+                kind: FormChoice(formatting.KIND_NAMES[kind], KIND_HELP[kind]) for kind in KINDS
+            },
             "model": {None: FormChoice(f"{offers.models[0]} (the project's)"), **models},
             "user_model": {None: FormChoice("the same"), **models},
             "judge_model": {None: FormChoice("the same"), **models},
@@ -109,6 +118,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         """
         kind: Kind = self.chosen("kind")
         texts = {box.id: self.text(box.id) for box in self.query(Input) if box.id}
+        # A choice of None, the usual one, is an empty text for `read_request`.
         for name in ("model", "user_model", "judge_model", "variants", "profile", "language"):
             texts[name] = self.chosen(name) or ""
         request = read_request(kind, texts)
@@ -133,11 +143,20 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
 
 
 def _input(last: SimulationRequest, name: str, usual: Sequence[str] = ()) -> Input:
-    """Returns a field with its value in a request, and the default in it where it is empty."""
+    """Returns a field with its value in a request, and the default in it where it is empty.
+
+    Args:
+        usual: The default of a field for several names.
+    """
     value = getattr(last, name)
+    placeholder = "all" if name == "limit" else "usual"
     if isinstance(value, tuple):
-        text, empty = ", ".join(value), one_line(", ".join(usual), 70)
+        text = ", ".join(value)
+        placeholder = one_line(", ".join(usual), _MAX_PLACEHOLDER_CHARS)
+    elif value is None:
+        text = ""
+    elif isinstance(value, float):
+        text = f"{value:g}"
     else:
-        text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-        empty = "all" if name == "limit" else "usual"
-    return LineInput(display_safe(text), id=name, placeholder=empty)
+        text = str(value)
+    return LineInput(display_safe(text), id=name, placeholder=placeholder)

@@ -152,7 +152,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         many = len(self._results.tables)
         page = f"({self._page + 1} of {many})" if many > 1 else ""
         self.query_one("#summary", Static).update(
-            formatting.summary(self._sets, self._at, table, page)
+            formatting.set_line(self._sets, self._at, table, page)
         )
         rows = [] if table is None else self._ordered(table)
         if table is None:
@@ -161,7 +161,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         else:
             self.table.show_columns(report_columns(table))
             by = None if self._sort is None else self._sort[0]
-            self.query_one("#note", Static).update(formatting.note(table, by))
+            self.query_one("#note", Static).update(formatting.reading_note(table, by))
         mark = None if self._sort is None else (str(self._sort[0]), self._sort[1])
         self.table.show_items(rows, mark)
         self._fit()

@@ -135,7 +135,8 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
             return ""
         choices = completions(text, len(text), {})
         if len(choices) == 1:
-            return f"{choices[0].text} {choices[0].help}"
+            (only_choice,) = choices
+            return f"{only_choice.text} {only_choice.help}"
         return ", ".join(choice.text for choice in choices)
 
     def _settings_help(self) -> str:
@@ -267,4 +268,5 @@ class LogDialog(ReadingDialog):
         background(self, lambda: training.log(name), self._show, self.show_error, group="log")
 
     def _show(self, text: str) -> None:
+        """Shows the log from its end."""
         self.query_one(TextPane).show(text or "Nothing was printed yet.", at_end=True)

@@ -170,7 +170,8 @@ def first_and_newest(samples: Sequence[SampleRow]) -> list[tuple[SampleRow, Samp
     pairs = []
     for of_boundary in samples_by_boundary.values():
         by_step = sorted(of_boundary, key=lambda sample: sample.step)
-        pairs.append((by_step[0], by_step[-1] if len(by_step) > 1 else None))
+        first, *later = by_step
+        pairs.append((first, later[-1] if later else None))
     return pairs
 
 
@@ -412,10 +413,12 @@ def run_columns() -> list[Column[TrainingRun]]:
     """
 
     def name_pieces(run: TrainingRun) -> Sequence[Piece]:
+        """Returns the name after the sign of the run in use."""
         sign = f"{IN_USE_SIGN} " if run.in_use else ""
         return [(sign, "tone--accent"), (one_line(run.name, 200), "")]
 
     def state_pieces(run: TrainingRun) -> Sequence[Piece]:
+        """Returns the state; of a running run the share of steps that are done."""
         look = RUN_STATE_LOOKS[run.state]
         word = state_word(run)
         if word == "running" and run.step is not None and run.steps:
@@ -423,6 +426,7 @@ def run_columns() -> list[Column[TrainingRun]]:
         return [(f"{look.glyph} {word}", look.tone_class)]
 
     def score_pieces(value: float | None) -> Sequence[Piece]:
+        """Returns a figure of the validation."""
         return [(score_text(value), "" if value is not None else "tone--muted")]
 
     return [

@@ -15,6 +15,7 @@ from screens.widgets.line_plot import Cell, Line, LinePlot, loss_scale, share_sc
 SELECTION = "×"
 """Sign of a value that was measured on the selection part."""
 BEST = "◆"
+"""Sign of the best validation."""
 
 
 class RunPane(Vertical):
@@ -23,7 +24,7 @@ class RunPane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._detail: RunDetail | None = None
-        self._memory: int | None = None
+        self._memory: int | None = None  # bytes
 
     def compose(self) -> ComposeResult:
         """Yields the headline, why it failed, curves, and below them samples and log."""
@@ -60,12 +61,14 @@ class RunPane(Vertical):
         self.call_after_refresh(self._show_texts)
 
     def _show_texts(self) -> None:
+        """Shows the samples in lines as wide as their pane, and the end of the log."""
         if self._detail is not None:
             width = self.query_one("#samples").size.width or self.size.width
             self.query_one("#samples", Static).update(formatting.about_content(self._detail, width))
             self.query_one("#tail", Static).update(formatting.tail_content(self._detail))
 
     def _show_curves(self, detail: RunDetail) -> None:
+        """Draws the loss, and AUROC and F1 of the validations, over the steps."""
         steps = last_step(detail)
         empty = "no step yet" if detail.run.state in ("new", "running") else "no step was done"
         self.query_one("#loss", LinePlot).show(
@@ -87,6 +90,7 @@ class RunPane(Vertical):
 
 
 def _without_time(detail: RunDetail) -> RunDetail:
+    """Returns the run without its running time, the only figure that changes while nothing happens."""
     return replace(detail, run=replace(detail.run, seconds=0.0))
 
 

@@ -28,6 +28,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import ItemTable, RowTable
 
 T = TypeVar("T")
+"""What an act returns."""
 
 POLL_SECONDS = 1.0
 """Seconds between two reads of the runs while one is running and the screen is in sight."""
@@ -36,6 +37,7 @@ IDLE_POLLS = 8
 """How many times less often they are read while none is running, or the screen is out of sight."""
 
 ENDED = ("finished", "stopped", "failed", "interrupted")
+"""The states of a run that no process works on any more."""
 
 
 class TrainingScreen(WorkbenchScreen[None]):
@@ -63,12 +65,15 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.training = services.training
         self.choices: TrainingChoices | None = None
         self.runs: Sequence[TrainingRun] = ()
-        self._reading = self._read_again = False
+        self._reading = False  # a read is on its way
+        self._read_again = False  # another was asked for meanwhile
         self._polls = 0
-        self._starting = False
-        self._hidden: Sequence[HiddenRun] = ()
-        self._cursor_to: str | None = None
-        self._conversations: int | None = None
+        self._starting = False  # a run is being started
+        self._hidden: Sequence[HiddenRun] = ()  # runs beside the project that are not its own
+        self._cursor_to: str | None = None  # the run to go to once it is listed
+        self._conversations: int | None = (
+            None  # how many the project has; None while they are counted
+        )
         self.table = ItemTable(run_columns(), lambda run: run.name, id="runs")
 
     def compose_body(self) -> ComposeResult:
@@ -108,14 +113,17 @@ class TrainingScreen(WorkbenchScreen[None]):
         training, cursor = self.training, self._cursor_to or self._name_here()
 
         def read() -> tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None]:
+            """Returns the runs of the project, those that are not its own, and the one at the cursor or the first."""
             runs, hidden = training.runs_and_hidden()
             names = [run.name for run in runs]
             name = cursor if cursor in names else next(iter(names), None)
             detail = None if name is None else training.detail(name)
             return runs, hidden, detail
 
-        def arrived(read: tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None]) -> None:
-            self._show(*read)
+        def arrived(
+            result: tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None],
+        ) -> None:
+            self._show(*result)
             self._finish_read()
 
         def failed(error: WorkbenchError) -> None:
@@ -163,6 +171,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.query_one(RunPane).show(detail, memory)
 
     def _read_detail(self) -> None:
+        """Reads and shows the run under the cursor."""
         run = self.run_here
         if run is not None:
             self.in_background(
@@ -186,11 +195,13 @@ class TrainingScreen(WorkbenchScreen[None]):
                 )
 
     def _show_choices(self, choices: TrainingChoices) -> None:
+        """Shows whether this machine can train, and how much memory a run may use."""
         self.choices = choices
         self._show_summary()
         self._read_detail()
 
     def _show_count(self, count: int) -> None:
+        """Shows how many conversations there are to train on."""
         self._conversations = count
         self._show_summary()
 
@@ -208,12 +219,14 @@ class TrainingScreen(WorkbenchScreen[None]):
         )
 
     def _show_starting(self, starting: bool) -> None:
+        """Shows whether a run is being started."""
         self._starting = starting
         self._show_summary()
 
     # The list
 
     def _name_here(self) -> str | None:
+        """Returns the name of the run under the cursor."""
         run = self.run_here
         return None if run is None else run.name
 

@@ -23,6 +23,7 @@ NAME_WIDTH = 24
 TURNS_WIDTH = 12
 """Cells of the blocks that stand for the trees of one conversation."""
 GOAL_WIDTH = 24
+"""Cells of a goal."""
 UNUSUAL_SIGN = "▲"
 """The sign before a tree that stands out."""
 
@@ -85,6 +86,7 @@ def by_conversation(items: Sequence[TreeItem]) -> dict[int, list[TreeRow]]:
 
 
 def _surprise(row: TreeRow) -> float:
+    """Returns minus the log-probability of the best answer; without a tree the least possible value."""
     return -math.inf if row.max_log_prob is None else -row.max_log_prob
 
 
@@ -101,6 +103,7 @@ def columns(
     """
 
     def name(item: TreeItem) -> Sequence[Piece]:
+        """Returns the name of the conversation, and why there is no tree."""
         text = one_line(item.name)
         if len(text) > NAME_WIDTH:  # long names of one source begin alike
             text = "…" + text[1 - NAME_WIDTH :]
@@ -108,38 +111,46 @@ def columns(
         return [(text, ""), (f"  {one_line(reason, 80)}" if reason else "", "tone--muted")]
 
     def leaves(item: TreeItem) -> Sequence[Piece]:
+        """Returns the number of leaves."""
         return _number(item, f"{item.row.leaves:,}", deciles().many(item.row))
 
     def best(item: TreeItem) -> Sequence[Piece]:
+        """Returns the log-probability of the best answer."""
         return _number(
             item, number_format.log_probability(item.row.max_log_prob), deciles().unsure(item.row)
         )
 
     def covered(item: TreeItem) -> Sequence[Piece]:
+        """Returns the mass of the leaves as a bar and a number."""
         if item.row.reason is not None:
             return _NONE
         p = item.row.covered
         return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
 
     def fork(item: TreeItem) -> Sequence[Piece]:
+        """Returns the depth of the first fork and its bits."""
         row = item.row
         if row.fork_depth is None or row.fork_entropy is None:
             return _NONE
         return [(f"{row.fork_depth:,}", ""), (f" · {row.fork_entropy:.1f} bits", "tone--muted")]
 
     def held(item: TreeItem) -> Sequence[Piece]:
+        """Returns how many tokens of the recorded answer are in the tree."""
         row = item.row
         if not row.answer_tokens:
             return _NONE
         return [(f"{row.answer_held:,}", ""), (f"/{row.answer_tokens:,}", "tone--muted")]
 
     def completed(item: TreeItem) -> Sequence[Piece]:
+        """Returns the state of the conversation."""
         return [(item.completed.value, "tone--muted")]
 
     def goal(item: TreeItem) -> Sequence[Piece]:
+        """Returns the goal of the conversation."""
         return [(one_line(item.goal, GOAL_WIDTH), "tone--muted")] if item.goal else _NONE
 
     def along(item: TreeItem) -> Sequence[Piece]:
+        """Returns the blocks of the trees of the conversation, with that of this tree bright."""
         rows = turns.get(item.row.conversation_id, ())
         cells = spread(len(rows), TURNS_WIDTH)
         return [
@@ -167,25 +178,30 @@ def columns(
 
 
 _NONE: Sequence[Piece] = [("–", "tone--muted")]
+"""The cell of a figure that does not exist."""
 
 
 def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
+    """Returns a figure of a tree, with a sign if it stands out."""
     if item.row.reason is not None:
         return _NONE
     return [(f"{UNUSUAL_SIGN} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
 
 
 def _bits_cell(row: TreeRow) -> Sequence[Piece]:
+    """Returns the bounds on the entropy in bits."""
     if row.reason is not None:
         return _NONE
     return [(number_format.between(row.entropy_low, row.entropy_high), "")]
 
 
 def _recorded_cell(row: TreeRow) -> Sequence[Piece]:
+    """Returns the log-probability of the recorded answer."""
     return [(number_format.log_probability(row.answer_log_prob), "tone--muted")]
 
 
 def _grown(row: TreeRow, value: float) -> float | None:
+    """Returns a figure of a tree; None where there is no tree."""
     return None if row.reason is not None else value
 
 
@@ -202,6 +218,7 @@ MEASURES = (
     TurnMeasure("leaves", lambda row: float(row.leaves)),
     TurnMeasure("bits", lambda row: row.entropy_high),
 )
+"""The measures that the blocks can show; the list shows the first."""
 
 
 def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: TurnMeasure) -> str:

@@ -33,6 +33,7 @@ from screens.widgets.row_table import Column, Piece, RowTable
 THRESHOLD = 0.85
 """Default similarity at or above which two answers count as equal in meaning."""
 STEP = 0.05
+"""Similarity by which one key press moves the threshold; also the least threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,12 @@ class AnswersDialog(Dialog[int | None]):
         background(self, read, arrived, self.show_error, group="answers")
 
     def _read(self, item: TreeItem) -> list[Answer]:
+        """Returns the answers of a tree."""
         row = item.row
         return self._trees.answers(row.conversation_id, row.step, row.config_hash)
 
     def _show(self) -> None:
+        """Shows the answers, by wording or by meaning."""
         grouped = self._meanings
         if grouped is None:
             self._lines = lines_of(self._answers, self._others)
@@ -154,6 +157,7 @@ class AnswersDialog(Dialog[int | None]):
         self._show_answer()
 
     def _about(self) -> Content:
+        """Returns the line above the list: how many answers, and how they are grouped."""
         grouped = self._meanings
         if grouped is None:
             count = kinds_text(self._answers)
@@ -188,6 +192,7 @@ class AnswersDialog(Dialog[int | None]):
         self._group()
 
     def _group(self) -> None:
+        """Groups the answers by meaning, and shows them."""
         row, threshold = self._item.row, self._threshold
         about = self.query_one("#about", Static)
         about.update(Content.styled("comparing …", "$tone-muted"))
@@ -211,6 +216,7 @@ class AnswersDialog(Dialog[int | None]):
     # Drawing
 
     def _columns(self) -> list[Column[Line]]:
+        """Returns the columns; two of them only with another tree, or by meaning."""
         columns = [
             Column("kind", "", 1, _kind_cell),
             Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
@@ -226,9 +232,11 @@ class AnswersDialog(Dialog[int | None]):
         return columns
 
     def _fetch(self, ids: Sequence[int]) -> list[Line]:
+        """Returns the lines of these rows."""
         return [self._lines[index] for index in ids if index < len(self._lines)]
 
     def _show_answer(self) -> None:
+        """Shows the whole answer under the cursor."""
         number = self.table.cursor_id
         text = "" if number is None else one_line(self._lines[number].answer.text, 400)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
@@ -249,16 +257,19 @@ class AnswersDialog(Dialog[int | None]):
 
 
 def _kind_cell(line: Line) -> Sequence[Piece]:
+    """Returns the sign for how an answer ends."""
     glyph, tone, _ = KIND_LOOKS[line.answer.end]
     return [(glyph, tone)]
 
 
 def _p_cell(line: Line) -> Sequence[Piece]:
+    """Returns the probability of an answer as a bar and a number."""
     p = line.answer.probability
     return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p, 3)}", "")]
 
 
 def _there_cell(line: Line) -> Sequence[Piece]:
+    """Returns the probability in the other tree, and how much more probable it is here."""
     other = line.other_probability
     if other is None:
         return [("–", "tone--muted")]
@@ -267,6 +278,7 @@ def _there_cell(line: Line) -> Sequence[Piece]:
 
 
 def _meaning_cell(line: Line) -> Sequence[Piece]:
+    """Returns the number and probability of a group at its first answer."""
     if line.meaning is None:
         return [("   ⋮", "tone--muted")]
     number, group = line.meaning
@@ -278,7 +290,16 @@ def _meaning_cell(line: Line) -> Sequence[Piece]:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """One token of a path; `text` is what it completes, empty while a character's bytes are still to come."""
+    """One token of a path.
+
+    Attributes:
+        at: Index in the path.
+        token: Its id.
+        text: What it completes; empty while a character's bytes are still to come.
+        log_p: Natural logarithm of its probability after its path.
+        path: The same for the path up to it.
+        entropy: Bits of the distribution that it was taken from; None if unknown.
+    """
 
     at: int
     token: int
@@ -297,13 +318,13 @@ def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
         text = decoder.decode(columns.spelling[node], final=index == len(nodes) - 1)
         rows.append(
             TokenRow(
-                index,
-                columns.token[node],
-                columns.spelling[node],
-                text,
-                columns.log_p[node],
-                columns.path[node],
-                columns.entropy[columns.parent[node]],
+                at=index,
+                token=columns.token[node],
+                spelling=columns.spelling[node],
+                text=text,
+                log_p=columns.log_p[node],
+                path=columns.path[node],
+                entropy=columns.entropy[columns.parent[node]],
             )
         )
     return rows
@@ -359,6 +380,7 @@ class TokensDialog(Dialog[None]):
         self.call_after_refresh(self.table.action_move_to, -1)
 
     def _fetch(self, ids: Sequence[int]) -> list[TokenRow]:
+        """Returns the tokens of these rows."""
         return [self._rows[index] for index in ids if index < len(self._rows)]
 
 
@@ -368,15 +390,18 @@ def hexes(data: bytes) -> str:
 
 
 def _text_cell(row: TokenRow) -> Sequence[Piece]:
+    """Returns the text that a token completes."""
     if row.text:
         return [(shown_text(row.text), "")]
     return [("part of a character" if row.spelling else "no text", "tone--muted")]
 
 
 def _token_p_cell(row: TokenRow) -> Sequence[Piece]:
+    """Returns the probability of a token as a bar and a number."""
     p = math.exp(row.log_p)
     return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
 
 
 def _bits_cell(row: TokenRow) -> Sequence[Piece]:
+    """Returns the entropy of the distribution that the token was taken from."""
     return [] if row.entropy is None else [(f"{row.entropy:.1f}", "tone--muted")]

@@ -114,6 +114,7 @@ class TreeGrower:
         )
 
     def _may_grow(self) -> bool:
+        """Returns whether a tree may grow now; says why not."""
         growing = self._screen.query_one(GrowthLine).is_growing
         if growing:
             self._notify("A tree is growing; escape stops it.")
@@ -122,10 +123,13 @@ class TreeGrower:
     def _start(
         self, start: Callable[[], int], last: str = "grow", kept: str = "what has grown is kept"
     ) -> None:
+        """Starts a job and shows its progress. `last` is the name of its last stage, `kept` what stays when it is
+        stopped."""
         line = self._screen.query_one(GrowthLine)
         self._screen.in_background(start, lambda job: line.follow(job, last, kept), group="grow")
 
     def _notify(self, text: str) -> None:
+        """Shows a message whose text is taken literally."""
         self._screen.notify(text, markup=False)
 
 
@@ -191,6 +195,7 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
         event.stop()
 
     def _estimate(self) -> None:
+        """Estimates the cost of the request that is entered, and shows it."""
         self._known = None
         alpha = parse_alpha(self.query_one("#alpha", Input).value)
         if alpha is None or not self._models:
@@ -220,6 +225,7 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
         )
 
     def _show_estimate(self, content: Content) -> None:
+        """Shows a text in place of the estimate."""
         self.query_one("#estimate", Static).update(content)
 
     def action_start(self) -> None:
@@ -275,6 +281,7 @@ class GrowthLine(Static):
             self._jobs.cancel(self._job)
 
     def _handle_event(self, event: Event) -> None:
+        """Follows the job through its stages: the one that ends a stage before the last is followed by another job."""
         if self._between and isinstance(event, JobStarted) and event.stage == self._last:
             self._job, self._between = event.job_id, False
         if self._job is None or getattr(event, "job_id", None) != self._job:
@@ -294,6 +301,7 @@ class GrowthLine(Static):
             self.post_message(self.Ended())
 
     def _show_progress(self, words: str) -> None:
+        """Shows these words and the key that stops the job."""
         self.add_class("-growing")
         self.update(
             Content.assemble(

@@ -291,6 +291,7 @@ class Folding:
         self._set_lines()
 
     def _set_lines(self) -> None:
+        """Computes anew which segments are shown."""
         self.lines = self._shown_below(-1)
 
     def _shown_below(self, number: int) -> array[int]:

@@ -80,6 +80,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         )
 
     def _columns(self) -> list[Column[TreeItem]]:
+        """Returns the columns of the table for the trees that are listed."""
         return columns(lambda: self._deciles, self._turns)
 
     def compose_body(self) -> ComposeResult:
@@ -115,6 +116,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.in_background(read, arrived, group="listing", failed=failed)
 
     def _show_items(self, items: list[TreeItem], config: TreeConfig | None) -> None:
+        """Shows the trees that were read in the table and the scatter."""
         self.query_one(FilterLine).complain(None)
         self._turns = by_conversation(items)
         self.table.show_columns(self._columns())
@@ -154,20 +156,24 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self.table.focus()
 
     def _turns_content(self) -> Content:
+        """Returns which turns are listed, with the key that changes it; nothing if no conversation has several."""
         if not self._turns:
             return Content("")
         words = "the least sure turn of each" if self._worst_only else "every turn"
         return Content.assemble(f" · {words} ", ("w", "bold $tone-accent"))
 
     def _show_order(self) -> None:
+        """Shows the trees in the present order."""
         ordered_items = ordered(self._items, *self._sort)
         self.table.show(array("q", (item.id for item in ordered_items)), self._sort)
 
     def _fetch(self, ids: Sequence[int]) -> list[TreeItem]:
+        """Returns the trees of these rows."""
         by_id = self._by_id
         return [by_id[row_id] for row_id in ids if row_id in by_id]
 
     def _point(self) -> None:
+        """Marks the tree under the cursor in the scatter."""
         tree_id = self.table.cursor_id
         self.query_one(Scatter).point_to(None if tree_id is None else self._points.get(tree_id))
 
@@ -184,6 +190,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._open(self._id_at(message.index))
 
     def _id_at(self, point: int) -> int:
+        """Returns the id of the tree of a point."""
         return next(row_id for row_id, index in self._points.items() if index == point)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
@@ -191,6 +198,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._open(message.row_id)
 
     def _open(self, row_id: int) -> None:
+        """Opens a tree, or says why there is none."""
         item = self._by_id[row_id]
         if item.row.reason is not None:
             self.notify(one_line(item.row.reason), title="No tree", markup=False)
@@ -221,6 +229,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
     # Changing the query
 
     def _ask(self, query: ListQuery) -> None:
+        """Lists the trees of another query."""
         if query != self._query:
             self._query = query
             self.refresh_data()
@@ -253,6 +262,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         ask_order(self, choices, self._sort[0], self._sort_by)
 
     def _sort_by(self, key: str) -> None:
+        """Sorts by a column; by the same one again in the other direction."""
         same = self._sort[0] == key
         self._sort = (key, not self._sort[1] if same else ORDERS[key].descending)
         self._show_order()
@@ -325,6 +335,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
 
 def _summary(items: Sequence[TreeItem], config: TreeConfig | None, turns: Content) -> Content:
+    """Returns the number of trees and of their leaves, and the configuration."""
     grown = sorted(item.row.leaves for item in items if item.row.reason is None)
     parts = [number_format.counted(len(grown), "tree")]
     if grown:
@@ -340,6 +351,7 @@ def _summary(items: Sequence[TreeItem], config: TreeConfig | None, turns: Conten
 
 
 def _legend(deciles: Deciles, points: int) -> Content:
+    """Returns what the signs of the scatter mean; nothing without points."""
     if not points:
         return Content("")
     if deciles == Deciles():
@@ -356,6 +368,7 @@ def _legend(deciles: Deciles, points: int) -> Content:
 
 
 def _empty_state(query: ListQuery) -> EmptyState:
+    """Returns what to do where no tree is listed."""
     starts = "grows them, and says first for how many conversations"
     if query.filter:
         shown = one_line(str(query.filter), 80)

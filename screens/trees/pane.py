@@ -73,6 +73,7 @@ class TreePane(Vertical):
         self._show_texts()
 
     def _show_texts(self) -> None:
+        """Shows the figures of the tree, and the bounds on a property."""
         if self.opened is not None:
             self.query_one(".measures", Static).update(
                 measures_content(self.opened.item.row, self.opened.nodes.kind, self.bounds)

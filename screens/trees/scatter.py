@@ -19,6 +19,7 @@ from screens.widgets.formatting import TONES
 from screens.widgets.keyed import Keyed
 
 CURSOR = "◆"
+"""Sign of the point under the cursor."""
 DENSITY = "·:▪■"
 """Signs for one, two or three, up to nine, and more points."""
 AXIS = 6
@@ -74,6 +75,7 @@ def nearest(places: Sequence[tuple[int, int]], at: int, down: int, across: int) 
     line, column = places[at]
 
     def far(index: int) -> tuple[int, int]:
+        """Returns the distance of a point along the direction, and across it."""
         offset = places[index][0] - line, places[index][1] - column
         ahead, aside = offset if down else offset[::-1]
         return ahead * (down or across), abs(aside)
@@ -91,6 +93,7 @@ def bounds(points: Sequence[Point]) -> tuple[float, float, float]:
 def _cell(
     point: Point, left: float, right: float, top: float, width: int, height: int
 ) -> tuple[int, int]:
+    """Returns the line and column of a point in a plot of this size."""
     span = math.log1p(right) - math.log1p(left)
     across = (math.log1p(point.x) - math.log1p(left)) / span if span else 0.5
     up = point.y / top if top else 0.0
@@ -144,6 +147,7 @@ class Scatter(Keyed, Widget, can_focus=True, inherit_bindings=False):
     # Keys
 
     def _places(self) -> list[tuple[int, int]]:
+        """Returns the line and column of each point."""
         width, height = self._room
         ends = bounds(self._points)
         return [_cell(point, *ends, width, height) for point in self._points]
@@ -188,6 +192,7 @@ class Scatter(Keyed, Widget, can_focus=True, inherit_bindings=False):
             self._put(point)
 
     def _put(self, index: int | None) -> None:
+        """Puts the cursor on a point, and tells the screen."""
         if index is not None and index != self._cursor:
             self.point_to(index)
             self.post_message(self.Pointed(index))

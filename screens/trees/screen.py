@@ -136,6 +136,7 @@ class TreeScreen(WorkbenchScreen[None]):
             self.show_error(error)
 
     def _title(self, opened: OpenTree) -> None:
+        """Shows the step and the name of the conversation in the title."""
         item = opened.item
         self.query_one(TitleLine).say(
             Content.assemble(f"step {item.row.step} of ", (one_line(item.name, 60), "bold"))
@@ -269,6 +270,7 @@ class TreeScreen(WorkbenchScreen[None]):
         )
 
     def _prove(self, pane: TreePane, text: str) -> None:
+        """Computes bounds on a property in the tree of a pane, and shows them."""
         key, place = pane.config_hash, self._place
         if key is None:
             return
@@ -308,10 +310,12 @@ class TreeScreen(WorkbenchScreen[None]):
 
     @property
     def _second(self) -> TreePane | None:
+        """The pane of the second tree; None without one."""
         panes = self.query("#second").results(TreePane)
         return next(iter(panes), None)
 
     def _show_second(self, key: str) -> None:
+        """Shows the tree of a configuration beside the first one."""
         if self._second is None:
             second = TreePane(key, id="second")
             self.add_class("-compared")
@@ -319,6 +323,7 @@ class TreeScreen(WorkbenchScreen[None]):
             self.call_after_refresh(self._read, second)
 
     def _alone(self) -> None:
+        """Takes the second tree away."""
         second = self._second
         if second is not None:
             self.remove_class("-compared", "-second")
@@ -328,6 +333,7 @@ class TreeScreen(WorkbenchScreen[None]):
             first.view.focus()
 
     def _compare(self) -> None:
+        """Compares the two trees once both have arrived, and shows what they have in common."""
         first, second = self.query_one("#first", TreePane), self._second
         if second is None or first.opened is None or second.opened is None:
             return
@@ -353,6 +359,7 @@ class TreeScreen(WorkbenchScreen[None]):
         )
 
     def _show_tabs(self) -> None:
+        """Shows the names of the open trees, for a narrow terminal."""
         rows = [pane.opened.item.row for pane in self.query(TreePane) if pane.opened is not None]
         front = int(self.has_class("-second"))
         self.query_one("#tabs", Static).update(tabs_content(rows, front))
@@ -385,6 +392,7 @@ class TreeScreen(WorkbenchScreen[None]):
             self._grower.grow_unread(self.pane.opened)
 
     def _grow_another(self) -> None:
+        """Asks for a tree of another configuration at this place, to compare with."""
         if self.pane.opened is not None:
             self._grower.grow_another(self._place, self.pane.opened)
 

@@ -32,14 +32,17 @@ KIND_LOOKS: dict[Kind, tuple[str, str, str]] = {
 """Glyph, tone and word for how a segment ends."""
 
 RECORDED = "◀ said"
+"""The sign of the recorded answer."""
 SHARED = "≡"
 """The sign of an answer that the other tree has too."""
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
+"""Columns by which each level is indented."""
 MAX_INDENT_SHARE = 0.4
 """Share of the width up to which segments are indented; deeper ones show their depth as a number."""
 FIGURES_WIDTH = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
+"""Columns of the figures of a segment: a bar and two numbers of five, with spaces between and after them."""
 MAX_SEGMENT_CHARACTERS = 400
 """Most characters that are shown of the text of a segment."""
 
@@ -167,6 +170,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             self._changed()
 
     def _changed(self) -> None:
+        """Draws anew after lines changed, with the cursor in sight."""
         lines = len(self._folding.lines) if self._folding is not None else 0
         self._line = min(self._line, max(0, lines - 1))
         self.virtual_size = Size(self.size.width, lines)
@@ -175,6 +179,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Highlighted())
 
     def _keep_in_sight(self) -> None:
+        """Scrolls until the cursor is in sight."""
         top, height = round(self.scroll_offset.y), max(1, self.size.height)
         if self._line < top:
             self.scroll_to(y=self._line, animate=False)
@@ -190,6 +195,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     # Keys
 
     def _go(self, line: int) -> None:
+        """Puts the cursor on a line, or on the nearest one there is."""
         if self._folding is None or not self._folding.lines:
             return
         line = min(max(line, 0), len(self._folding.lines) - 1)
@@ -364,6 +370,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         return [*head, *body, *tail]
 
     def _tone(self, name: str, is_cursor: bool) -> Style:
+        """Returns the style of a tone; muted text is not muted under the cursor."""
         if not name:
             return Style.null()
         style = self.get_component_rich_style(name, partial=True)

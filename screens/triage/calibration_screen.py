@@ -121,6 +121,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         )
 
     def _show(self, result: tuple[CalibrationReport, Content | None, list[str]]) -> None:
+        """Shows the report, the figures of success, and the agreement of people."""
         report, success, people = result
         self._report = report
         section = self.query_one("#success", Static)
@@ -146,6 +147,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         self._show_filters()
 
     def _show_filters(self) -> None:
+        """Shows the table of filters in the width there is."""
         if self._report is not None:
             width = self.size.width - 4
             self.query_one("#filters", Static).update(words.filters_content(self._report, width))
@@ -216,9 +218,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
         write_in_order(self, work, done, self.show_error)
 
     def _pin(self, threshold: float | None) -> None:
+        """Pins a threshold; None frees the pinned one."""
         self._change(lambda: self.services.calibration.pin(threshold))
 
     def _change(self, work: Callable[[], DecisionRule]) -> None:
+        """Changes the rule, and says which threshold is in force then."""
+
         def changed(rule: DecisionRule) -> None:
             pinned = "pinned at " if rule.source == "chosen" else ""
             threshold = words.format_threshold(rule.threshold)

@@ -103,6 +103,8 @@ class TriageQueue:
             self._advance()
 
     def _advance(self) -> None:
+        """Goes to the next item without a verdict, or else to the first one that was skipped; past the end if there is
+        none."""
         later = range(self._at + 1, len(self._items))
         skipped = range(self._at + 1)
         for index in (*later, *skipped):

@@ -121,6 +121,7 @@ class TriageScreen(WorkbenchScreen[None]):
     # Reading
 
     def _handle_event(self, event: Event) -> None:
+        """Reads the queue again after changes that this screen did not write itself."""
         # This screen already shows what it wrote itself; a queue of a million is not read after each verdict.
         is_own_write = (
             isinstance(event, DataChanged) and event.tables == {"verdict"} and self.is_active
@@ -245,6 +246,8 @@ class TriageScreen(WorkbenchScreen[None]):
         )
 
     def _show_facts(self, facts: Facts, why: str) -> None:
+        """Shows a conversation and the evidence about it; where it is the same one, the transcript stays where it
+        is."""
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
         self.query_one("#summary", Static).update(formatting.summary_content(facts.row))
@@ -445,6 +448,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.query_one(Transcript).focus()
 
     def _ask_anew(self) -> None:
+        """Begins a new queue at its start."""
         self.queue = TriageQueue()
         self.read_queue(TriagePlace())
 
@@ -461,6 +465,7 @@ class TriageScreen(WorkbenchScreen[None]):
         ask_round(self, self._begin_blind)
 
     def _begin_blind(self, blind: BlindRound) -> None:
+        """Begins a blind round."""
         self.blind = blind
         self.moved()
 
@@ -479,12 +484,14 @@ class TriageScreen(WorkbenchScreen[None]):
         self._go_on_blind()
 
     def _go_on_blind(self) -> None:
+        """Goes on in the blind round, or ends it after its last conversation."""
         if self.blind is not None and self.blind.current is None:
             self._end_blind()
         else:
             self.moved()
 
     def _end_blind(self) -> None:
+        """Ends the blind round, goes back to the queue and says how far the verdicts agree."""
         of_others = self.blind is not None and self.blind.of_others
         self.blind = None
         self.moved()

@@ -21,7 +21,8 @@ from screens.widgets.row_table import Column, Piece
 
 def _time(row: LiveEvent) -> Sequence[Piece]:
     """Returns the time of an event, without its date."""
-    return [(str(row.values["at"])[11:19], "tone--muted")]
+    _, _, time = str(row.values["at"]).partition("T")  # 2026-07-01T12:00:00Z
+    return [(time[: len("12:00:00")], "tone--muted")]
 
 
 def _name(row: LiveEvent) -> Sequence[Piece]:
@@ -49,7 +50,7 @@ def _change(row: LiveEvent) -> Sequence[Piece]:
     change = row.values.get("change")
     if change is None:
         return []
-    return [(difference(change), "tone--bright" if abs(change) >= 0.1 else "tone--muted")]
+    return [(difference(change), "tone--bright" if abs(change) >= LARGE_CHANGE else "tone--muted")]
 
 
 def _state(row: LiveEvent) -> Sequence[Piece]:
@@ -71,6 +72,15 @@ def _signals(row: LiveEvent) -> Sequence[Piece]:
     """Returns the signals of an event."""
     return [(signals_text(row), "tone--borderline")]
 
+
+LARGE_CHANGE = 0.1
+"""Change of the probability from which on it is bright."""
+
+MAX_EVENT_CELLS = 80
+"""Most cells of a source and of a goal in the text of an event."""
+
+FIGURES_CELLS = 27
+"""Cells of the shares and limits behind the label of a goal."""
 
 COLUMNS: list[Column[LiveEvent]] = [
     Column("time", "UTC", 8, _time, keep=4),
@@ -100,7 +110,9 @@ def signals_text(row: LiveEvent) -> str:
 def words_of(row: LiveEvent) -> str:
     """Returns the text in which a filter of the events looks for its words, in lower case."""
     values = row.values
-    kind = "error" if row.conversation_id is None else "end" if values["ended"] else "turn"
+    kind = "end" if values.get("ended") else "turn"
+    if row.conversation_id is None:
+        kind = "error"
     novel = "novel" if values.get("novel") else ""
     parts = (
         kind, values.get("conversation"), values.get("source"), values.get("state"), values.get("goal"), novel,
@@ -114,10 +126,13 @@ def event_text(row: LiveEvent) -> Content:
     values = row.values
     if row.conversation_id is None:
         return Content(f"{one_line(str(values['error']))}\n{one_line(str(values.get('hint', '')))}")
-    goal = "like no goal" if values.get("novel") else one_line(str(values.get("goal") or ""), 80)
-    lines = [
-        f"{bar(values['p'])} {probability(values['p'])}  {end_of_path(str(values['source']), 80)}  {goal}"
-    ]
+    goal = (
+        "like no goal"
+        if values.get("novel")
+        else one_line(str(values.get("goal") or ""), MAX_EVENT_CELLS)
+    )
+    source = end_of_path(str(values["source"]), MAX_EVENT_CELLS)
+    lines = [f"{bar(values['p'])} {probability(values['p'])}  {source}  {goal}"]
     lines += [
         f"{signal['name']}: {signal['meaning']}; {signal['precision']:.0%} of the past conversations with it ended"
         f" incomplete ({percent_range(signal['low'], signal['high'])})"
@@ -152,16 +167,20 @@ def chart_empty(chart: Chart | None) -> str:
 
 
 def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
-    """Returns the goals whose share changed most, with the control limits of the share now."""
+    """Returns the goals whose share changed most, with the control limits of the share now.
+
+    Args:
+        width, lines: The room, in cells and lines.
+    """
     if not goals:
         return Content.styled(
             "Goals: nothing was clustered, or nothing came since.\n5 and then r cluster.",
             "$tone-muted",
         )
-    head = f"{'share of goals':<{max(14, width - 27)}} past   now   limits"
+    head = f"{'share of goals':<{max(14, width - FIGURES_CELLS)}} past   now   limits"
     shown = [Content.styled(head[:width], "$tone-muted")]
     for shift in goals[: max(0, lines - 1)]:
-        room = max(8, width - 27)
+        room = max(8, width - FIGURES_CELLS)
         label = one_line(shift.label, room)
         label += " " * (room - cell_len(label))
         text = f" {shift.past.share:>4.0%}  {shift.now.share:>4.0%}   {shift.low:>3.0%} to {shift.high:>3.0%}"
@@ -179,10 +198,10 @@ def rules_lines(chosen: RulesInForce) -> list[str]:
         "",
     ]
     for rule in chosen.rules.in_force:
-        right = percent_range(rule.precision.low, rule.precision.high)
+        interval = percent_range(rule.precision.low, rule.precision.high)
         lines.append(
             f"{rule.name}: {rule.meaning}. {rule.precision.part} of {rule.precision.of} ended incomplete"
-            f" ({right}); of all {rule.base:.0%}. It finds {rule.recall:.0%} of those."
+            f" ({interval}); of all {rule.base:.0%}. It finds {rule.recall:.0%} of those."
         )
     lines += [f"{name}: {why}." for name, why in chosen.rules.without_rule]
     return lines

@@ -48,6 +48,16 @@ NOTHING = EmptyState(
 """Shown while nothing is watched."""
 
 
+USUAL_WIDTH, USUAL_LINES = 76, 7
+"""Room for the goals, in cells and lines, before they have been laid out."""
+
+MAX_PATH_CHARS = 40
+"""Most characters of the path that is watched."""
+
+MAX_FILTER_CHARS = 30
+"""Most characters of the words of the filter in the summary."""
+
+
 class WatchScreen(WorkbenchScreen[None]):
     """Lists the events of a watch, the newest first; enter opens the conversation."""
 
@@ -104,10 +114,10 @@ class WatchScreen(WorkbenchScreen[None]):
         """Takes over the events that came; while paused only their number is shown."""
         if not self.is_active:
             return
-        came = self.services.watches.live.after(self._read)
-        if came and not self._paused:
-            self._read = came[-1].number
-            self._events.extend(came)
+        new_events = self.services.watches.live.after(self._read)
+        if new_events and not self._paused:
+            self._read = new_events[-1].number
+            self._events.extend(new_events)
             self._show_events()
         else:
             self._show_summary()
@@ -124,7 +134,8 @@ class WatchScreen(WorkbenchScreen[None]):
         self.set_class(not self._listed, "-empty")
         self.table.show_items(self._listed)
         if at_top and self._listed:
-            self.table.move_to_key(self._listed[0].number)
+            newest, *_ = self._listed
+            self.table.move_to_key(newest.number)
         self._show_event()
         self._show_summary()
 
@@ -148,21 +159,23 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def _show_summary(self) -> None:
         """Shows what is watched, and how much came."""
-        held = len(self.services.watches.live.after(self._read)) if self._paused else 0
+        held_back = len(self.services.watches.live.after(self._read)) if self._paused else 0
         watching = self._watching()
         if not self._listed:
             self.show_empty(self._empty())
         parts = [
-            f"watching {one_line(self._path, 40)}".strip() if watching else "not watching",
+            f"watching {one_line(self._path, MAX_PATH_CHARS)}".strip()
+            if watching
+            else "not watching",
             counted(self._events[-1].number if self._events else 0, "event"),
         ]
         if self._filter:
-            parts.append(f"“{one_line(self._filter, 30)}”: {len(self._listed):,}")
+            parts.append(f"“{one_line(self._filter, MAX_FILTER_CHARS)}”: {len(self._listed):,}")
         if self._chart is not None:
             parts.append(f"{self._chart.running:,} running")
         if watching or self.services.watches.rules() is not None:
             parts.append(formatting.rules_summary(self.services.watches.rules()))
-        paused = Content.styled(f"paused, {held:,} new  ", "bold $tone-borderline")
+        paused = Content.styled(f"paused, {held_back:,} new  ", "bold $tone-borderline")
         text = Content(" · ".join(parts))
         self.query_one("#summary", Static).update(paused + text if self._paused else text)
 
@@ -196,12 +209,14 @@ class WatchScreen(WorkbenchScreen[None]):
         if chart is not None and chart.points:
             count = len(chart.points)
             ends = (0.0, float(count))
+            first, *_ = chart.points  # all have the same limits
             levels = (
-                (chart.points[0].low, "tone--muted"),
+                (first.low, "tone--muted"),
                 (chart.past.share, "tone--unscored"),
-                (chart.points[0].high, "tone--muted"),
+                (first.high, "tone--muted"),
             )
             lines = [Line(tuple((x, level) for x in ends), tone) for level, tone in levels]
+            # the points inside the limits, then those outside, each in the middle of its place
             for outside, tone, sign in (
                 (False, "tone--accent", "●"),
                 (True, "tone--incomplete", "✗"),
@@ -224,8 +239,8 @@ class WatchScreen(WorkbenchScreen[None]):
         goals.update(
             formatting.goals_text(
                 chart.goals if chart is not None else (),
-                goals.size.width or 76,
-                goals.size.height or 7,
+                goals.size.width or USUAL_WIDTH,
+                goals.size.height or USUAL_LINES,
             )
         )
 
@@ -243,7 +258,8 @@ class WatchScreen(WorkbenchScreen[None]):
             self.notify("A watch is running; x ends it.", markup=False)
             return
 
-        def chosen(answer: tuple[str, WatchRequest]) -> None:
+        def start(answer: tuple[str, WatchRequest]) -> None:
+            """Starts the watch, and remembers its path for the next time."""
             self._path, request = answer
             path = self._path
             self.in_background(
@@ -252,7 +268,7 @@ class WatchScreen(WorkbenchScreen[None]):
                 group="start",
             )
 
-        ask(self, WatchDialog(self._path), chosen)
+        ask(self, WatchDialog(self._path), start)
 
     def action_pause(self) -> None:
         """Holds the list, or lets it go on."""
@@ -262,12 +278,13 @@ class WatchScreen(WorkbenchScreen[None]):
     def action_filter(self) -> None:
         """Asks for words; nothing lists all events."""
 
-        def chosen(text: str) -> None:
+        def list_with(text: str) -> None:
+            """Lists the events with these words."""
             self._filter = " ".join(text.split())
             self._show_events()
 
         title = "List events with these words, such as stalled, incomplete, novel, end"
-        ask(self, TextDialog(title, value=self._filter, placeholder="all events"), chosen)
+        ask(self, TextDialog(title, value=self._filter, placeholder="all events"), list_with)
 
     def action_rules(self) -> None:
         """Shows the signals in force."""
@@ -285,6 +302,7 @@ class WatchScreen(WorkbenchScreen[None]):
 
 DEFAULT_IDLE_MINUTES = 10.0
 """Minutes without growth after which a conversation has ended, at first."""
+
 HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
 """What a watch does, for the dialog."""
 

@@ -21,11 +21,15 @@ from textual.worker import Worker
 from engine.base.errors import ProgramFault, WorkbenchError
 
 T = TypeVar("T")
+"""What the work returns."""
+
 THREADS = 6
 """Most threads that work for the screens at once."""
 
 
 class _DaemonPool:
+    """Up to `size` daemon threads that do the work of one queue, in the order in which it is put in."""
+
     def __init__(self, size: int) -> None:
         self._size = size
         self._started = 0
@@ -37,6 +41,7 @@ class _DaemonPool:
         future: Future[T] = Future()
 
         def run() -> None:
+            """Does the work and gives what it returns or raises to the future."""
             if not future.set_running_or_notify_cancel():
                 return
             try:
@@ -60,6 +65,7 @@ class _DaemonPool:
 
 
 _POOL = _DaemonPool(THREADS)
+"""Does what reads, several at once."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -82,6 +88,7 @@ def background(
     """
 
     async def body() -> None:
+        """Waits for the work and passes on what came of it."""
         try:
             result = await in_thread(work)
         except WorkbenchError as error:
@@ -114,7 +121,9 @@ def unforeseen(error: Exception) -> WorkbenchError:
 
 
 _WRITER = _DaemonPool(1)
+"""Does what writes, on one thread, so that the order stays."""
 _unwritten: set[Future[Any]] = set()
+"""Writes that are not done."""
 
 
 def write_in_order(
@@ -132,6 +141,7 @@ def write_in_order(
     future.add_done_callback(_unwritten.discard)
 
     async def body() -> None:
+        """Waits for the work and passes on what came of it."""
         try:
             # A cancelled wait must not cancel the write.
             result = await asyncio.shield(asyncio.wrap_future(future))

@@ -23,6 +23,8 @@ MAX_TYPED_CHARACTERS = 2_000
 """Most characters that a line takes. A line of ten thousand combining marks took twenty seconds to draw, since rich
 cuts a text at a cell in a time that grows with the square of its length; two thousand take a seventh of a second at
 worst."""
+LEFT_END_CELLS = 3
+"""Cells at the left end of a `Cycle` where a click goes to the value before: the padding and `‹ `."""
 NOTICE_INTERVAL_SECONDS = 5.0
 """Least time between two notices that a line takes no more."""
 
@@ -41,6 +43,7 @@ class Choices(Keyed, OptionList, inherit_bindings=False):
     ]
 
     def _move_page(self, direction: Literal[-1, 1]) -> None:
+        """Moves by a page, as Textual does."""
         with suppress(KeyError):  # a key before the list is laid out
             super()._move_page(direction)
 
@@ -86,7 +89,7 @@ class Cycle(Keyed, Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Goes to the value before for a click on the left end, and to the next one for a click elsewhere."""
-        self.action_step(-1 if event.x < 3 else 1)
+        self.action_step(-1 if event.x < LEFT_END_CELLS else 1)
 
     def render(self) -> RenderResult:
         """Returns the value between the signs of both directions, and which of how many it is."""

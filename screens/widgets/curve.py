@@ -1,4 +1,9 @@
-"""Charts in block characters: the completeness curve of a conversation with its sentence, the histogram of scores."""
+"""Charts in block characters: the completeness curve of a conversation with its sentence, the histogram of scores.
+
+A point of the curve is a boundary (the place after a message at which a conversation could end) with its score, the
+probability that the conversation is complete there. Heights are in eighths of a cell, the finest that block characters
+show; rows of a chart are counted from the top.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +21,24 @@ from engine.completeness.records import CurvePoint, DecisionRule
 from screens.widgets.formatting import STATE_LOOKS, TONES
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
+"""Component classes of the curve: those of the states, of the marked point, of the threshold."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 """Blocks of growing height, in eighths of a cell."""
+MAX_COLUMNS_PER_POINT = 3
+"""Columns of a point where there is room for more."""
 BINS = 40
 """Bins of the histogram of scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """The data of a curve: its points, the decision rule, the significant digits, the last turn."""
+    """The data of a curve.
+
+    Attributes:
+        rule: Tells the state of a score: incomplete, borderline or complete.
+        digits: Significant digits of the scores.
+        last_turn: The last turn of the conversation, boundary or not.
+    """
 
     points: tuple[CurvePoint, ...] = ()
     rule: DecisionRule = field(default_factory=DecisionRule)
@@ -47,8 +61,8 @@ def spread(points: int, width: int) -> list[range]:
     if points == 0 or width <= 0:
         return []
     if points <= width:
-        cells = min(3, width // points)
-        return [range(index, index + 1) for index in range(points) for _ in range(cells)]
+        columns = min(MAX_COLUMNS_PER_POINT, width // points)
+        return [range(index, index + 1) for index in range(points) for _ in range(columns)]
     return [
         range(column * points // width, (column + 1) * points // width) for column in range(width)
     ]
@@ -75,11 +89,11 @@ class Curve(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._data = CurveData()
-        self._at: int | None = None
+        self._marked_index: int | None = None
 
     def show(self, data: CurveData, at: int | None = None) -> None:
         """Draws `data`; `at` is the index of the marked point, None marks the last."""
-        self._data, self._at = data, at
+        self._data, self._marked_index = data, at
         self.refresh()
 
     @property
@@ -88,12 +102,12 @@ class Curve(Widget):
         points = len(self._data.points)
         if points == 0:
             return None
-        return points - 1 if self._at is None else min(self._at, points - 1)
+        return points - 1 if self._marked_index is None else min(self._marked_index, points - 1)
 
     def mark_message(self, message: int) -> None:
         """Marks the last boundary that is not after this message, the first one before that."""
-        before = bisect_right(self._data.points, message, key=lambda point: point.message)
-        self._at = max(0, before - 1)
+        boundaries = bisect_right(self._data.points, message, key=lambda point: point.message)
+        self._marked_index = max(0, boundaries - 1)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -114,10 +128,11 @@ class Curve(Widget):
         return Strip(self._row(columns, index, y, height - 1)).crop_extend(0, width, base)
 
     def _row(self, columns: list[range], marked: int, y: int, rows: int) -> list[Segment]:
-        """Returns one row of the chart, of so many."""
+        """Returns row `y` of a chart of `rows` rows; columns that hold the point `marked` are bright."""
         points, base = self._data.points, self.rich_style
         # A column of several points shows the highest, because peaks are what a reader looks for.
         values = [max(points[index].p_end_normalised for index in column) for column in columns]
+        # Counted from the top, while the threshold is a share of the height from below.
         threshold_row = rows - 1 - min(rows - 1, int(self._data.rule.threshold * rows))
         looks = {name: self.get_component_rich_style(name, partial=True) for name in _CURVE_TONES}
         segments = []
@@ -136,6 +151,7 @@ class Curve(Widget):
         return segments
 
     def _single_line(self, columns: list[range], marked: int, width: int) -> Strip:
+        """Returns the chart of a single row, the figures of the marked point, and the curve in words."""
         base = self.rich_style
         point = self._data.points[marked]
         rule = self._data.rule
@@ -152,21 +168,21 @@ class Curve(Widget):
         return Strip(parts).crop_extend(0, width, base)
 
     def _mark_line(self, columns: list[range], marked: int, width: int) -> Strip:
+        """Returns the mark below the chart with its figures, at its left where the right has no room."""
         base = self.rich_style
         point = self._data.points[marked]
-        first = next(index for index, column in enumerate(columns) if marked in column)
-        number = self._data.shown(point)
-        label = f"turn {point.turn} {number}"
+        first_column = next(index for index, column in enumerate(columns) if marked in column)
+        label = f"turn {point.turn} {self._data.shown(point)}"
         state = self._data.rule.state(point.p_end_normalised)
         tone = self.get_component_rich_style(STATE_LOOKS[state].tone_class, partial=True)
         bright = self.get_component_rich_style("tone--bright", partial=True)
-        room_right = first + 2 + len(label) <= width
+        has_room_right = first_column + len("▲ ") + len(label) <= width
         mark = Segment("▲", base + bright)
         text = Segment(label, base + tone)
-        if room_right:
-            parts = [Segment(" " * first, base), mark, Segment(" ", base), text]
+        if has_room_right:
+            parts = [Segment(" " * first_column, base), mark, Segment(" ", base), text]
         else:
-            parts = [Segment(" " * max(0, first - len(label) - 1), base), text]
+            parts = [Segment(" " * max(0, first_column - len(label) - 1), base), text]
             parts += [Segment(" ", base), mark]
         return Strip(parts).crop_extend(0, width, base)
 
@@ -238,12 +254,12 @@ def steepest(values: Sequence[float], direction: int) -> int | None:
 
     None when it never does.
     """
-    best, where = 0.0, None
+    largest_step, steepest_index = 0.0, None
     for index in range(1, len(values)):
         step = direction * (values[index] - values[index - 1])
-        if step > best:
-            best, where = step, index
-    return where
+        if step > largest_step:
+            largest_step, steepest_index = step, index
+    return steepest_index
 
 
 def column_heights(counts: Sequence[int], rows: int) -> list[int]:
@@ -276,31 +292,32 @@ class Histogram(Widget):
         if not any(self._bins):
             text = "nothing has been scored" if y == 0 else ""
             return Strip([Segment(text, muted)]).crop_extend(0, width, base)
-        wide = max(1, width // len(self._bins))
+        cells_per_bin = max(1, width // len(self._bins))
         if y == height - 1:
-            return self._axis(wide).crop_extend(0, width, base)
+            return self._axis(cells_per_bin).crop_extend(0, width, base)
         rows = height - 1
-        level = rows - 1 - y
+        rows_below = rows - 1 - y
         segments = []
         for index, eighths in enumerate(column_heights(self._bins, rows)):
             middle = (index + 0.5) / len(self._bins)
             tone = STATE_LOOKS[self._rule.state(middle)].tone_class
-            block = _EIGHTHS[min(8, max(0, eighths - 8 * level))]
+            block = _EIGHTHS[min(8, max(0, eighths - 8 * rows_below))]
             style = base + self.get_component_rich_style(tone, partial=True)
-            segments.append(Segment(block * wide, style))
+            segments.append(Segment(block * cells_per_bin, style))
         return Strip(segments).crop_extend(0, width, base)
 
-    def _axis(self, wide: int) -> Strip:
+    def _axis(self, cells_per_bin: int) -> Strip:
         """Returns the borderline band as a thick part of a thin line, the threshold as a mark in it."""
         base = self.rich_style
         looks = {
             name: base + self.get_component_rich_style(name, partial=True)
             for name in ("tone--muted", "tone--borderline", "tone--bright")
         }
-        cells = wide * len(self._bins)
+        cells = cells_per_bin * len(self._bins)
         mark = min(cells - 1, int(self._rule.threshold * cells))
         segments = []
         for cell in range(cells):
+            # The score in the middle of the cell.
             p = (cell + 0.5) / cells
             if cell == mark:
                 segments.append(Segment("▲", looks["tone--bright"]))

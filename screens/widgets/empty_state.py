@@ -39,7 +39,7 @@ class EmptyState:
         """
         actions = ((START, self.enter_label), *self.others)
         lines = [(key_of(action), does) for action, does in actions]
-        # all lines are as long, for they are centered
+        # All lines are as long, for they are centered.
         key_width, width = (max(map(len, column)) for column in zip(*lines, strict=True))
         parts: list[str | tuple[str, str]] = [f"{self.message}\n"]
         for key, does in lines:
@@ -53,14 +53,17 @@ IMPORT = EmptyState(
     "import_files",
     needs_no_conversations=True,
 )
+"""Of screens of a project without conversations."""
 SCORE = EmptyState(
     "Nothing is scored yet. A score says how likely it is that a conversation has ended.",
     "scores the conversations, and says first how long it takes",
     "run_scoring",
 )
+"""Of screens that show scores."""
 CLUSTER = EmptyState(
     "No goals yet: what users wanted, as groups of conversations.",
     "groups the conversations, and says first how long it takes",
     "run_clustering",
     mode="goals",
 )
+"""Of screens that show goals."""

@@ -30,6 +30,10 @@ PAUSE_SECONDS = 600.0
 """A gap longer than this is a break, not work."""
 MIN_PACE_SECONDS = 15.0
 """A pace over a shorter time says nothing: five quick keys would be thousands an hour."""
+MIN_PACE_VERDICTS = 3
+"""A pace of fewer verdicts says nothing."""
+MAX_PACE_VERDICTS = 20
+"""The last verdicts, of which the pace is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Facts:
     """A conversation with its messages, score, remaining tasks, verdict and leaks.
 
     Attributes:
+        current: The verdict with note and tags that is in force.
+        rule: Tells the state of a score.
         goals: Its goals, the first one first.
         requests: Its requests in order; one where no further one was found or marked.
     """
@@ -69,8 +75,9 @@ def load_facts(services: OpenProject, conversation_id: int) -> Facts:
     rows = conversations.rows([conversation_id])
     if not rows:
         raise WorkbenchError("This conversation is no longer in the project.", "Go on to another.")
+    (row,) = rows
     return Facts(
-        row=rows[0],
+        row=row,
         messages=conversations.messages(conversation_id),
         score=conversations.score(conversation_id),
         remaining=conversations.remaining(conversation_id),
@@ -191,10 +198,10 @@ def remaining_content(facts: Facts) -> Content:
     """Returns the remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining
     if remaining is None:
-        below = facts.row.state == "incomplete"
+        is_below = facts.row.state == "incomplete"
         why = (
             "not written yet; run scoring on the overview to write them"
-            if below
+            if is_below
             else "written only below the threshold"
         )
         return Content.styled(f"remaining tasks: {why}", "$tone-muted")
@@ -237,10 +244,10 @@ def _earlier_line(earlier: EarlierActs) -> str:
 
 
 class Pace:
-    """Verdicts an hour over the last twenty, breaks left out."""
+    """Verdicts an hour over the last `MAX_PACE_VERDICTS`; a break begins anew."""
 
     def __init__(self) -> None:
-        self._times: deque[float] = deque(maxlen=20)
+        self._times: deque[float] = deque(maxlen=MAX_PACE_VERDICTS)
 
     def tick(self, now: float) -> None:
         """Counts a verdict that was given at this time, in seconds of any clock that does not go back."""
@@ -250,7 +257,10 @@ class Pace:
 
     @property
     def per_hour(self) -> float | None:
-        """None before three verdicts and `MIN_PACE_SECONDS` of work."""
-        if len(self._times) < 3 or self._times[-1] - self._times[0] < MIN_PACE_SECONDS:
+        """None before `MIN_PACE_VERDICTS` verdicts and `MIN_PACE_SECONDS` of work."""
+        if len(self._times) < MIN_PACE_VERDICTS:
             return None
-        return (len(self._times) - 1) / (self._times[-1] - self._times[0]) * 3600
+        seconds = self._times[-1] - self._times[0]
+        if seconds < MIN_PACE_SECONDS:
+            return None
+        return (len(self._times) - 1) / seconds * 3600

@@ -27,6 +27,9 @@ from screens.widgets.keyed import Keyed
 TYPING_REST_SECONDS = 0.2
 """Seconds without a key before the typed filter is applied."""
 PROMPT = "▽ "
+"""Stands before the filter."""
+LINE_PADDING = 1
+"""Cells before the prompt, as the style of the line says."""
 
 
 class FilterInput(LineInput):
@@ -93,13 +96,14 @@ class FilterLine(Keyed, Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.read_values: Callable[[str, Filter], Sequence[tuple[str, int | None]]] | None = None
+        # The field whose values are here and the rest of the filter; the values with their counts.
         self._values_of: tuple[str, Filter] | None = None
         self._values: Sequence[tuple[str, int | None]] = ()
         self._timer: Timer | None = None
-        self._applied = Filter()
+        self._applied = Filter()  # the last filter that was posted or put
         self._completions: list[Completion] = []
-        self._cursor_moved = False
-        self._completing = False
+        self._cursor_moved = False  # to a completion, by key
+        self._completing = False  # the keys of the completions work
         self._mistake: WorkbenchError | None = None
 
     def compose(self) -> ComposeResult:
@@ -127,6 +131,7 @@ class FilterLine(Keyed, Vertical):
 
     @property
     def _input(self) -> FilterInput:
+        """The input in which the filter is written."""
         return self.query_one(FilterInput)
 
     def put(self, filter: Filter) -> None:
@@ -140,7 +145,7 @@ class FilterLine(Keyed, Vertical):
         if words and self._input.value and not self._input.value.endswith(" "):
             self._write(self._input.value + " ")
         self.add_class("-used")
-        self._values_of = None  # the counts may have changed since
+        self._values_of = None  # The counts may have changed since.
         self._input.focus()
         self._input.cursor_position = len(self._input.value)
         self.call_after_refresh(self._offer_completions)
@@ -151,6 +156,7 @@ class FilterLine(Keyed, Vertical):
             self._show_mistake(error)
 
     def _write(self, value: str) -> None:
+        """Puts a text into the line as if it had been applied."""
         value = display_safe(" ".join(value.split("\n")))[:MAX_TYPED_CHARACTERS]
         with self._input.prevent(Input.Changed):
             self._input.value = value
@@ -167,6 +173,7 @@ class FilterLine(Keyed, Vertical):
         self._offer_completions()
 
     def _apply_typed(self) -> None:
+        """Applies what was typed, and shows a mistake in it."""
         mistake = self._apply()
         # An unfinished term that can be completed is no mistake yet.
         unfinished = (
@@ -177,6 +184,7 @@ class FilterLine(Keyed, Vertical):
         self._show_mistake(None if unfinished else mistake)
 
     def _apply(self) -> FilterError | None:
+        """Posts the typed filter if it is another one than before; returns the mistake in it, if there is one."""
         self._stop_timer()
         try:
             filter = parse_filter(display_safe(self._input.value))
@@ -188,6 +196,7 @@ class FilterLine(Keyed, Vertical):
         return None
 
     def _stop_timer(self) -> None:
+        """Forgets that what was typed is to be applied."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -220,6 +229,7 @@ class FilterLine(Keyed, Vertical):
     # Completions
 
     def _offer_completions(self, *_: object) -> None:
+        """Lists what can be completed at the cursor; a watcher, so it is called with values it does not need."""
         # The input may be gone already: this also comes after the last refresh of a screen that closes.
         if not self.query(FilterInput) or not self._input.has_focus:
             return
@@ -253,14 +263,16 @@ class FilterLine(Keyed, Vertical):
         self._values_of, self._values = question, ()
 
         def arrived(values: Sequence[tuple[str, int | None]]) -> None:
+            """Offers the values, unless another field is written meanwhile."""
             if self._values_of == question:
                 self._values = values
                 self._offer_completions()
 
-        # a rest that cannot be answered is told when the whole filter is applied
+        # A rest that cannot be answered is told when the whole filter is applied.
         background(self, lambda: read(field, rest), arrived, lambda _: None, group="values")
 
     def _show_offers(self) -> None:
+        """Shows the list of completions, or hides it while there are none, and its keys with it."""
         if self._completing != bool(self._completions):
             self._completing = bool(self._completions)
             self.refresh_bindings()
@@ -268,10 +280,12 @@ class FilterLine(Keyed, Vertical):
         self._show_under()
 
     def _hide_offers(self) -> None:
+        """Forgets the completions."""
         self._completions, self._cursor_moved = [], False
         self._show_offers()
 
     def _show_under(self) -> None:
+        """Shows the box below the line while there is something in it."""
         under = self.query_one("#under")
         under.set_class(
             bool(self._completions) or self.query_one("#mistake").has_class("-shown"), "-shown"
@@ -308,6 +322,7 @@ class FilterLine(Keyed, Vertical):
     # Mistakes
 
     def _show_mistake(self, error: WorkbenchError | None) -> None:
+        """Shows a mistake below the line, with a caret where it is in the text; None hides it."""
         self._mistake = error
         caret, mistake = self.query_one("#caret", Static), self.query_one("#mistake", Static)
         mistake.set_class(error is not None, "-shown")
@@ -320,8 +335,9 @@ class FilterLine(Keyed, Vertical):
                 )
             )
         if isinstance(error, FilterError):
+            # The caret stands below the character where the mistake is.
             before = cell_len(display_safe(self._input.value)[: error.at])
-            place = 1 + cell_len(PROMPT) + before - round(self._input.scroll_offset.x)
+            place = LINE_PADDING + cell_len(PROMPT) + before - round(self._input.scroll_offset.x)
             caret.styles.padding = (0, 0, 0, max(0, place))
         self._show_under()
 

@@ -32,6 +32,8 @@ TYPING_REST_SECONDS = 0.12
 MAX_HITS = 10_000
 """Most hits that are counted; beyond it the count says `10,000+`."""
 Pattern = re.Pattern[str]
+"""What is looked for."""
+
 STYLE_CSS = """
 {name} .text--heading {{ color: $tone-accent; text-style: bold; }}
 {name} .text--strong {{ text-style: bold; }}
@@ -45,7 +47,7 @@ STYLE_CSS = """
 {name} .code--keyword {{ color: $tone-assistant; text-style: bold; }}
 {name} .code--comment {{ color: $tone-muted; text-style: italic; }}
 """
-"""Looks of `text_styles.STYLES`, in a widget's `DEFAULT_CSS`: none is the hue of a state."""
+"""Looks of `messages.STYLES`, in a widget's `DEFAULT_CSS`: none is the hue of a state."""
 HIT, HIT_NOW = "tone--found", "text--found-now"
 """Component classes of a hit, and of the hit where the cursor is."""
 HIT_STYLES = frozenset({HIT, HIT_NOW})
@@ -66,7 +68,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """All places in order. `more` says that counting stopped at `MAX_HITS`."""
+    """All places where something was found.
+
+    Attributes:
+        places: In order; a hit is called by its number, its index here.
+        more: Counting stopped at `MAX_HITS`.
+        items: The items that have hits.
+    """
 
     places: Sequence[Hit] = ()
     more: bool = False
@@ -76,7 +84,7 @@ class Hits:
         object.__setattr__(self, "items", frozenset(hit.item for hit in self.places))
 
     def within(self, item: int, part: int, start: int, end: int) -> list[tuple[int, Hit]]:
-        """Returns the number and place of the hits that touch these characters of a part."""
+        """Returns the hits that touch these characters of a part, each with its number."""
         if item not in self.items:
             return []
         index = bisect_left(self.places, Hit(item, part, start, start))
@@ -102,6 +110,7 @@ class Hits:
         There must be a hit.
         """
         if current is None:
+            # Forward it is the first from the place itself, backward the one before that.
             return (self.first_from(place) + min(delta, 0)) % len(self.places)
         return (current + delta) % len(self.places)
 
@@ -126,11 +135,13 @@ def words_pattern(words: Sequence[str]) -> Pattern | None:
     That is from the beginning of a word, each sign of a script without spaces being a word; what begins with a sign of
     another kind is found anywhere.
     """
+    # Before a sign of a script without spaces or one that is no part of a word; else after no letter or digit of
+    # another script.
     return _pattern(words, rf"(?:(?=[{CJK}]|\W)|(?<![^\W{CJK}]))")
 
 
 def _pattern(texts: Sequence[str], before: str) -> Pattern | None:
-    """Returns what finds any of the texts after what `before` says; None without a text."""
+    """Returns what finds any of the texts where the regex `before` allows it to begin; None without a text."""
     patterns = [r"\s+".join(map(re.escape, text.split())) for text in texts if text.strip()]
     if not patterns:
         return None
@@ -187,7 +198,7 @@ class FindLine(Keyed, Horizontal):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._timer: Timer | None = None
-        self._text = ""
+        self._text = ""  # what was asked for last
 
     def compose(self) -> ComposeResult:
         """Yields the mark, the input and the count."""
@@ -219,7 +230,7 @@ class FindLine(Keyed, Horizontal):
 
     def close(self) -> None:
         """Forgets what was typed and hides the line."""
-        self._stop()
+        self._stop_timer()
         box = self.query_one(Input)
         with box.prevent(Input.Changed):
             box.value = ""
@@ -228,7 +239,8 @@ class FindLine(Keyed, Horizontal):
         self.post_message(self.Changed(""))
         self.post_message(self.Exited())
 
-    def _stop(self) -> None:
+    def _stop_timer(self) -> None:
+        """Forgets that a search is to follow."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -236,7 +248,7 @@ class FindLine(Keyed, Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Searches once no key was pressed for a moment."""
         event.stop()
-        self._stop()
+        self._stop_timer()
         self._timer = self.set_timer(TYPING_REST_SECONDS, self._send)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -250,7 +262,7 @@ class FindLine(Keyed, Horizontal):
 
     def _send(self) -> None:
         """Asks for a search if the text is another one than before."""
-        self._stop()
+        self._stop_timer()
         text = self.query_one(Input).value
         if text != self._text:
             self._text = text
@@ -266,7 +278,12 @@ class FindLine(Keyed, Horizontal):
 
 
 class FindingView(ScrollView, inherit_bindings=False):
-    """Base of a view with search. Subclasses define what is searched and how a hit is scrolled into view."""
+    """Base of a view with search. Subclasses define what is searched and how a hit is scrolled into view.
+
+    Attributes:
+        hits: What was found last.
+        hit: Number of the hit at the cursor; None before the cursor went to one.
+    """
 
     class Found(Message):
         """What is looked for was found, or the cursor went to another hit; `words` is the count to show."""
@@ -280,7 +297,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         self.hits = Hits()
         self.hit: int | None = None
         self._pattern: Pattern | None = None
-        self._search = 0
+        self._search_number = 0
 
     def look_for(self, pattern: Pattern | None, *, jump: bool = False) -> None:
         """Highlights what a pattern finds, here and in what is shown later; None highlights nothing.
@@ -292,20 +309,21 @@ class FindingView(ScrollView, inherit_bindings=False):
 
     def look_again(self, *, jump: bool = False) -> None:
         """Looks for the same in what is shown now."""
-        self._search += 1
-        search = self._search
+        self._search_number += 1
+        number = self._search_number
         work = self.search(self._pattern) if self._pattern is not None else None
         if work is None:
-            self._arrived(Hits(), jump=False)
+            self._show_hits(Hits(), jump=False)
             return
 
         def arrived(hits: Hits) -> None:
-            if search == self._search:
-                self._arrived(hits, jump=jump)
+            """Takes the hits over, unless another search began meanwhile."""
+            if number == self._search_number:
+                self._show_hits(hits, jump=jump)
 
         background(self, work, arrived, self.search_failed, group="find")
 
-    def _arrived(self, hits: Hits, *, jump: bool) -> None:
+    def _show_hits(self, hits: Hits, *, jump: bool) -> None:
         """Takes the hits over, and goes to the first from here if asked."""
         self.hits = hits
         self.hit = hits.first_from(self.place()) if jump and hits.places else None
@@ -357,7 +375,14 @@ class FindingView(ScrollView, inherit_bindings=False):
 def hit_spans(
     hits: Sequence[tuple[int, Hit]], current: int | None, start: int, end: int
 ) -> list[Span]:
-    """Returns the hits within a line that begins and ends at these characters, counted from its beginning."""
+    """Returns the spans of hits in a line, counted from its beginning.
+
+    Args:
+        hits: The hits that touch the line, each with its number.
+        current: Number of the hit at the cursor.
+        start: Character of the part at which the line begins.
+        end: Character of the part at which it ends.
+    """
     return [
         (
             max(hit.start, start) - start,
@@ -381,13 +406,14 @@ def paint(
             edges |= {start, end}
     if len(edges) <= 2 and not any(layers):
         return [Segment(text, style)]
-    cuts = sorted(edge for edge in edges if 0 <= edge <= len(text))
+    # Between two neighboring edges the style is the same.
+    inner_edges = sorted(edge for edge in edges if 0 <= edge <= len(text))
     segments = []
-    for start, end in pairwise(cuts):
-        over = style
+    for start, end in pairwise(inner_edges):
+        segment_style = style
         for layer in layers:
-            for a, b, name in layer:
-                if a <= start and end <= b:
-                    over = over + look(name)
-        segments.append(Segment(text[start:end], over))
+            for span_start, span_end, name in layer:
+                if span_start <= start and end <= span_end:
+                    segment_style = segment_style + look(name)
+        segments.append(Segment(text[start:end], segment_style))
     return segments

@@ -53,11 +53,13 @@ STATE_LOOKS: dict[State, Look] = {
     State.BORDERLINE: Look("◐", "borderline", "borderline"),
     State.UNSCORED: Look("·", "unscored", "unscored"),
 }
+"""How the state of completeness is shown."""
 VERDICT_LOOKS: dict[Verdict, Look] = {
     Verdict.COMPLETE: Look("●", "complete", "complete"),
     Verdict.INCOMPLETE: Look("○", "incomplete", "incomplete"),
     Verdict.UNSURE: Look("◐", "unsure", "borderline"),
 }
+"""How a verdict is shown."""
 
 
 def date_and_minute(time: str) -> str:

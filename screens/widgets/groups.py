@@ -1,4 +1,8 @@
-"""Goal groups as text: label, completeness, stability; their members, merge proposals and decisions."""
+"""Goal groups as text: label, completeness, stability; their members, merge proposals and decisions.
+
+The stability of a group is its mean Jaccard similarity with the groups that come of samples of the conversations. The
+doubt of a member is how near it is to another group: above 1 it is nearer to that one than to its own.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +60,8 @@ BULK: Mapping[DecisionKind, str] = {
 """What was done to a list of pairs in one act, by the kind of its decisions."""
 MAX_REASON_CHARACTERS = 2_000
 """Most characters that are shown of the reason that a model gives."""
+TITLE_WIDTH = 7
+"""Cells of what stands before a line of evidence: `merge`, `model`, `alike`, `after`."""
 NARROW_COLUMNS = 60
 """Below this width in cells the longer lines are broken in two."""
 
@@ -82,15 +88,15 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
 
 def rate_pieces(states: StateCounts) -> list[Piece]:
     """Returns the rate of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
-    number = states.scored
+    scored = states.scored
     look = STATE_LOOKS[State.COMPLETE]
-    if not number:
+    if not scored:
         unscored = STATE_LOOKS[State.UNSCORED]
         return [(f"{unscored.glyph} none scored", unscored.tone_variable)]
-    shown = number_format.rate(states.above, number)
+    shown = number_format.rate(states.above, scored)
     pieces: list[Piece] = [(f"{look.glyph} {shown}", look.tone_variable)]
     if states.unscored:
-        share = number / (number + states.unscored)
+        share = scored / (scored + states.unscored)
         pieces.append((f" · {100 * share:.0f}% scored", "$tone-muted"))
     return pieces
 
@@ -144,17 +150,19 @@ def member_lines(
     """
     look = STATE_LOOKS[member.state]
     text = safe_text(" ".join(member.text[:MAX_MEMBER_CHARACTERS].split())) or "(no text)"
-    broken = wrap(text, width - 2)
-    if len(broken) > MAX_MEMBER_LINES:
-        broken = [*broken[: MAX_MEMBER_LINES - 1], broken[MAX_MEMBER_LINES - 1][: width - 3] + "…"]
+    text_lines = wrap(text, width - len("● "))
+    if len(text_lines) > MAX_MEMBER_LINES:
+        *first_lines, last_line = text_lines[:MAX_MEMBER_LINES]
+        text_lines = [*first_lines, last_line[: width - len("● …")] + "…"]
     lines = [
         Content.assemble((f"{look.glyph} ", look.tone_variable) if not index else "  ", line)
-        for index, line in enumerate(broken)
+        for index, line in enumerate(text_lines)
     ]
     if copies > 1:
         lines[-1] = Content.assemble(lines[-1], (f"  ×{copies}", "$tone-muted"))
     if doubtful and member.other:
         nearness = "nearer to" if member.doubt > 1 else "near"
+        # Two cells before the label and seven after it: ` · 0.83`.
         label = one_line(f"{nearness} {member.other}", max(8, width - 9))
         lines.append(Content.styled(f"  {label} · {member.doubt:.2f}", "$tone-muted"))
     return lines
@@ -203,13 +211,13 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         progress: Says what the merge probability is fitted on; None leaves that out.
     """
     evidence = proposal.evidence
-    gap = "\n       " if width < NARROW_COLUMNS else ""
+    gap = "\n" + " " * TITLE_WIDTH if width < NARROW_COLUMNS else ""
     parts = _probability_pieces("merge", evidence.probability, "$tone-accent")
     if progress is not None:
-        fitted = progress.learned_from
+        decisions = progress.learned_from
         basis = (
-            f"fitted on {number_format.counted(fitted, 'decision')}"
-            if fitted
+            f"fitted on {number_format.counted(decisions, 'decision')}"
+            if decisions
             else "not fitted yet, no decisions"
         )
         parts.append((f"  {basis}", "$tone-muted"))
@@ -238,8 +246,9 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
 
 
 def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
+    """Returns a line of evidence with a bar and its probability."""
     return [
-        (f"{name:<7}", "$tone-muted"),
+        (f"{name:<{TITLE_WIDTH}}", "$tone-muted"),
         (number_format.bar(p), tone),
         (f" {number_format.estimate(p)}", "bold" if p is not None else "$tone-muted"),
     ]
@@ -278,8 +287,8 @@ def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
         (f" · {100 * (a.share + b.share):.1f}%  ", "$tone-muted"),
         *rate_pieces(proposal.after),
     ]
-    before = [g.states.rate for g in (a, b)]
-    rates = [f"{100 * rate.value:.0f}%" for rate in before if rate is not None]
-    if len(rates) == len(before):
+    rates_before = [group.states.rate for group in (a, b)]
+    rates = [f"{100 * rate.value:.0f}%" for rate in rates_before if rate is not None]
+    if len(rates) == len(rates_before):
         pieces.append((f"{gap or '  '}before: {' and '.join(rates)}", "$tone-muted"))
     return pieces

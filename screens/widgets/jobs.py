@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.training.records import TrainingRun
 
 
-_NAMES = {
+_STAGE_NAMES = {
     "import": "import",
     "complete": "scoring",
     "read": "scoring",
@@ -45,17 +45,24 @@ _NAMES = {
     "watch": "watching logs",
     "tune": "finding the model's fastest format",
 }
+"""Stages of jobs in plain words."""
 _SCORING = ("complete", "read", "fit", "remaining")
 _CLUSTERING = ("embed", "summarise", "cluster", "label", "propose", "decide")
+"""Stages that are parts of a scoring or a clustering."""
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),
     "cancelled": ("–", "$tone-muted"),
     "failed": ("✗", "$tone-incomplete"),
 }
+"""Sign and color of how a job ended."""
 CANCEL_WIDTH = len("x cancel") + 1
 """Cells at the right end where a click cancels."""
 LEAST_TITLE = 12
 """Cells of a job's title that are always shown."""
+NARROW_LINE, WIDE_LINE = 100, 110
+"""A line of fewer cells than the first has no bar; from the second on the bar is long."""
+SHORT_BAR, LONG_BAR = 8, 24
+"""Cells of the bar of progress."""
 
 
 class EngineMessage(Message, bubble=False):
@@ -126,7 +133,7 @@ class JobsBar(Widget):
         super().__init__()
         self._jobs = jobs
         self._feed = feed
-        self._live: dict[int, JobProgress] = {}
+        self._live: dict[int, JobProgress] = {}  # the last progress of each job, by its id
 
     def on_mount(self) -> None:
         """Shows the jobs that run already, then follows events."""
@@ -136,10 +143,21 @@ class JobsBar(Widget):
         self._feed.pulls_signal.subscribe(self, lambda pulls: self.refresh())
 
     def _handle_event(self, event: Event) -> None:
+        """Follows the jobs that run."""
         if isinstance(event, JobStarted):
             self._live.setdefault(
                 event.job_id,
-                JobProgress(event.job_id, event.stage, event.title, 0, None, "", None, None, ""),
+                JobProgress(
+                    job_id=event.job_id,
+                    stage=event.stage,
+                    title=event.title,
+                    done=0,
+                    total=None,
+                    unit="",
+                    rate=None,
+                    eta_seconds=None,
+                    note="",
+                ),
             )
         elif isinstance(event, JobProgress):
             self._live[event.job_id] = event
@@ -181,7 +199,7 @@ class JobsBar(Widget):
             text = f" {one_line(ended.title)}: {one_line(ended.message)}"
             line = Content.assemble((glyph, colour), (text, "$tone-muted"))
         elif interrupted := self._jobs.interrupted():
-            run = interrupted[0]
+            run, *_ = interrupted
             of = f" of {run.total:,}" if run.total is not None else ""
             progress = f" at {run.done:,}{of}" if run.done else ""
             line = Content.assemble(
@@ -196,17 +214,20 @@ class JobsBar(Widget):
 
 def stage_name(stage: str) -> str:
     """Returns the name of a stage in plain words; a stage without one keeps its own."""
-    return _NAMES.get(stage, stage)
+    return _STAGE_NAMES.get(stage, stage)
 
 
 def work_of(stage: str) -> str:
     """Returns the work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its
     own.
     """
-    return "scoring" if stage in _SCORING else "clustering" if stage in _CLUSTERING else stage
+    if stage in _SCORING:
+        return "scoring"
+    return "clustering" if stage in _CLUSTERING else stage
 
 
 def _training_line(run: TrainingRun) -> Content:
+    """Returns the phase of a training run, or its step and the time left."""
     facts = [run.phase] if run.phase else []
     if run.to_validate:
         facts.append(f"{run.validated or 0:,} of {run.to_validate:,} read")
@@ -221,13 +242,14 @@ def _training_line(run: TrainingRun) -> Content:
 
 
 def _pull_line(pulls: Sequence[PullRow]) -> Content:
-    pull = pulls[0]
+    """Returns the progress of the first pull, and how many more there are."""
+    pull, *further_pulls = pulls
     share = f"{100 * min(1.0, pull.done / pull.total):.0f}% of " if pull.total else ""
     facts = [f"{pull.state} {share}{number_format.size(pull.total)}"]
     if pull.rate is not None:
         facts.append(f"{number_format.duration(pull.seconds_left)} left")
-    if len(pulls) > 1:
-        facts.append(f"{len(pulls) - 1} more")
+    if further_pulls:
+        facts.append(f"{len(further_pulls)} more")
     return Content.assemble(
         (f"▸ Pull of {one_line(pull.name, 40)} ", "bold"),
         " · ".join([*facts, "it pauses when you quit"]),
@@ -238,24 +260,25 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
     """Returns the job that runs: what it does, the time left and how far it is; the model and the rest where there is
     room.
     """
-    job = jobs[0]
+    job, *waiting_jobs = jobs
     hint = Content.assemble(("x", "bold $tone-accent"), (" cancel", "$tone-muted"))
     room = max(0, width - hint.cell_length - 2)
-    narrow = width < 100
+    is_narrow = width < NARROW_LINE
     bar = ""
     share = job.share
     if share is None and job.total:
         share = job.done / job.total
-    if share is not None and not narrow:
-        bar = number_format.bar(share, 24 if width >= 110 else 8) + " "
+    if share is not None and not is_narrow:
+        bar = number_format.bar(share, LONG_BAR if width >= WIDE_LINE else SHORT_BAR) + " "
     done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
-    unit = "" if narrow and job.note else one_line(job.unit)
+    unit = "" if is_narrow and job.note else one_line(job.unit)
     facts = [f"{done} {unit}".rstrip()]
     if job.share is not None:  # moves inside a batch, where the count stands still
         facts.insert(0, f"{job.share:.0%}")
     if job.eta_seconds is not None:
         facts.insert(0, f"{number_format.duration(job.eta_seconds)} left")
     title, _, model = one_line(job.title).partition(" with ")
+    # The title gives way to the bar and the facts; what else there is to say comes only where cells are left.
     needed = len("▸   ") + cell_len(bar) + cell_len(" · ".join(facts))
     title = one_line(title, max(LEAST_TITLE, room - needed))
     more = [one_line(job.note)] if job.note else []
@@ -265,8 +288,8 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
         )
     if model:
         more.append(model)
-    if len(jobs) > 1:
-        more.append(f"{len(jobs) - 1} more waiting")
+    if waiting_jobs:
+        more.append(f"{len(waiting_jobs)} more waiting")
     cells_left = room - len("▸  ") - cell_len(title + bar + " · ".join(facts))
     for fact in more:  # each whole or not at all
         if cell_len(f" · {fact}") <= cells_left:

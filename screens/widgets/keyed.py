@@ -17,10 +17,15 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 _KEBAB = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Between the words of a class name, where hyphens go: `Row|Table`, `HTML|Page`."""
 _WORDS = re.compile("[a-z][a-z0-9]*")
+"""A word of an action's arguments or of a description."""
 _SUFFIXES = ("-screen", "-dialog", "-app")
+"""Endings of class names that are left out of ids."""
 _ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
+"""How keys are written that Textual would write as words."""
 Shown = tuple[Binding, bool, str]
+"""What is shown of a key: its binding, whether it works now, its tooltip."""
 
 
 class Keyed:
@@ -63,6 +68,7 @@ def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
 
 
 def _action_name(binding: Binding) -> str:
+    """Returns the part of an id that names the action: `verdict-complete`, `row-up`."""
     action, _, arguments = binding.action.removeprefix("app.").partition("(")
     name = action.replace("_", "-")
     if not arguments or arguments in (")", "None)"):
@@ -107,6 +113,7 @@ class KeyFooter(Footer):
     def compose(self) -> ComposeResult:
         """Yields each key with its class: Textual adds it when the key has styles already, which it computes again."""
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
+        # A space follows the key, one the description; that of the last key may be cut off.
         widths = [cell_len(key.key_display) + cell_len(key.description) + 2 for key in keys]
         for index in fitting(widths, self.screen.size.width + 1):
             keys[index].add_class("-compact", update=False)

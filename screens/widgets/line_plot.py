@@ -1,4 +1,8 @@
-"""Plots curves over steps, or over a share in [0, 1], as lines of dots or as a sign at each point."""
+"""Plots curves over steps, or over a share in [0, 1], as lines of dots or as a sign at each point.
+
+A cell of the terminal holds a braille character of two columns and four rows of dots, so a plot has twice as many
+columns of dots as of cells, and four times as many rows. Rows of cells and dots are counted from the top.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,20 @@ MAX_LINEAR_RATIO = 20.0
 MIN_SHARE_SHOWN = 1e-6
 """What is smaller than this share of the largest value is drawn there."""
 _FLOORS = (0.99, 0.95, 0.9, 0.8, 0.5)
+"""Where an axis of shares may begin, if it does not begin at 0."""
+MIN_PLOT_CELLS = 8
+"""Narrower plots are not drawn."""
+MIN_PLOT_ROWS = 2
+"""Lower plots are not drawn."""
+MIN_ROWS_WITH_MIDDLE = 5
+"""Rows from which the upright axis has a number in its middle."""
+TITLE_AND_AXIS_LINES = 3
+"""Lines of the widget that are not of the plot: title, axis, numbers of the axis."""
+
+_FIRST_BRAILLE = 0x2800
+"""Code point of the braille character without dots; the bits of its dots are added."""
+_DOT_ROWS, _DOT_COLUMNS = 4, 2
+"""Dots of a cell."""
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille character, by row and column of its dots."""
 
@@ -36,6 +54,7 @@ class Line:
 
     Attributes:
         points: Step and value, by step.
+        tone: Component class.
         sign: Stands at each point; empty draws a line of dots through all of them.
     """
 
@@ -46,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the upright axis spans."""
+    """What the upright axis spans: from `low` at the bottom to `high` at the top."""
 
     low: float
     high: float
@@ -107,7 +126,7 @@ def plot(
 
 
 def _cell(share: float, cells: int) -> int:
-    """Returns the cell of so many that a share of the width or height is in."""
+    """Returns which of so many cells (or dots) a share of the width or height is in, from 0."""
     return min(int(share * cells), cells - 1)
 
 
@@ -119,31 +138,34 @@ def _draw(
     steps: float,
 ) -> None:
     """Draws a line of dots; points that share a column of dots are drawn at their mean."""
-    width, height = len(grid[0]), len(grid)
-    columns: dict[int, list[float]] = {}
+    dot_columns, dot_rows = _DOT_COLUMNS * len(grid[0]), _DOT_ROWS * len(grid)
+    shares_by_column: dict[int, list[float]] = {}
     for x, y in points:
-        columns.setdefault(_cell(x / steps if steps else 0.0, 2 * width), []).append(scale.share(y))
-    heights = sorted((column, sum(shares) / len(shares)) for column, shares in columns.items())
-    masks: dict[tuple[int, int], int] = {}
-    before: tuple[int, int] | None = None
+        column = _cell(x / steps if steps else 0.0, dot_columns)
+        shares_by_column.setdefault(column, []).append(scale.share(y))
+    heights = sorted(
+        (column, sum(shares) / len(shares)) for column, shares in shares_by_column.items()
+    )
+    masks: dict[tuple[int, int], int] = {}  # bits of the dots, by row and column of the cell
+    last_dot: tuple[int, int] | None = None
     for dot_column, share in heights:
-        now = dot_column, 4 * height - 1 - _cell(share, 4 * height)
-        for column, row in _between(before or now, now):
-            cell = row // 4, column // 2
-            masks[cell] = masks.get(cell, 0) | _DOTS[row % 4][column % 2]
-        before = now
+        dot = dot_column, dot_rows - 1 - _cell(share, dot_rows)
+        for column, row in _dots_between(last_dot or dot, dot):
+            cell = row // _DOT_ROWS, column // _DOT_COLUMNS
+            bit = _DOTS[row % _DOT_ROWS][column % _DOT_COLUMNS]
+            masks[cell] = masks.get(cell, 0) | bit
+        last_dot = dot
     for (row, column), mask in masks.items():
-        grid[row][column] = (chr(0x2800 + mask), tone)
+        grid[row][column] = (chr(_FIRST_BRAILLE + mask), tone)
 
 
-def _between(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]:
-    """Returns the dots of a straight line, both ends included."""
-    count = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
+def _dots_between(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]:
+    """Returns the dots of a straight line, as column and row, both ends included."""
+    (start_column, start_row), (end_column, end_row) = start, end
+    columns, rows = end_column - start_column, end_row - start_row
+    count = max(abs(columns), abs(rows), 1)
     return [
-        (
-            start[0] + round((end[0] - start[0]) * index / count),
-            start[1] + round((end[1] - start[1]) * index / count),
-        )
+        (start_column + round(columns * index / count), start_row + round(rows * index / count))
         for index in range(count + 1)
     ]
 
@@ -172,6 +194,7 @@ class LinePlot(Widget):
         self._marks: Sequence[int] = ()
         self._empty = ""
         self._across = ""
+        # The size for which the plot was made, and its cells.
         self._plotted: tuple[Size, list[list[Cell]]] | None = None
 
     def show(
@@ -206,8 +229,8 @@ class LinePlot(Widget):
         if y == 0:
             parts = [Segment(text, self._style(tone)) for text, tone in self._title]
             return Strip(parts).crop_extend(0, size.width, base)
-        width, height = size.width - AXIS_CELLS, size.height - 3
-        if width < 8 or height < 2:
+        width, height = size.width - AXIS_CELLS, size.height - TITLE_AND_AXIS_LINES
+        if width < MIN_PLOT_CELLS or height < MIN_PLOT_ROWS:
             return Strip.blank(size.width, base)
         if not any(line.points for line in self._lines):
             words = self._empty.center(size.width) if y == 1 + height // 2 else ""
@@ -221,14 +244,14 @@ class LinePlot(Widget):
             self._plotted = size, grid
         text = ""
         for row, share in ((1, 1.0), (1 + height // 2, 0.5), (height, 0.0)):
-            if y == row and (share != 0.5 or height >= 5):
+            if y == row and (share != 0.5 or height >= MIN_ROWS_WITH_MIDDLE):
                 text = label(self._scale.at(share))
         parts = [Segment(f"{text:>{AXIS_CELLS - 1}}│", self._style("tone--muted"))]
         parts += [Segment(sign, self._style(tone)) for sign, tone in self._plotted[1][y - 1]]
         return Strip(parts).crop_extend(0, size.width, base)
 
     def _axis(self, line: int, width: int) -> Strip:
-        """Returns the line of the axis with its marks, or the numbers below it."""
+        """Returns the first line of the axis, which has the marks, or the second, which has the numbers."""
         base, style = self.rich_style, self._style("tone--muted")
         if line == 1:
             line_cells = ["─"] * width
@@ -250,5 +273,6 @@ class LinePlot(Widget):
         return Strip([Segment(text, style)]).crop_extend(0, self.size.width, base)
 
     def _style(self, tone: str) -> Style:
+        """Returns the style of a tone, the plain one for an empty name."""
         base = self.rich_style
         return base + self.get_component_rich_style(tone, partial=True) if tone else base

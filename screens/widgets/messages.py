@@ -1,4 +1,9 @@
-"""The texts that are shown of a message: laid out, styled, broken into the lines of a terminal. Pure functions."""
+"""The texts that are shown of a message: laid out, styled, broken into the lines of a terminal. Pure functions.
+
+A message has parts (`Part`): reasoning, content, tool calls. `safe_text` makes the text of a part display-safe;
+`styles` finds the spans of it that are drawn otherwise; `break_lines` says where its lines begin and end. Offsets are
+characters of the display-safe text, widths are cells of the terminal.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +23,25 @@ from engine.base.text import MAX_COMBINING_MARKS, display_safe
 from engine.conversations.records import MessageRow
 
 Form = Literal["plain", "markdown", "json", "call"]
-"""What kind of text something is, for its styles."""
+"""What kind of text something is, for its styles; `call` is the name of a tool, then its arguments as JSON."""
+
 REASONING = "reasoning: "
 """Stands before what the assistant thought."""
+
 MAX_LINE_CHARACTERS = 60
-"""A list or object of at most this many characters, without one in it that is longer, stays on one line."""
+"""Longest list or object, in characters, that is laid out on one line, if none inside it is broken."""
 MAX_JSON_CHARACTERS = 100_000
 """Characters of a text that is still parsed; a longer one is shown unchanged."""
 INDENT = 2
 """Cells by which the lines of an inner list or object are indented."""
 MAX_JSON_DEPTH = 40
 """Levels of lists and objects in one another; deeper ones are shown unchanged."""
+
 MAX_STYLED_CHARACTERS = 20_000
 """Characters from the beginning of a text that get styles; what lies beyond is drawn plain."""
 MAX_CODE_CHARACTERS = 4_000
 """Characters of a fenced piece of code that is still looked at by its language: that takes the longest by far."""
+
 HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
     "text--heading",
     "text--strong",
@@ -41,6 +50,7 @@ HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
     "text--quote",
     "text--mark",
 )
+"""Component classes of Markdown; a mark is a bullet or a fence."""
 KEY, STRING, NUMBER, KEYWORD, COMMENT = (
     "code--key",
     "code--string",
@@ -48,26 +58,44 @@ KEY, STRING, NUMBER, KEYWORD, COMMENT = (
     "code--keyword",
     "code--comment",
 )
+"""Component classes of code and JSON."""
 STYLES = frozenset(
     {HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK, KEY, STRING, NUMBER, KEYWORD, COMMENT}
 )
 """Component classes of a widget that draws styled text."""
+
 Span = tuple[int, int, str]
 """Start, end and component class; spans are in order and do not overlap."""
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ ]*([\w+#.-]*)")
+
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ ]*(?P<language>[\w+#.-]*)")
+"""A line that opens or closes code: the fence, and the language that may follow it (```` ```python ````)."""
 _HEADING = re.compile(r" {0,3}#{1,6} .*")
+"""`## A heading`, a whole line."""
 _QUOTED = re.compile(r" {0,3}> ?.*")
+"""`> a quotation`, a whole line."""
 _BULLET = re.compile(r" *([-*+]|\d{1,3}[.)]) ")
+"""The beginning of an item of a list, `- ` or `12. `; the group is its mark."""
 _INLINE = re.compile(
     r"(?P<code>`[^`\n]{1,500}`)"
     r"|(?P<strong>\*\*(?=\S)[^*\n]{1,500}?(?<=\S)\*\*|(?<!\w)__(?=\S)[^_\n]{1,500}?(?<=\S)__(?!\w))"
     r"|(?P<emphasis>(?<![\w*])\*(?=[^\s*])[^*\n]{1,200}?(?<=[^\s*])\*(?![\w*]))"
 )
+"""`` `code` ``, `**strong**` or `__strong__`, `*emphasis*`, each within one line.
+
+What is marked begins and ends without a space, so that `2 * 3 * 4` is none; underscores and single asterisks stand at
+the edge of a word, as in `snake__case__name` they do not. The lengths are bounded for speed.
+"""
 _INLINE_STYLES = {"code": CODE, "strong": STRONG, "emphasis": EMPHASIS}
+"""Component classes, by the groups of `_INLINE`."""
 _JSON = re.compile(
     r'(?P<text>"(?:[^"\\\n]|\\.)*")(?P<colon>\s*:)?'
     r"|(?P<number>(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"
 )
+"""A text of JSON with the colon that makes it a key (`"name":`), a number (`-1.5e3`), or a constant (`true`).
+
+It finds them also in JSON that is broken; a text with escaped quotes is one text.
+"""
+
 TAB = 4
 """Cells of a tab."""
 PIECE_CHARACTERS = 1 << 16
@@ -80,9 +108,10 @@ class Part:
 
     Attributes:
         text: Not yet display-safe: `safe_text(text)` is what offsets refer to.
+        form: What kind of text it is, for its styles.
         call: It is a tool call.
-        reasoning: It is what the assistant thought; a model does not read it.
         packed: The text as imported where `text` is laid out: it says more in few lines.
+        reasoning: It is what the assistant thought; a model does not read it.
     """
 
     text: str
@@ -92,7 +121,7 @@ class Part:
     reasoning: bool = False
 
 
-def parts(message: MessageRow, *, raw: bool) -> list[Part]:
+def message_parts(message: MessageRow, *, raw: bool) -> list[Part]:
     """Returns the reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves
     everything as imported.
     """
@@ -110,10 +139,12 @@ def content_part(message: MessageRow, *, raw: bool) -> Part:
     content = message.content.rstrip("\n")
     if raw:
         return Part(content, "plain")
+    # The first test saves the copy that `lstrip` makes of a long text.
     if content[:1] in "{[ \n\t" and content.lstrip()[:1] in ("{", "["):
         laid_out = pretty_json(content)
         if laid_out is not None:
             return Part(laid_out, "json", packed=content)
+        # Broken or too long JSON still gets the styles of JSON, if it begins like it.
         if content.lstrip()[:2] in ('{"', '["', "[{", "[["):
             return Part(content, "json")
     return Part(content, "markdown" if message.role in ("user", "assistant") else "plain")
@@ -132,7 +163,7 @@ def call_part(call: ToolCall, *, raw: bool) -> Part:
 
 def part_texts(message: MessageRow, *, raw: bool) -> list[str]:
     """Returns the parts as they are drawn, whole."""
-    return [safe_text(part.text) for part in parts(message, raw=raw)]
+    return [safe_text(part.text) for part in message_parts(message, raw=raw)]
 
 
 class _Written(str):
@@ -146,8 +177,13 @@ class _Pairs(list[tuple[str, Any]]):
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_Pairs, parse_float=_Written, parse_int=_Written, parse_constant=_Written
 )
-_Lines = list[tuple[int, str]]
-_string: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
+"""Decodes JSON so that it can be written again as it was."""
+
+_IndentedLines = list[tuple[int, str]]
+"""Level of indentation and text of each line."""
+
+_quoted: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
+"""Returns a text as JSON, in quotes, letters as they are."""
 
 
 def pretty_json(text: str) -> str | None:
@@ -159,46 +195,51 @@ def pretty_json(text: str) -> str | None:
     if len(text) > MAX_JSON_CHARACTERS or stripped[:1] not in ("{", "["):
         return None
     try:
-        lines = _lines(_DECODER.decode(stripped), 0)
+        lines = _json_lines(_DECODER.decode(stripped), 0)
     except (ValueError, RecursionError):
         return None
     return "\n".join(" " * (INDENT * depth) + line for depth, line in lines)
 
 
-def _lines(value: Any, level: int) -> _Lines:
-    """Returns depth and text of each line; raises ValueError when it goes too deep."""
+def _json_lines(value: Any, level: int) -> _IndentedLines:
+    """Returns the lines of a value that stands `level` lists and objects deep, indented from its own first line.
+
+    Raises:
+        ValueError: It goes deeper than `MAX_JSON_DEPTH`.
+    """
     if level > MAX_JSON_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, _Pairs):
-        parts = []
+        entries = []
         for key, inner in value:
-            part = _lines(inner, level + 1)
-            part[0] = (0, f"{_string(key)}: {part[0][1]}")
-            parts.append(part)
-        return _bracketed("{", parts, "}")
+            # The key goes before the first line of its value.
+            (_, first_line), *further_lines = _json_lines(inner, level + 1)
+            entries.append([(0, f"{_quoted(key)}: {first_line}"), *further_lines])
+        return _bracketed("{", entries, "}")
     if isinstance(value, list):
-        return _bracketed("[", [_lines(inner, level + 1) for inner in value], "]")
+        return _bracketed("[", [_json_lines(inner, level + 1) for inner in value], "]")
     if isinstance(value, str) and not isinstance(value, _Written):
-        return [(0, _string(value))]
+        return [(0, _quoted(value))]
     return [(0, _constant(value))]
 
 
-def _bracketed(opening: str, parts: list[_Lines], closing: str) -> _Lines:
-    """Returns the lines of a list or object, on one line where that is short."""
-    if all(len(part) == 1 for part in parts):
-        line = opening + ", ".join(part[0][1] for part in parts) + closing
+def _bracketed(opening: str, entries: list[_IndentedLines], closing: str) -> _IndentedLines:
+    """Returns the lines of a list or object from those of its entries, on one line where that is short."""
+    if all(len(entry) == 1 for entry in entries):
+        line = opening + ", ".join(text for ((_, text),) in entries) + closing
         if len(line) <= MAX_LINE_CHARACTERS:
             return [(0, line)]
     lines = [(0, opening)]
-    for number, part in enumerate(parts, 1):
-        lines += [(depth + 1, text) for depth, text in part]
-        if number < len(parts):
+    for number, entry in enumerate(entries, 1):
+        lines += [(depth + 1, text) for depth, text in entry]
+        if number < len(entries):
             depth, text = lines[-1]
             lines[-1] = (depth, text + ",")
     return [*lines, (0, closing)]
 
 
 def _constant(value: Any) -> str:
+    """Returns a constant or number as JSON. Numbers are `_Written`, so that 1 is not taken for True."""
     return {True: "true", False: "false", None: "null"}.get(value, str(value))
 
 
@@ -214,8 +255,10 @@ def styles(text: str, form: Form) -> list[Span]:
     if form == "json":
         return list(_json(text, 0))
     if form == "call":
-        name = text.find(" ", 2)
-        return list(_json(text[name:], name)) if name > 0 else []
+        arguments_start = text.find(" ", len("→ "))
+        if arguments_start < 0:
+            return []
+        return list(_json(text[arguments_start:], arguments_start))
     return []
 
 
@@ -236,25 +279,27 @@ def _markdown(text: str) -> Iterator[Span]:
     fence, language, code_from = "", "", 0
     for line in text.split("\n"):
         end = start + len(line)
-        opened = _FENCE.match(line)
+        fence_match = _FENCE.match(line)
         if fence:
-            if opened and line.strip().startswith(fence) and not opened[2]:
+            # A fence closes code if it is at least as long as the one that opened it, and names no language.
+            if fence_match and line.strip().startswith(fence) and not fence_match["language"]:
                 yield from _code(text[code_from:start], code_from, language)
                 yield start, end, MARK
                 fence = ""
-        elif opened:
-            fence, language, code_from = opened[1], opened[2], end + 1
+        elif fence_match:
+            fence, language = fence_match["fence"], fence_match["language"]
+            code_from = end + 1
             if line:
                 yield start, end, MARK
         elif line:
-            yield from _line(line, start)
+            yield from _markdown_line(line, start)
         start = end + 1
-    if fence:
+    if fence:  # that never closes
         yield from _code(text[code_from:], code_from, language)
 
 
-def _line(line: str, offset: int) -> Iterator[Span]:
-    """Yields the spans of one line of Markdown outside of code."""
+def _markdown_line(line: str, offset: int) -> Iterator[Span]:
+    """Yields the spans of one line of Markdown outside of code, which begins at `offset`."""
     if _HEADING.fullmatch(line):
         yield offset, offset + len(line), HEADING
         return
@@ -262,11 +307,11 @@ def _line(line: str, offset: int) -> Iterator[Span]:
         yield offset, offset + len(line), QUOTE
         return
     bullet = _BULLET.match(line)
-    start = 0
+    text_start = 0
     if bullet is not None:
-        start = bullet.end()
+        text_start = bullet.end()
         yield offset + bullet.start(1), offset + bullet.end(1), MARK
-    for match in _INLINE.finditer(line, start):
+    for match in _INLINE.finditer(line, text_start):
         style = _INLINE_STYLES[match.lastgroup or "code"]
         yield offset + match.start(), offset + match.end(), style
 
@@ -286,7 +331,7 @@ def _code(text: str, offset: int, language: str) -> Iterator[Span]:
 def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
     """Returns length and style of each token of a piece of code."""
     if language.lower() in ("json", "jsonl"):
-        return tuple(_gaps(_json(text, 0), len(text)))
+        return tuple(_with_gaps_as_code(_json(text, 0), len(text)))
     # Imported when there is code to show: it would cost every start.
     from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped] # ships no types
     from pygments.token import Comment, Keyword, Name, Number, String  # type: ignore[import-untyped]
@@ -314,7 +359,7 @@ def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
     )
 
 
-def _gaps(spans: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
+def _with_gaps_as_code(spans: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
     """Yields length and style of each span, and of what lies between them."""
     offset = 0
     for start, end, style in spans:
@@ -324,13 +369,17 @@ def _gaps(spans: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
     yield length - offset, CODE
 
 
-def cut(spans: Sequence[Span], start: int, end: int) -> list[Span]:
+def spans_between(spans: Sequence[Span], start: int, end: int) -> list[Span]:
     """Returns the spans between two offsets, counted from the first of them."""
-    index = bisect_right(spans, start, key=lambda span: span[1])
+    index = bisect_right(
+        spans, start, key=lambda span: span[1]
+    )  # the first that ends after `start`
     pieces = []
-    while index < len(spans) and spans[index][0] < end:
-        first, last, style = spans[index]
-        pieces.append((max(first, start) - start, min(last, end) - start, style))
+    while index < len(spans):
+        span_start, span_end, style = spans[index]
+        if span_start >= end:
+            break
+        pieces.append((max(span_start, start) - start, min(span_end, end) - start, style))
         index += 1
     return pieces
 
@@ -348,7 +397,7 @@ def safe_text(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineBounds:
     """Where the lines of a text begin and end: arrays, because a text may have a million."""
 
     starts: array[int]
@@ -357,12 +406,12 @@ class Lines:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def first(self, count: int) -> Lines:
+    def first(self, count: int) -> LineBounds:
         """Returns the first so many lines."""
-        return Lines(self.starts[:count], self.ends[:count])
+        return LineBounds(self.starts[:count], self.ends[:count])
 
     def at(self, offset: int) -> int:
-        """Returns the index of the line that holds a character, or after which it was left out."""
+        """Returns the index of the line that holds a character, or that ends before a space left out."""
         return max(0, bisect_right(self.starts, offset) - 1)
 
 
@@ -376,10 +425,10 @@ def wrap(text: str, width: int) -> list[str]:
     return [text[start:end] for start, end in zip(lines.starts, lines.ends, strict=True)]
 
 
-def break_lines(text: str, width: int) -> Lines:
+def break_lines(text: str, width: int) -> LineBounds:
     """Returns where the lines of `wrap` begin and end in `text`, which has no tabs; there is at least one."""
     width = max(width, 2)
-    lines = Lines(array("q"), array("q"))
+    lines = LineBounds(array("q"), array("q"))
     ascii_only = text.isascii()
     start = 0
     for line in text.split("\n"):
@@ -388,20 +437,22 @@ def break_lines(text: str, width: int) -> Lines:
             lines.starts.append(start)
             lines.ends.append(start + length)
         else:
-            _break(line, start, width, lines)
+            _break_long_line(line, start, width, lines)
         start += length + 1
     return lines
 
 
-def _break(line: str, offset: int, width: int, lines: Lines) -> None:
-    """Adds the lines of one long line of text."""
+def _break_long_line(line: str, offset: int, width: int, lines: LineBounds) -> None:
+    """Adds to `lines` those of one long line of text, which begins at `offset` of the whole text."""
     start, length = 0, len(line)
     while start < length:
         end = _fit(line, start, width)
         if end >= length:
             break
+        # A space at `start` would leave an empty line; the one at `end` need not fit, for it is left out.
         space = line.rfind(" ", start + 1, end + 1)
         lines.starts.append(offset + start)
+        # No break in the indentation: a line of spaces alone would come first.
         if space > start and line[start:space].strip():
             lines.ends.append(offset + space)
             start = space + 1
@@ -419,9 +470,9 @@ def _fit(line: str, start: int, width: int) -> int:
         return start + len(piece)
     cells = 0
     end = start
-    for character in line[
-        start : start + (2 + MAX_COMBINING_MARKS) * width
-    ]:  # a letter with all its marks
+    # More characters than a cell and its combining marks have cannot be needed for `width` cells.
+    most_characters = (2 + MAX_COMBINING_MARKS) * width
+    for character in line[start : start + most_characters]:
         cells += get_character_cell_size(character)
         if cells > width:
             break

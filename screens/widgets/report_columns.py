@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.base.number_format import ends, signed
-from engine.base.report_table import (
-    UNKNOWN,
-    Cell,
-    ReportColumn,
-    ReportRow,
-    ReportTable,
-    format_cell,
-)
+from engine.base.report_table import UNKNOWN, Cell, ReportRow, ReportTable, format_cell
 from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from screens.widgets.row_table import Column, Piece
@@ -22,11 +15,17 @@ LEVEL = 0.05
 NO_COLUMNS: list[Column[ReportRow]] = [Column("name", "", 20, lambda row: [], flexible=True)]
 """Before there is a table."""
 LONGEST_NAME = 60
+"""Cells of a title or text; longer ones are cut."""
 _NAME_WIDTH = 20
+"""Cells of a column without intervals in a table of a metric: the name."""
 _LEAST_WIDTH, _MOST_WIDTH = 5, 30
+"""Cells of a column without intervals in other tables: as many as its widest text needs."""
 _INTERVAL_WIDTH, _SIGNED_WIDTH = 14, 19
-"""Of a figure with its interval, without signs and with."""
+"""Cells of a figure with its interval, without signs and with."""
+_CHANCE_WIDTH = 7
+"""Cells of the column about chance."""
 _MOST_IMPORTANT = 100
+"""`Column.keep` of the first column; each further one has one less."""
 
 
 def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
@@ -35,31 +34,48 @@ def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
 
     In a narrow terminal the last columns go first.
     """
-    shown = [(nth, column) for nth, column in enumerate(table.columns) if column.on_screen]
-    columns = [_column(table, nth, column, place) for place, (nth, column) in enumerate(shown)]
+    shown = [index for index, column in enumerate(table.columns) if column.on_screen]
+    columns = [_column(table, index, place) for place, index in enumerate(shown)]
     if any(row.p_value is not None for row in table.rows):
-        columns.append(Column("chance", "chance?", 7, _chance, keep=_MOST_IMPORTANT - 2))
+        columns.append(
+            Column("chance", "chance?", _CHANCE_WIDTH, _chance, keep=_MOST_IMPORTANT - 2)
+        )
     return columns
 
 
-def _column(table: ReportTable, nth: int, column: ReportColumn, place: int) -> Column[ReportRow]:
-    """Returns a column of the table; of a figure with an interval both are shown."""
+def _column(table: ReportTable, index: int, place: int) -> Column[ReportRow]:
+    """Returns a column of the table; of a figure with an interval both are shown.
+
+    Args:
+        index: Of the column in the table.
+        place: Of the column among those that are shown, from 0.
+    """
+    column = table.columns[index]
     title = one_line(column.title or table.title, LONGEST_NAME)
     keep = _MOST_IMPORTANT - place
-    cells = [row.cells[nth] for row in table.rows]
+    cells = [row.cells[index] for row in table.rows]
     if column.has_intervals:
-        signed = any(isinstance(value, Interval) and value.low < 0 for value in cells)
-        width = _SIGNED_WIDTH if signed else _INTERVAL_WIDTH
-        return Column(str(nth), title, width, lambda row: _interval(row.cells[nth]), keep=keep)
+        has_signs = any(isinstance(value, Interval) and value.low < 0 for value in cells)
+        width = _SIGNED_WIDTH if has_signs else _INTERVAL_WIDTH
+        return Column(str(index), title, width, lambda row: _interval(row.cells[index]), keep=keep)
 
     def cell(row: ReportRow) -> Sequence[Piece]:
-        text = one_line(format_cell(column.kind, row.cells[nth]), LONGEST_NAME)
+        """Returns the text of the cell, in the first column of a metric after the sign of the row."""
+        text = one_line(format_cell(column.kind, row.cells[index]), LONGEST_NAME)
         piece = (text, "tone--muted" if text == UNKNOWN else "")
-        return [_mark(row), piece] if table.metric is not None and nth == 0 else [piece]
+        return [_mark(row), piece] if table.metric is not None and index == 0 else [piece]
 
     widest = max([len(title), *(len(format_cell(column.kind, value)) for value in cells)])
     width = min(max(widest, _LEAST_WIDTH), _MOST_WIDTH) if table.metric is None else _NAME_WIDTH
-    return Column(str(nth), title, width, cell, nth == 0, column.kind != "text" and nth > 0, keep)
+    return Column(
+        str(index),
+        title,
+        width,
+        cell,
+        flexible=index == 0,
+        right=column.kind != "text" and index > 0,
+        keep=keep,
+    )
 
 
 def _mark(row: ReportRow) -> Piece:
@@ -68,6 +84,7 @@ def _mark(row: ReportRow) -> Piece:
 
 
 def _interval(cell: Cell) -> Sequence[Piece]:
+    """Returns a figure and the ends of its interval."""
     if not isinstance(cell, Interval):
         return [(UNKNOWN, "tone--muted")]
     return [(signed(cell.value), ""), (f" {ends(cell.low, cell.high)}", "tone--muted")]

@@ -3,6 +3,9 @@
 An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read. What reads the
 project file does so off the UI thread, and a line whose row has not arrived is drawn as a placeholder. The cursor
 belongs to an id, so it survives a refresh that moves rows.
+
+An index is the place of a row in the order shown, from 0; its id is what `fetch` reads it by. Line 0 of the widget is
+the header, so the row with index 0 is drawn on line 1. Widths are cells.
 """
 
 from __future__ import annotations
@@ -37,12 +40,12 @@ def ordered_by(
     items: Iterable[T], value: Callable[[T], Any], *, descending: bool = False
 ) -> list[T]:
     """Returns the items by a value; those without one (None) come last, equal ones keep their order."""
-    valued = [(value(item), item) for item in items]
-    with_value = [pair for pair in valued if pair[0] is not None]
-    with_value.sort(key=lambda pair: pair[0], reverse=descending)
-    return [item for _, item in with_value] + [
-        item for known_value, item in valued if known_value is None
-    ]
+    items = list(items)
+    values = [value(item) for item in items]
+    with_value = [index for index, known in enumerate(values) if known is not None]
+    with_value.sort(key=lambda index: values[index], reverse=descending)
+    without_value = [index for index, known in enumerate(values) if known is None]
+    return [items[index] for index in (*with_value, *without_value)]
 
 
 RowT = TypeVar("RowT")
@@ -53,10 +56,12 @@ PAGE = 200
 """Rows that are read in one go."""
 FRESH_PAGES = 20
 """Most pages that are remembered as freshly read."""
-CACHED_ROWS = (FRESH_PAGES + 1) * PAGE  # so that all rows of the visible pages are in memory
+CACHED_ROWS = (FRESH_PAGES + 1) * PAGE
+"""Most rows in memory: enough for all rows of the fresh pages and of the one that is being read."""
 GAP = 2
 """Cells between two columns."""
 MARK = "▌"
+"""Stands before a marked row."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Column(Generic[RowT]):
         width: Cells; for the flexible column the least it may have.
         cell: The pieces of a row's cell, as imported: the table makes them safe.
         flexible: Takes the width that is left; exactly one column has it.
+        right: The cell and the title stand at the right.
         keep: Columns with the lowest number are dropped first when the table is narrow.
     """
 
@@ -129,6 +135,8 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         """Shows nothing yet.
 
         Args:
+            fetch: Reads the rows of these ids.
+            row_id: Tells the id of a row.
             marked: Asked for every row that is drawn; call `refresh` when its answer changes.
             stored: `fetch` reads the project file and is called off the UI thread; else it reads memory, and rows are
                 drawn at once.
@@ -145,7 +153,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self._wanted_pages: list[int] = []
         self._loading = False
         self._cursor = 0
-        self._sort: tuple[str, bool] | None = None
+        self._sort: tuple[str, bool] | None = None  # key of a column, descending
 
     @property
     def ids(self) -> array[int]:
@@ -217,7 +225,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self._go(self._cursor + delta)
 
     def action_page(self, direction: int) -> None:
-        """Moves the cursor by a screenful."""
+        """Moves the cursor by a screenful, down (1) or up (-1): one row less than are in sight."""
         self._go(self._cursor + direction * max(1, self.size.height - 2))
 
     def action_move_to(self, index: int) -> None:
@@ -287,7 +295,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
 
     def _column_at(self, x: int) -> str | None:
         """Returns the key of the column at a cell of the header; None between columns."""
-        column_start = 1
+        column_start = 1  # after the cell of the mark
         for column, width in self._shown_columns(self.size.width):
             if column_start <= x < column_start + width:
                 return column.key
@@ -335,12 +343,14 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         return style.without_color if index == self._cursor and name == "tone--muted" else style
 
     def _header(self, width: int, base: Style) -> Strip:
+        """Returns the line with the titles of the columns and the mark of the sort."""
+        sort_key, descending = self._sort or (None, False)
         style = base + self.get_component_rich_style("tone--header", partial=True)
         segments = [Segment(" ", style)]
         for column, cells in self._shown_columns(width):
             title = column.title
-            if self._sort is not None and self._sort[0] == column.key:
-                title += " ▾" if self._sort[1] else " ▴"
+            if column.key == sort_key:
+                title += " ▾" if descending else " ▴"
             segments.extend(_fitted([Segment(title, style)], cells, style, column.right))
             segments.append(Segment(" " * GAP, style))
         return Strip(segments).crop_extend(0, width, style)
@@ -373,23 +383,26 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         page_ids = ids[page * PAGE : (page + 1) * PAGE]
 
         def arrived(rows: list[RowT]) -> None:
+            """Keeps the rows; after another order was shown they are fresh, but not a page of it."""
             self._keep(rows, page if ids is self._ids else None)
             done()
 
         def failed(error: WorkbenchError) -> None:
+            """Counts the page as read, so that it is not tried again at each drawing."""
             self.post_message(self.Failed(error))
             if ids is self._ids:
                 self._keep((), page)
             done()
 
         def done() -> None:
+            """Draws what came and reads the next page."""
             self.refresh()
             self.call_next(self._load_next)
 
         background(self, lambda: self._fetch(page_ids), arrived, failed, group="page")
 
     def _keep(self, rows: Sequence[RowT], page: int | None) -> None:
-        """Keeps rows in memory, for `page` of the present ids or for none."""
+        """Keeps rows in memory, for `page` of the present ids or for none; the oldest rows and pages make room."""
         for row in rows:
             self._rows[self._row_id(row)] = row
             self._rows.move_to_end(self._row_id(row))
@@ -412,6 +425,7 @@ class ItemTable(RowTable[RowT]):
         id: str | None = None,
     ) -> None:
         """Shows nothing yet; `key` tells the items from one another."""
+        # The ids of the rows are numbers that the keys get one after another.
         super().__init__(
             columns,
             lambda numbers: [self._items[number] for number in numbers],
@@ -448,7 +462,12 @@ class ItemTable(RowTable[RowT]):
 
 
 def _fitted(pieces: list[Segment], width: int, pad: Style, right: bool) -> list[Segment]:
-    """Returns the pieces in exactly `width` cells, cut with an ellipsis where they are longer."""
+    """Returns the pieces in exactly `width` cells, cut with an ellipsis where they are longer.
+
+    Args:
+        pad: Style of the cells that fill up.
+        right: The pieces stand at the right.
+    """
     strip = Strip(pieces)
     if strip.cell_length > width:
         cut = strip.crop(0, max(0, width - 1))

@@ -26,15 +26,15 @@ from screens.widgets.finding import (
     paint,
 )
 from screens.widgets.keyed import Keyed
-from screens.widgets.messages import Lines, break_lines, safe_text
+from screens.widgets.messages import LineBounds, break_lines, safe_text
 
 
 @dataclass(frozen=True, slots=True)
-class _Broken:
+class _BrokenText:
     """A display-safe text and where its lines begin and end."""
 
     text: str
-    lines: Lines
+    lines: LineBounds
 
 
 class TextPane(Keyed, FindingView, can_focus=True):
@@ -57,8 +57,8 @@ class TextPane(Keyed, FindingView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text = ""
-        self._to_end = False
-        self._broken = _Broken("", break_lines("", 2))
+        self._to_end = False  # the end is to be shown as soon as there are lines
+        self._broken = _BrokenText("", break_lines("", 2))
 
     @property
     def text(self) -> str:
@@ -85,13 +85,15 @@ class TextPane(Keyed, FindingView, can_focus=True):
         text, width = self._text, self._width
         if width > 0:
 
-            def work() -> _Broken:
+            def work() -> _BrokenText:
+                """Returns the text made safe, and its lines."""
                 safe = safe_text(text)
-                return _Broken(safe, break_lines(safe, width))
+                return _BrokenText(safe, break_lines(safe, width))
 
             background(self, work, self._show_lines, self._show_error, group="wrap")
 
-    def _show_lines(self, broken: _Broken) -> None:
+    def _show_lines(self, broken: _BrokenText) -> None:
+        """Shows the text with its new lines."""
         self._broken = broken
         self.virtual_size = Size(self._width, len(broken.lines))
         if self._to_end:
@@ -100,8 +102,9 @@ class TextPane(Keyed, FindingView, can_focus=True):
         self.refresh()
 
     def _show_error(self, error: WorkbenchError) -> None:
+        """Shows an error instead of the text."""
         text = safe_text(f"{error.message}\n{error.hint}")
-        self._show_lines(_Broken(text, break_lines(text, self._width)))
+        self._show_lines(_BrokenText(text, break_lines(text, self._width)))
 
     # Finding
 
@@ -132,6 +135,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
     # Drawing
 
     def _look_of(self, name: str) -> Style:
+        """Returns the style of a component class."""
         return self.get_component_rich_style(name, partial=True)
 
     def render_line(self, y: int) -> Strip:

@@ -1,4 +1,9 @@
-"""The turns of one conversation, drawn line by line so that 100,000 messages scroll like ten."""
+"""The turns of one conversation, drawn line by line so that 100,000 messages scroll like ten.
+
+The layout says which lines there are; this widget has the place in them: one message is the current one, its turn the
+current turn. Messages are told by their index, turns by their number, from 1; lines are counted from the first line of
+the conversation.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +40,8 @@ from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_start
 
 MAX_TEXT_COLUMNS = 100
 """Text is not stretched beyond this many columns."""
+MIN_TEXT_COLUMNS = 20
+"""Nothing is laid out in fewer columns."""
 
 _ROLE_TONES = {
     "user": "tone--user",
@@ -43,6 +50,7 @@ _ROLE_TONES = {
     "system": "tone--muted",
     "developer": "tone--muted",
 }
+"""Component classes of the gutter, by role."""
 
 
 class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
@@ -88,14 +96,16 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._messages: Sequence[MessageRow] = ()
         self._leaks: Mapping[int, Sequence[LeakRow]] = {}
-        self._unfolded: frozenset[int] = frozenset()
+        self._unfolded: frozenset[int] = frozenset()  # messages shown whole
         self._layout: Layout | None = None
-        self._turns: dict[int, int] = {}
-        self._current = -1
-        self._at_end = False
+        self._turns: dict[int, int] = {}  # the first message of each turn
+        self._current = -1  # the current message; -1 while there is no conversation
+        self._at_end = False  # begins at the last turn
         self._raw = False
-        self._opened: frozenset[int] = frozenset()
-        self._hit_to_show = False
+        self._unfolded_for_hits: frozenset[int] = (
+            frozenset()
+        )  # messages to fold again after the search
+        self._hit_to_show = False  # the current hit is waiting for a layout
 
     @property
     def turn(self) -> int:
@@ -136,7 +146,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             if leak.message is not None:
                 by_message.setdefault(leak.message, []).append(leak)
         self._leaks = by_message
-        self._unfolded = self._opened = frozenset()
+        self._unfolded, self._unfolded_for_hits = frozenset(), frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
         self._current = -1
@@ -155,14 +165,16 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     def _lay_out(self) -> None:
         """Breaks the messages into lines in the background; the place stays."""
+        # Without the cell of the mark and that of the scroll bar.
         width = min(self.size.width, MAX_TEXT_COLUMNS) - 2
-        if width < 20 or not self._messages:
+        if width < MIN_TEXT_COLUMNS or not self._messages:
             self.virtual_size = Size(self.size.width, 0)
             self.refresh()
             return
         messages, leaks, unfolded, raw = self._messages, self._leaks, self._unfolded, self._raw
 
         def arrived(layout: Layout) -> None:
+            """Shows the new lines at the place where the old ones were, or at the beginning or the last turn."""
             anchor = self._anchor()
             self._layout = layout
             self.virtual_size = Size(self.size.width, layout.height)
@@ -185,6 +197,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         )
 
     def _failed(self, error: WorkbenchError) -> None:
+        """Tells the screen that the conversation could not be laid out or searched."""
         self.post_message(self.Failed(error))
 
     def _anchor(self) -> tuple[int, int] | None:
@@ -216,6 +229,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self._scroll(self.virtual_size.height if end else 0)
 
     def _scroll(self, line: int) -> None:
+        """Brings a line to the top."""
         self.scroll_to(y=line, animate=False)
         self._follow()
 
@@ -226,7 +240,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         top = round(self.scroll_offset.y)
         first = self._layout.message_at(top)
         last = self._layout.message_at(top + self.size.height - 1)
-        # Without height or lines no message is visible.
+        # Without height or lines no message is visible: then the index is -1.
         if min(first, last) >= 0 and not first <= self._current <= last:
             self._set_message(first if self._current < first else last)
 
@@ -266,8 +280,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     def _turn_range(self) -> range:
         """Returns the indices of the messages of the current turn."""
-        after = self._turns.get(self.turn + 1, len(self._messages))
-        return range(self._turns[self.turn], after)
+        next_turn = self._turns.get(self.turn + 1, len(self._messages))
+        return range(self._turns[self.turn], next_turn)
 
     # Folding
 
@@ -329,9 +343,9 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def hits_changed(self) -> None:
         """Unfolds messages with a hit until the search ends."""
         before = self._unfolded
-        self._unfolded -= self._opened
-        self._opened = self.hits.items - self._unfolded
-        self._unfolded |= self._opened
+        self._unfolded -= self._unfolded_for_hits
+        self._unfolded_for_hits = self.hits.items - self._unfolded
+        self._unfolded |= self._unfolded_for_hits
         if self._unfolded != before:
             self._lay_out()
 
@@ -356,6 +370,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     # Drawing
 
     def _look_of(self, name: str) -> Style:
+        """Returns the style of a component class."""
         return self.get_component_rich_style(name, partial=True)
 
     def render_line(self, y: int) -> Strip:

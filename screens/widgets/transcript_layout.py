@@ -1,4 +1,9 @@
-"""How messages become lines: gutter, wrapped text, folds, leak notes, styles. Knows nothing of Textual."""
+"""How messages become lines: gutter, wrapped text, folds, leak notes, styles. Knows nothing of Textual.
+
+A layout has a block for each message, a block has pieces: the parts of the message (see `message_parts`) and the notes
+of the program. Lines are counted from the first line of the conversation, widths and the gutter are in cells. The
+gutter is the column on the left with the role and the turn. A folded part shows only its first lines.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,23 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.base import number_format
 from engine.base.conversation import Role, opens_turn
 from engine.base.text import one_line
 from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets import messages as text_styles
-from screens.widgets.messages import Form, Lines, Part, Span, break_lines, parts, safe_text, wrap
+from screens.widgets.messages import (
+    Form,
+    LineBounds,
+    Part,
+    Span,
+    break_lines,
+    message_parts,
+    safe_text,
+    wrap,
+)
 
 ROLE_LABELS: dict[Role, str] = {
     "system": "sys",
@@ -22,6 +37,11 @@ ROLE_LABELS: dict[Role, str] = {
     "assistant": "asst",
     "tool": "tool",
 }
+"""Names of the roles in the gutter: four letters at most."""
+ROLE_CELLS = 4
+"""Cells of the gutter for the role."""
+GUTTER_SPACES = 2
+"""Cells of the gutter between role and turn, and after the turn."""
 PREVIEW_LINES: dict[Role, int] = {
     "system": 3,
     "developer": 3,
@@ -49,6 +69,8 @@ class Line:
     """One line of the transcript.
 
     Attributes:
+        gutter: Role and turn at the first line of a message, else empty.
+        text: Display-safe.
         tone: A component class, empty for plain text.
         part: Which part of the message the text belongs to, `NO_PART` for what the program says itself.
         at: Where the text begins in the part as it is drawn.
@@ -64,6 +86,7 @@ class Line:
 
 
 BLANK = Line("", "")
+"""The line above a message that opens a turn."""
 
 
 class _Piece:
@@ -71,27 +94,31 @@ class _Piece:
 
     __slots__ = ("_form", "_spans", "lines", "part", "text", "tone")
 
-    def __init__(self, text: str, lines: Lines, tone: str, part: int, form: Form) -> None:
+    def __init__(self, text: str, lines: LineBounds, tone: str, part: int, form: Form) -> None:
         self.text, self.lines, self.tone, self.part = text, lines, tone, part
         self._form = form
         self._spans: list[Span] | None = None
 
     def line(self, number: int, gutter: str) -> Line:
+        """Returns one of the lines by its number in the piece."""
         if self._spans is None:
             shown = self.text[: self.lines.ends[-1]]
             self._spans = text_styles.styles(shown, self._form)
         start, end = self.lines.starts[number], self.lines.ends[number]
-        spans = text_styles.cut(self._spans, start, end)
-        return Line(gutter, self.text[start:end], self.tone, self.part, start, tuple(spans))
+        spans = text_styles.spans_between(self._spans, start, end)
+        return Line(
+            gutter, self.text[start:end], self.tone, part=self.part, at=start, spans=tuple(spans)
+        )
 
 
 def _note(text: str, tone: str) -> _Piece:
     """Returns a line of the program's own; the text is display-safe."""
-    return _Piece(text, Lines(array("q", [0]), array("q", [len(text)])), tone, NO_PART, "plain")
+    one_line_bounds = LineBounds(array("q", [0]), array("q", [len(text)]))
+    return _Piece(text, one_line_bounds, tone, NO_PART, "plain")
 
 
 class Block:
-    """The lines of one message, each made when it is asked for."""
+    """The lines of one message, each made when it is asked for; `spaced` puts a blank line above them."""
 
     def __init__(self, gutter: str, pieces: Sequence[_Piece], *, spaced: bool) -> None:
         self._gutter, self._pieces, self._spaced = gutter, pieces, spaced
@@ -125,7 +152,14 @@ class Layout:
     """The lines of a conversation at one width.
 
     Heights are known for every message, lines are made again when a message comes into sight; so memory does
-    not grow with the text. `width` is in cells, gutter included; `raw` shows everything as imported.
+    not grow with the text.
+
+    Attributes:
+        leaks: What is kept from models, by the index of the message.
+        width: Cells, gutter included.
+        unfolded: Indices of the messages that are shown whole.
+        raw: Everything is shown as imported.
+        gutter: Cells of the gutter.
     """
 
     def __init__(
@@ -143,9 +177,10 @@ class Layout:
         self.unfolded = unfolded
         self.raw = raw
         last_turn = messages[-1].turn if messages else 0
-        self.gutter = 6 + max(2, len(str(last_turn)))
+        self.gutter = ROLE_CELLS + GUTTER_SPACES + max(2, len(str(last_turn)))
         self._cache: OrderedDict[int, Block] = OrderedDict()
         self._large: dict[int, Block] = {}
+        # The line at which each message begins, and at the end the number of all lines.
         self._starts = array("q", [0])
         for index in range(len(messages)):
             self._starts.append(self._starts[-1] + self._height(index))
@@ -181,8 +216,8 @@ class Layout:
         message = self.messages[index]
         width = self.width - self.gutter
         return any(
-            _preview(part.text, width, _room(message, part))[2]
-            for part in parts(message, raw=self.raw)
+            _preview(part.text, width, _room(message, part)).rest
+            for part in message_parts(message, raw=self.raw)
         )
 
     def block(self, index: int) -> Block:
@@ -230,27 +265,29 @@ class Layout:
         message = self.messages[index]
         pieces = self._body(message, index in self.unfolded)
         pieces += [_note(note, "tone--borderline") for note in self._notes(message)]
-        gutter = f"{ROLE_LABELS[message.role]:<4} {message.turn}"
+        gutter = f"{ROLE_LABELS[message.role]:<{ROLE_CELLS}} {message.turn}"
         return Block(gutter, pieces, spaced=self._spaced(index))
 
     def _body(self, message: MessageRow, unfolded: bool) -> list[_Piece]:
         """Returns the name and the parts of a message."""
         width = self.width - self.gutter
-        quiet = "tone--muted" if message.role in ("tool", "system", "developer") else ""
+        tone_of_role = "tone--muted" if message.role in ("tool", "system", "developer") else ""
         pieces: list[_Piece] = []
         if message.name:
             pieces.append(_note(one_line(message.name, width), "tone--accent"))
-        shown = parts(message, raw=self.raw)
+        shown = message_parts(message, raw=self.raw)
         for number, part in enumerate(shown):
             room = None if unfolded else _room(message, part)
             text, lines, rest = _preview(part.text, width, room)
-            place = number
+            part_number = number
             if rest and part.packed is not None:
                 # No hit is drawn in a folded message: its offsets differ, and messages with hits are unfolded.
                 text, lines, _ = _preview(part.packed, width, room)
-                place = NO_PART
-            tone = "tone--call" if part.call else "tone--muted" if part.reasoning else quiet
-            pieces.append(_Piece(text, lines, tone, place, part.form))
+                part_number = NO_PART
+            tone = "tone--muted" if part.reasoning else tone_of_role
+            if part.call:
+                tone = "tone--call"
+            pieces.append(_Piece(text, lines, tone, part_number, part.form))
             if rest:
                 pieces.append(_note(f"▸ {rest}", "tone--accent"))
         if not shown:
@@ -274,30 +311,42 @@ class Layout:
 
 def _room(message: MessageRow, part: Part) -> int:
     """Returns how many lines of a part are shown while it is folded."""
-    room = PREVIEW_LINES[message.role]
     if part.reasoning:
         return REASONING_PREVIEW_LINES
+    room = PREVIEW_LINES[message.role]
     return min(room, CALL_PREVIEW_LINES) if part.call else room
 
 
-def _preview(whole: str, width: int, room: int | None) -> tuple[str, Lines, str]:
-    """Returns the text as drawn, the lines of it that are shown, and how much more there is in words, empty for
-    nothing.
+class _Preview(NamedTuple):
+    """What is shown of a part.
+
+    Attributes:
+        text: The text as drawn, perhaps only its beginning.
+        lines: The lines of it that are shown.
+        rest: How much the whole part has, in words; empty where nothing is left out.
     """
+
+    text: str
+    lines: LineBounds
+    rest: str
+
+
+def _preview(whole: str, width: int, room: int | None) -> _Preview:
+    """Returns the first `room` lines of a text, or all of them where `room` is None."""
     if room is None:
         text = safe_text(whole)
-        return text, break_lines(text, width), ""
+        return _Preview(text, break_lines(text, width), "")
     # The room plus one line cannot take more characters than this, so the rest need not be looked at.
     head = whole[: (room + 1) * (width + 1) * 2]
     text = safe_text(head)
     lines = break_lines(text, width)
     if len(lines) <= room and len(head) == len(whole):
-        return text, lines, ""
+        return _Preview(text, lines, "")
     newlines = whole.count("\n")
     rest = f"{newlines + 1:,} lines"
-    if newlines < room:
+    if newlines < room:  # few lines, but long ones
         rest = f"{number_format.amount(len(whole))} characters"
-    return text, lines.first(room), rest
+    return _Preview(text, lines.first(room), rest)
 
 
 def turn_starts(messages: Sequence[MessageRow]) -> dict[int, int]:

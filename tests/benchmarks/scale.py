@@ -104,7 +104,7 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
     with OpenProject(path, create=True) as workspace:
         project = workspace.project
         request = ScoringRequest(mode="probe", remaining=False, tune=False)
-        run = workspace.scoring_runs.run(request)
+        run = workspace.scoring_runs.make_run(request)
         key, label = run.reading.config_hash, run.model.label
         source = project.write(
             lambda conn: imports.put_source(conn, "/made", "made", "uniform", "made up")

@@ -19,7 +19,9 @@ from engine.opener.open_project import OpenProject
 __all__ = ["ConversationScore", "Probability", "complete", "end_model", "score"]
 
 _guard = threading.Lock()
+"""Held by whoever opens, uses or closes the project: it scores one conversation at a time."""
 _opened: list[tuple[OpenProject, str]] = []
+"""The project that scores and its folder, once there was a call; else empty."""
 
 
 class Probability(float):
@@ -91,7 +93,8 @@ def score(
     with _guard:
         if not _opened:
             _opened.append(_open())
-        return _opened[0][0].conversation_scorer.score(messages, request)
+        ((workspace, _),) = _opened
+        return workspace.conversation_scorer.score(messages, request)
 
 
 def complete(

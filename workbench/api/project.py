@@ -184,7 +184,7 @@ class Project:
             remaining=remaining,
             tune=tune,
         )
-        self._run(self._workspace.scoring_runs.run(request).stages, progress)
+        self._run(self._workspace.scoring_runs.make_run(request).stages, progress)
         return self.scored_by()
 
     def cluster(
@@ -408,12 +408,15 @@ class Project:
     # Within
 
     def _run(self, stages: Sequence[Stage], progress: OnProgress | bool) -> None:
+        """Runs stages, and reports their progress."""
         self._workspace.run(stages, _listener(progress))
 
     def _ids(self, filter: str, sort: SortKey = "id", reverse: bool = False) -> Sequence[int]:
+        """Returns the keys of the conversations that match a filter, in order."""
         return self._workspace.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
 
     def _lines(self, kind: ExportKind, filter: str | None) -> list[Line]:
+        """Returns the lines of an export; of all conversations for None."""
         ids = self._ids(filter) if filter else None
         with (
             self._workspace.project.reading() as conn,
@@ -422,6 +425,11 @@ class Project:
             return list(lines)
 
     def _id(self, name: str, source: str | None) -> int:
+        """Returns the key of the conversation with an id.
+
+        Raises:
+            NotFound: There is none, or several have it and no source is named.
+        """
         ids = self._workspace.conversations.named(name, source)
         if not ids:
             raise NotFound(f"There is no conversation {name!r}.", "`table` lists their ids.")
@@ -470,6 +478,7 @@ def _listener(progress: OnProgress | bool) -> Listener | None:
     report: OnProgress = progress
 
     def listen(event: Event) -> None:
+        """Reports the progress of a job."""
         if isinstance(event, JobProgress):
             report(event)
 

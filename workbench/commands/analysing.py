@@ -237,6 +237,7 @@ def _judge_model(workspace: OpenProject, simulation: Simulation) -> str:
 
 
 def _label_lines(rows: Sequence[LabelRow]) -> list[str]:
+    """Returns how often each label was given, as a table."""
     return cell_lines(
         [("schema", "text"), ("label", "text"), ("labelled", "text"), ("labels", "text")],
         [
@@ -250,6 +251,7 @@ def _label_lines(rows: Sequence[LabelRow]) -> list[str]:
 
 
 def _agreement_lines(rows: Sequence[AgreementRow]) -> list[str]:
+    """Returns how far two annotators agree on each label, as a table."""
     return cell_lines(
         [
             ("schema", "text"), ("label", "text"), ("against", "text"), ("n", "count"),

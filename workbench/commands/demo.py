@@ -71,7 +71,7 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
     if arguments.samples_only:
         result = _import_only(samples, path)
         if not (arguments.headless or arguments.json) and on_terminal():
-            print_result(result, as_json=False)
+            print_result(result, json=False)
             show_rest(path, first_look.Looked(result.code))
             return result.code
         return result
@@ -127,11 +127,12 @@ def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
 
 def _further(workspace: OpenProject) -> Sequence[Stage]:
     """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
-    remaining = workspace.scoring_runs.run(ScoringRequest()).stages[-1]
+    remaining = workspace.scoring_runs.make_run(ScoringRequest()).stages[-1]
     return [remaining, *workspace.trees.stages(TREES)]
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:
+    """Makes the project of the samples without running anything on it."""
     start = time.monotonic()
     with OpenProject(path, create=True) as workspace:
         run_stages(workspace, import_stages(workspace.project, [str(samples)]))

@@ -128,6 +128,7 @@ def plain_links(text: str) -> str:
 
 
 def _title(page: Path) -> str:
+    """Returns the first heading of a page."""
     with page.open(encoding="utf-8") as file:
         return file.readline().lstrip("# ").strip()
 
@@ -173,6 +174,7 @@ def error_text(kind: type[WorkbenchError]) -> str:
 
 
 def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
+    """Yields the paragraphs of an error's docstring, and its exit code."""
     for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
         first, _, rest = " ".join(paragraph.split()).partition(": ")
         if first in ERROR_PARAGRAPHS:

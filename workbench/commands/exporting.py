@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from engine.base.errors import UsageError
 from engine.base.line_files import write_file, write_lines
@@ -61,7 +62,7 @@ FORMATS = ("jsonl", "csv", "parquet")
     ),
     argument(
         "--with",
-        dest="beside",
+        dest="companions",
         metavar="WHAT",
         help=f"beside the messages of conversations, of {', '.join(get_args(Companion))}: one or more, with commas",
     ),
@@ -71,65 +72,105 @@ FORMATS = ("jsonl", "csv", "parquet")
 )
 def export(arguments: argparse.Namespace) -> CommandResult | int:
     """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
-    filter: Filter = arguments.filter
-    beside = _beside(arguments.beside)
-    kind = _checked_kind(arguments, filtered=bool(filter), beside=bool(beside))
-    form, truth, formulas = arguments.form, arguments.truth, arguments.formulas
-    own_file = form is not None and ENDINGS[form] != "jsonl"
+    companions = _companions(arguments.companions)
+    chosen: Filter = arguments.filter
+    file_format = _checked_format(
+        arguments, filtered=bool(chosen), with_companions=bool(companions)
+    )
+    form = arguments.form
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         ids = None
-        if filter:
-            ids = workspace.conversations.ids(ListQuery(filter))
-        if arguments.what in KINDS_WITH_SCORES or "scores" in beside:
+        if chosen:
+            ids = workspace.conversations.ids(ListQuery(chosen))
+        if arguments.what in KINDS_WITH_SCORES or "scores" in companions:
             narrate_set(workspace.score_sets)
         task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,
-            closing(
-                form_lines(conn, form, ids, left_behind, beside, truth=truth)
-                if form
-                else table_lines(conn, ids, truth=truth)
-                if arguments.what == "table"
-                else export_lines(conn, arguments.what, ids, beside)
-            ) as export_source,
+            closing(_source(conn, arguments, ids, companions, left_behind)) as source,
         ):
-            lines = export_source if redactor is None else redacted_lines(export_source, redactor)
+            lines = source if redactor is None else redacted_lines(source, redactor)
             if arguments.output is None:
-                if own_file:
-                    write_form_to_stream(lines, form, sys.stdout, task, formulas=formulas)
-                else:
-                    write_lines(lines, sys.stdout, kind, formulas=formulas)
-                sys.stdout.flush()
+                _write_to_stdout(lines, arguments, file_format, task)
                 for sentence in _remarks(form, left_behind, redactor):
                     narrate(sentence)
                 return EXIT_DONE
             path = Path(arguments.output)
-            if own_file:
-                count = write_form(lines, form, path, task, beside, truth=truth, formulas=formulas)
-            elif kind == "parquet":
-                columns = TableColumns.read(conn, ids, truth=truth)
+            if _has_own_kind_of_file(form):
+                count = write_form(
+                    lines,
+                    form,
+                    path,
+                    task,
+                    companions,
+                    truth=arguments.truth,
+                    formulas=arguments.formulas,
+                )
+            elif file_format == "parquet":
+                columns = TableColumns.read(conn, ids, truth=arguments.truth)
                 count = write_table(lines, columns, path)
             else:
-                count = write_file(lines, path, kind, formulas=formulas)
-    settings = settings_file(form, path) if form else None
+                count = write_file(lines, path, file_format, formulas=arguments.formulas)
     hints = [f"Wrote {counted(count, 'line')} to {arguments.output}."]
-    if settings:
-        hints.append(f"Wrote the settings of the annotation to {settings[0]}.")
     document = {
         "what": arguments.what,
         "file": arguments.output,
-        "format": kind,
+        "format": file_format,
         "lines": count,
-        **({"settings": str(settings[0])} if settings else {}),
-        **({"left_behind": +left_behind} if form else {}),
-        **({"redacted": redactor.counts} if redactor else {}),
     }
+    if form:
+        if settings := settings_file(form, path):
+            settings_path, _ = settings
+            hints.append(f"Wrote the settings of the annotation to {settings_path}.")
+            document["settings"] = str(settings_path)
+        document["left_behind"] = +left_behind  # without counts of 0
+    if redactor:
+        document["redacted"] = redactor.counts
     return CommandResult([], document, hints=[*hints, *_remarks(form, left_behind, redactor)])
 
 
-def _beside(words: str | None) -> list[Companion]:
+def _source(
+    conn: Any,
+    arguments: argparse.Namespace,
+    ids: Sequence[int] | None,
+    companions: Sequence[Companion],
+    left_behind: Counter[str],
+) -> Generator[dict[str, Any], None, None]:
+    """Returns the lines to write.
+
+    Args:
+        conn: Connection to the project file.
+        ids: Of the conversations; None for all.
+        companions: What is written beside the messages of conversations.
+        left_behind: Counts what a form has no place for.
+    """
+    if arguments.form:
+        return form_lines(conn, arguments.form, ids, left_behind, companions, truth=arguments.truth)
+    if arguments.what == "table":
+        return table_lines(conn, ids, truth=arguments.truth)
+    return export_lines(conn, arguments.what, ids, companions)
+
+
+def _has_own_kind_of_file(form: ConversationForm | None) -> bool:
+    """Returns whether conversations in a form are not written as JSON Lines."""
+    return form is not None and ENDINGS[form] != "jsonl"
+
+
+def _write_to_stdout(
+    lines: Iterable[dict[str, Any]], arguments: argparse.Namespace, file_format: str, task: str
+) -> None:
+    """Writes the lines on standard output."""
+    form, formulas = arguments.form, arguments.formulas
+    if _has_own_kind_of_file(form):
+        write_form_to_stream(lines, form, sys.stdout, task, formulas=formulas)
+    else:
+        write_lines(lines, sys.stdout, file_format, formulas=formulas)
+    sys.stdout.flush()
+
+
+def _companions(words: str | None) -> list[Companion]:
     """Returns what is written beside conversations.
 
     Raises:
@@ -144,7 +185,7 @@ def _beside(words: str | None) -> list[Companion]:
     return [word for word in choices if word in words_given]
 
 
-def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool) -> str:
+def _checked_format(arguments: argparse.Namespace, *, filtered: bool, with_companions: bool) -> str:
     """Returns what the lines are written as: one of `FORMATS`, or the form where that has a kind of file of its own.
 
     Raises:
@@ -156,7 +197,7 @@ def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool
             f"{what.capitalize()} concern all conversations, so --filter cannot be used.",
             "Export assignments with the filter instead.",
         )
-    if (form or beside) and what != "conversations":
+    if (form or with_companions) and what != "conversations":
         option = "--as" if form else "--with"
         raise UsageError(
             f"{option} is for conversations.", "Leave it out, or export conversations."
@@ -166,20 +207,20 @@ def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool
             "--truth is for the table, and for conversations with --as.",
             "Leave it out: conversations in the uniform form have their truth.",
         )
-    if form and ENDINGS[form] != "jsonl":
+    if _has_own_kind_of_file(form):
         if arguments.format:
             raise UsageError(
                 f"The form {form} has a kind of file of its own.", "Leave --format out."
             )
         return str(form)
     ending = (arguments.output or "").rpartition(".")[2]
-    kind = arguments.format or (ending if ending in FORMATS else "jsonl")
-    if kind == "parquet" and (what != "table" or arguments.output is None):
+    file_format = arguments.format or (ending if ending in FORMATS else "jsonl")
+    if file_format == "parquet" and (what != "table" or arguments.output is None):
         raise UsageError(
             "Parquet is for the table, in a file.",
             "Export the table with -o FILE, or conversations with --as parquet, or JSON Lines.",
         )
-    return str(kind)
+    return str(file_format)
 
 
 def _remarks(form: str | None, left_behind: Counter[str], redactor: Redactor | None) -> list[str]:

@@ -160,8 +160,8 @@ class _FirstLook:
                     raise refusal from None
             raise
         clustering = workspace.goal_stages().cluster(CLUSTERS)
-        scoring = workspace.scoring_runs.run(SCORING)
-        self._plan(clustering, scoring)
+        scoring = workspace.scoring_runs.make_run(SCORING)
+        self._expect_stages(clustering, scoring)
         self._run(clustering)
         goals = shown_clustering(workspace)
         self._say(
@@ -180,28 +180,32 @@ class _FirstLook:
         self._run(self._further_stages(self._workspace))
         to_read = conversations_to_read(self._workspace)
         if self._json:
-            counts = self._workspace.conversations.counts()
-            print_json(
-                {
-                    "project": str(self._project),
-                    "seconds": round(time.monotonic() - self._start, 1),
-                    **counts_json(counts, self._workspace.conversations.rule()),
-                    **sets_json(self._workspace.score_sets.all()),
-                    "groups": goals["groups"],
-                    "read_first": [
-                        {
-                            "name": row.external_id,
-                            "p": row.p_end_normalised,
-                            "why": reason,
-                            "opening": row.opening,
-                        }
-                        for row, reason in to_read
-                    ],
-                }
-            )
+            print_json(self._document(goals["groups"], to_read))
         self._say(*self._to_read_lines(to_read), *self._steps_by_hand())
         narrate(f"{self._project} is ready, {self._after()}.")
         return Looked(self._code(reading))
+
+    def _document(
+        self, groups: Sequence[dict[str, Any]], to_read: Sequence[FirstReading]
+    ) -> dict[str, Any]:
+        """Returns the result as JSON values."""
+        counts = self._workspace.conversations.counts()
+        return {
+            "project": str(self._project),
+            "seconds": round(time.monotonic() - self._start, 1),
+            **counts_json(counts, self._workspace.conversations.rule()),
+            **sets_json(self._workspace.score_sets.all()),
+            "groups": groups,
+            "read_first": [
+                {
+                    "name": row.external_id,
+                    "p": row.p_end_normalised,
+                    "why": reason,
+                    "opening": row.opening,
+                }
+                for row, reason in to_read
+            ],
+        }
 
     # Running
 
@@ -212,10 +216,11 @@ class _FirstLook:
             self._time_left.end(stage.name)
 
     def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
+        """Returns what runs after the scores: a check of the import, and what the caller adds."""
         further = self._further(workspace) if self._further else ()
         return [self._check, *further]
 
-    def _plan(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
+    def _expect_stages(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""
         count = self._workspace.conversations.counts().conversations
         for stage in clustering:
@@ -250,22 +255,26 @@ class _FirstLook:
             return False
         if seconds is not None and seconds <= MAX_WAIT_FACTOR * PROVISIONAL_SECONDS:
             return False
-        few = min(MIN_CONVERSATIONS_FOR_PROBE, counts.conversations) / counts.conversations
-        ends = seconds is not None and seconds * few > MAX_PROBE_READING_SECONDS
-        request = replace(ENDS if ends else SCORING, seconds=PROVISIONAL_SECONDS)
-        part = self._workspace.scoring_runs.run(request)
-        if not isinstance(part.scored, FittingStage):
+        share_for_probe = (
+            min(MIN_CONVERSATIONS_FOR_PROBE, counts.conversations) / counts.conversations
+        )
+        only_ends = seconds is not None and seconds * share_for_probe > MAX_PROBE_READING_SECONDS
+        request = replace(ENDS if only_ends else SCORING, seconds=PROVISIONAL_SECONDS)
+        part = self._workspace.scoring_runs.make_run(request)
+        if not isinstance(part.scoring_stage, FittingStage):
             return False
         run_stages(self._workspace, [part.reading], self._narrator)
-        if ends and isinstance(part.reading, ReadingStage):
+        if only_ends and isinstance(part.reading, ReadingStage):
             seconds = at_speed(cost, part.reading.tokens_per_second())
             self._time_left.expect(scoring.reading.name, seconds)
         with self._workspace.project.reading() as conn:
             waiting_count = len(part.reading.waiting(conn))
-        if not ends and (not waiting_count or part.scored.waiting() < MIN_CONVERSATIONS_FOR_PROBE):
+        if not only_ends and (
+            not waiting_count or part.scoring_stage.waiting() < MIN_CONVERSATIONS_FOR_PROBE
+        ):
             return False
         try:
-            run_stages(self._workspace, [part.scored], self._narrator)
+            run_stages(self._workspace, [part.scoring_stage], self._narrator)
         except Cancelled:
             raise
         except WorkbenchError as error:
@@ -274,13 +283,13 @@ class _FirstLook:
         self._time_left.expect("fit", 2 + counts.conversations / 50)
         read = counts.conversations - waiting_count
         what = f"{read:,} of {counts.conversations:,} conversations"
-        if ends:
+        if only_ends:
             what = f"the text before the end and before one earlier place of {what}"
         else:
             what += " drawn at random"
         self._say(
             f"\nProvisional scores, {self._after()}, from {what};"
-            f" they change when {'all' if ends else 'the rest'} is read:",
+            f" they change when {'all' if only_ends else 'the rest'} is read:",
             *self._score_lines(),
         )
         return True
@@ -288,23 +297,23 @@ class _FirstLook:
     def _score(self, scoring: ScoringRun) -> None:
         """Reads what is left and scores it; without a probe where nearly all logs are copies of others."""
         self._run([scoring.reading])
-        if scoring.scored is scoring.reading:
+        if scoring.scoring_stage is scoring.reading:
             return
         try:
-            self._run([scoring.scored])
+            self._run([scoring.scoring_stage])
         except Cancelled:
             raise
         except WorkbenchError as error:
             narrate(f"{error.message} So they are scored in mode tuned.")
-            self._run(self._workspace.scoring_runs.run(replace(SCORING, mode="tuned")).stages)
+            self._run(self._workspace.scoring_runs.make_run(replace(SCORING, mode="tuned")).stages)
 
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
-        scoring = workspace.scoring_runs.run(SCORING)
+        scoring = workspace.scoring_runs.make_run(SCORING)
         with workspace.project.reading() as conn:
             waiting = bool(scoring.reading.waiting(conn))
-        if isinstance(scoring.scored, FittingStage):
-            waiting = waiting or bool(scoring.scored.waiting())
+        if isinstance(scoring.scoring_stage, FittingStage):
+            waiting = waiting or bool(scoring.scoring_stage.waiting())
         waiting_count = scoring.stages if waiting else ()
         workspace.runner.start([*waiting_count, *self._further_stages(workspace)])
 
@@ -330,6 +339,7 @@ class _FirstLook:
         return ["\nNot well read:", *lines] if lines else []
 
     def _after(self) -> str:
+        """Returns the time since the command began, in words."""
         return f"after {duration(time.monotonic() - self._start)}"
 
     def _say(self, *lines: str) -> None:
@@ -338,11 +348,13 @@ class _FirstLook:
             print_text("\n".join(lines))
 
     def _score_lines(self) -> list[str]:
+        """Returns the lines about the scores."""
         rows = self._workspace.conversations
         line = rate_line(rows.counts(), rows.rule())
         return [line, *set_lines(self._workspace.score_sets.all())]
 
     def _to_read_lines(self, to_read: Sequence[FirstReading]) -> list[str]:
+        """Returns the conversations to read first, each with the reason."""
         lines = ["\nRead these first, the least likely to have ended:"]
         if not self._workspace.conversations.counts().scored:
             return [*lines, "  none: no conversation is scored"]
@@ -379,6 +391,7 @@ def at_speed(cost: Estimate, measured: float | None) -> float | None:
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:
+    """Returns the largest groups, and how many smaller ones there are."""
     lines = [f"\nWhat users wanted, {counted(len(groups), 'group')}:"]
     lines += [
         f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MAX_GOALS_SHOWN]

@@ -141,6 +141,7 @@ def run_stability(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _figure_text(value: float | None) -> str:
+    """Returns a figure with two digits; a dash for None."""
     return "   –" if value is None else f"{value:.2f}"
 
 
@@ -185,6 +186,7 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
+    """Returns the proposed splits as a table."""
     if not proposals:
         return ["No group seems to hold several goals."]
     return cell_lines(
@@ -301,10 +303,12 @@ def _gold_text(run: dict[str, Any]) -> str:
 
 
 def _ari_text(value: float | None) -> str:
+    """Returns how well the runs agree with one another."""
     return "no two runs can be compared" if value is None else f"mean ARI between runs {value:.2f}"
 
 
 def _distance_line(name: str, clusters: int | None, distances: dict[str, Any]) -> str:
+    """Returns a line of Table 4; without distances where a part has no rows."""
     count = "" if clusters is None else f"{clusters:,}"
     if not distances["rows"]:
         return f"  {name:<16}{count:>8}  {0:>4}"

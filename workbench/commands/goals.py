@@ -377,6 +377,7 @@ def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> 
 
 
 def _decision_result(decision: GoalDecision, goals: GoalService) -> CommandResult:
+    """Returns what was decided, and how many groups there are now."""
     done = "" if decision.active else " (taken back)"
     groups = len(goals.groups())
     line = {key: value for key, value in asdict(decision).items() if key != "parts"}
@@ -387,6 +388,11 @@ def _decision_result(decision: GoalDecision, goals: GoalService) -> CommandResul
 
 
 def _require_groups(goals: GoalService) -> None:
+    """Refuses a project without groups.
+
+    Raises:
+        NotYet: There are none.
+    """
     if goals.shown() is None:
         raise NotYet("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
 

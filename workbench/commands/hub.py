@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import threading
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, UsageError
 from engine.base.events import JobEnded, JobProgress, JobStarted, Outcome
 from engine.base.text import one_line
+from engine.model.catalog_files import Manifest
 from engine.model.hub.access import hub_from_environment
 from engine.model.hub.pulls import (
     PullPlan,
@@ -116,21 +118,22 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     narrator, redirects = Narrator(), set[str]()
 
     def progress(row: PullRow) -> None:
+        """Narrates how far the pull is, and once where the hub redirects it."""
         if row.redirect and row.redirect not in redirects:
             redirects.add(row.redirect)
             narrate(f"  {manifest.hub} redirects the download: it comes {row.redirect}")
         note = "checksum" if row.state == "checking" else ""
         narrator(
             JobProgress(
-                0,
-                "pull",
-                title,
-                row.done // MB,
-                row.total // MB,
-                "MB",
-                row.rate,
-                row.seconds_left,
-                note,
+                job_id=0,
+                stage="pull",
+                title=title,
+                done=row.done // MB,
+                total=row.total // MB,
+                unit="MB",
+                rate=row.rate,
+                eta_seconds=row.seconds_left,
+                note=note,
             )
         )
 
@@ -146,9 +149,14 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
         ) from None
     finally:
         narrator(JobEnded(0, "pull", title, outcome, "all files are complete and checked."))
+    return _pulled_json(manifest, plan.first)
+
+
+def _pulled_json(manifest: Manifest, first_file: Path) -> dict[str, Any]:
+    """Returns what arrived as JSON values."""
     return {
         "name": manifest.name,
-        "path": str(plan.first),
+        "path": str(first_file),
         "bytes": manifest.size,
         "sha256": [one.sha256 for one in manifest.files],
         "hub": manifest.hub,
@@ -204,6 +212,7 @@ def _list_recommended() -> CommandResult:
 
 
 def _set_lines(models: RecommendedSet) -> list[str]:
+    """Returns a recommended set: the memory that it needs, then a line for each model."""
     head = f"{models.memory / 1e9:.0f} GB of memory{', like this machine' if models.here else ''}"
     return [
         head,

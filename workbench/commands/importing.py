@@ -176,6 +176,7 @@ def _source_json(source: SourceReport) -> dict[str, Any]:
 
 
 def _entries_json(entries: Mapping[str, Unread]) -> dict[str, Any]:
+    """Returns the entries of an account as JSON values."""
     return {name: asdict(entry) for name, entry in entries.items()}
 
 
@@ -184,6 +185,7 @@ def _entries_json(entries: Mapping[str, Unread]) -> dict[str, Any]:
 _MAX_MESSAGES_SHOWN = 6
 """Most messages that are shown of a conversation read with a mapping."""
 _LINE_COLUMNS = 100
+"""Columns of a line with a message."""
 
 _MAPPING_QUESTION = (
     "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
@@ -311,6 +313,7 @@ def _ask_person(question: str) -> str | None:
 
 
 def _mapping_text(draft: MappingDraft, text: str) -> str:
+    """Returns a mapping file and what is read with it."""
     return "\n".join(["", text, *_trial_lines(draft.try_out(text))])
 
 
@@ -325,6 +328,7 @@ def _trial_lines(trial: Trial) -> list[str]:
 
 
 def _conversation_lines(conversation: Conversation) -> list[str]:
+    """Returns the first messages of a conversation, a line each."""
     messages = conversation.messages
     lines = [f"  == {one_line(conversation.external_id, 60)} =="]
     for message in messages[:_MAX_MESSAGES_SHOWN]:

@@ -196,11 +196,13 @@ def _print_counts(
 def _row_batches(
     conversations: ConversationService, ids: Sequence[int]
 ) -> Iterator[list[ConversationRow]]:
+    """Yields the rows of conversations, some at a time."""
     for start in range(0, len(ids), ROWS_PER_BATCH):
         yield conversations.rows(ids[start : start + ROWS_PER_BATCH])
 
 
 def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
+    """Prints the rows as a table. Its widths are those of the first batch, so that no row waits for the last one."""
     first_batch = next(batches, [])
     # Most projects have no probe of success; a column of dashes says less than none.
     without_success = all(row.success is None for row in first_batch)
@@ -222,6 +224,7 @@ def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
 
 
 def _row_json(row: ConversationRow) -> dict[str, Any]:
+    """Returns a row as JSON values."""
     return {
         "id": row.external_id,
         "source": row.source,

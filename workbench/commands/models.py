@@ -86,6 +86,7 @@ def add(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
+    """Adds an endpoint and returns it."""
     if arguments.name is not None:
         open_catalog().refuse_taken(arguments.name, None)
     return EndpointBook(folders.data_dir()).add(
@@ -260,6 +261,7 @@ def _list_entries(
 
 
 def _entry_line(name: str, size: int | None, origin: str, detail: str) -> str:
+    """Returns a model or adapter as a line; its size is that on disk in bytes, None where the file is gone."""
     shown = f"{'gone':>12}" if size is None else f"{size / 1e6:>9,.0f} MB"
     if size is not None and size < 10_000_000:
         shown = f"{size / 1e6:>9,.1f} MB"

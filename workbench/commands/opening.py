@@ -55,32 +55,16 @@ def open_project(arguments: argparse.Namespace) -> int:
         Cancelled: Reading log files was cancelled from the keyboard; what was done is kept.
     """
     paths = [Path(path) for path in arguments.paths]
-    missing = [path for path in paths if not path.exists()]
-    if missing and (len(paths) > 1 or arguments.output or arguments.headless):
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None and (len(paths) > 1 or arguments.output or arguments.headless):
         raise NotFound(
-            f"There is no file or folder {missing[0]}.",
+            f"There is no file or folder {missing}.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
     if paths and are_logs(paths):
         if arguments.read_only:
             raise _read_only_refusal()
-        from workbench.commands.first_look import (  # it brings what reads and scores
-            first_look,
-            show_rest,
-        )
-
-        project_path = Path(arguments.output or project_for(paths))
-        screens = not (arguments.headless or arguments.json) and on_terminal()
-        first_result = first_look(
-            paths,
-            project_path,
-            as_json=arguments.json,
-            screens=screens,
-            importing=read_request(ImportRequest, arguments),
-        )
-        if screens:
-            show_rest(project_path, first_result, arguments.theme)
-        return first_result.code
+        return _open_logs(paths, arguments)
     if arguments.output or arguments.headless:
         raise UsageError(
             "--output and --headless need log files.",
@@ -88,14 +72,35 @@ def open_project(arguments: argparse.Namespace) -> int:
         )
     if not paths:
         return _ask_and_begin(arguments)
-    path = paths[0]
+    (path,) = paths  # several would be logs
     if not path.exists() and not (arguments.create or arguments.read_only):
         _confirm_new(path)
-    # imported here so that a mistyped project is refused at once
+    # Imported here so that a mistyped project is refused at once.
     from workbench import launcher
 
     launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
     return EXIT_DONE
+
+
+def _open_logs(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
+    """Imports log files into a project, prints the first results, and opens the screens unless it is to run without."""
+    from workbench.commands.first_look import (  # it brings what reads and scores
+        first_look,
+        show_rest,
+    )
+
+    project_path = Path(arguments.output or project_for(paths))
+    screens = not (arguments.headless or arguments.json) and on_terminal()
+    first_result = first_look(
+        paths,
+        project_path,
+        as_json=arguments.json,
+        screens=screens,
+        importing=read_request(ImportRequest, arguments),
+    )
+    if screens:
+        show_rest(project_path, first_result, arguments.theme)
+    return first_result.code
 
 
 def _ask_and_begin(arguments: argparse.Namespace) -> int:
@@ -136,6 +141,7 @@ def _ask_and_begin(arguments: argparse.Namespace) -> int:
 
 
 def _read_only_refusal() -> UsageError:
+    """Returns the error for what would be written though nothing is to be changed."""
     return UsageError(
         "--read-only is for a project; logs and the demo are written into one.", "Leave it out."
     )
@@ -147,6 +153,7 @@ def are_logs(paths: Sequence[Path]) -> bool:
 
 
 def _is_project(path: Path) -> bool:
+    """Returns whether a file is a project; an empty one is a project that was just made."""
     with path.open("rb") as file:
         start = file.read(len(SQLITE_HEADER))
     return start == SQLITE_HEADER or not start
@@ -173,7 +180,8 @@ def _confirm_new(path: Path) -> None:
             "Check the path. `workbench FILE...` reads logs; a project ends in .wb.",
         )
     similar_names = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
-    suggestion = f"Did you mean {path.with_name(similar_names[0])}? " if similar_names else ""
+    similar_name = next(iter(similar_names), None)
+    suggestion = "" if similar_name is None else f"Did you mean {path.with_name(similar_name)}? "
     if on_terminal():
         print(display_safe(f"There is no project {path}. {suggestion}".rstrip()))
         try:

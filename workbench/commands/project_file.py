@@ -63,6 +63,7 @@ def restore_backup(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _list_backups(project: str) -> CommandResult:
+    """Returns the backups of a project, and how to restore one."""
     backups = backups_of(project)
     if backups:
         hint = f"To put one in place: `workbench restore {project} BACKUP`."
@@ -76,6 +77,7 @@ def _list_backups(project: str) -> CommandResult:
 
 
 def _backup_line(backup: Backup) -> str:
+    """Returns the time, size, content and path of a backup."""
     content = "cannot be read"
     if backup.schema is not None and backup.conversations is not None:
         content = f"{counted(backup.conversations, 'conversation')}, schema {backup.schema}"
@@ -100,6 +102,7 @@ def repair_project(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _repair_lines(report: Repair, output: str) -> list[str]:
+    """Returns what was saved and what is lost."""
     conversations = counted(report.rows.get("conversation", 0), "conversation")
     messages = counted(report.rows.get("message", 0), "message")
     verdicts = counted(report.rows.get("verdict", 0), "act")
@@ -149,6 +152,7 @@ def merge_projects(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _merge_lines(part: MergeReport) -> list[str]:
+    """Returns what was taken from a project, what differs and what is left out."""
     lines = [f"{part.path}: {counted(part.known, 'conversation')} in common"]
     lines += [f"  added     {number:,} {title}" for title, number in part.added.items()]
     for title, conflict in part.conflicts.items():

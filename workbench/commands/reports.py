@@ -73,6 +73,7 @@ def report(arguments: argparse.Namespace) -> CommandResult:
 def _write(
     workspace: OpenProject, arguments: argparse.Namespace, comparison: Compared | None
 ) -> WrittenDocument:
+    """Writes the report, with the comparison if there is one."""
     return write_report(
         workspace,
         Path(arguments.output),
@@ -169,6 +170,7 @@ def _refuse_others(arguments: argparse.Namespace, option: str, other: str | None
 
 
 def _lines(comparison: Comparison | Breakdown | ClusteringComparison) -> list[str]:
+    """Returns a comparison as lines of text."""
     if isinstance(comparison, Comparison):
         return comparison_lines(comparison)
     if isinstance(comparison, Breakdown):

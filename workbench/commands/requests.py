@@ -280,6 +280,11 @@ def second_goals(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _undo_second_goal(workspace: OpenProject, annotator: str) -> CommandResult:
+    """Takes back the newest confirmation or removal of this person.
+
+    Raises:
+        NotYet: There is none.
+    """
     undone = workspace.goals.undo_second_goal(annotator)
     if undone is None:
         raise NotYet(
@@ -292,6 +297,11 @@ def _undo_second_goal(workspace: OpenProject, annotator: str) -> CommandResult:
 
 
 def _second_goal_named(goals: Sequence[SecondGoal], label: str) -> SecondGoal:
+    """Returns the second goal with this label, else that with this id.
+
+    Raises:
+        NotFound: There is none.
+    """
     named = [goal for goal in goals if goal.label.casefold() == label.casefold()]
     named = named or [goal for goal in goals if goal.group_id == label.casefold()]
     if named:

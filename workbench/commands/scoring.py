@@ -51,7 +51,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     """Scores what is not scored yet and writes the remaining tasks."""
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
-        run = workspace.scoring_runs.run(request)
+        run = workspace.scoring_runs.make_run(request)
         adapter = run.model.adapter_reference
         if adapter and request.adapter is None:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
@@ -175,6 +175,7 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _import_scores(arguments: argparse.Namespace) -> CommandResult:
+    """Imports the scores of a file."""
     if arguments.use is not None:
         raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:

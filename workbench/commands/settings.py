@@ -56,6 +56,11 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def _read(path: str | None) -> str | None:
+    """Returns the text of a file; None where none is named.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
     if path is None:
         return None
     try:

@@ -161,6 +161,7 @@ def _write_forms(
     rows: Sequence[PlayRow],
     folder: Path,
 ) -> None:
+    """Writes each run of a form into a folder."""
     settings = {
         setting.config_hash: setting.models for setting in simulations.settings(forms_service.KIND)
     }
@@ -256,6 +257,7 @@ def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
 
 
 def _reply_lines(replies: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns how the replies were classified, as a table."""
     kinds: list[tuple[str, CellKind]] = [(name, "count") for name in CATEGORIES]
     return cell_lines(
         [("turns", "count"), ("stand-ins", "count"), *kinds, ("replies of", "text")],

@@ -348,6 +348,7 @@ class _Narrator:
 
 
 def _step_text(event: Event) -> str:
+    """Returns the figures of a step."""
     parts = [f"loss {_figure_text(event.get('loss'), '.3f')}"]
     if event.get("tokens_per_s"):
         parts.append(f"{event['tokens_per_s']:,.0f} tokens/s")
@@ -357,11 +358,13 @@ def _step_text(event: Event) -> str:
 
 
 def _time_left(event: Event) -> list[str]:
+    """Returns the time left, if an event says it."""
     seconds_left = event.get("seconds_left")
     return [] if seconds_left is None else [f"{duration(seconds_left)} left"]
 
 
 def _valid_text(event: Event) -> str:
+    """Returns the figures of a validation."""
     return (
         f"loss {_figure_text(event.get('loss'), '.3f')}, AUROC {_figure_text(event.get('auroc'), '.3f')},"
         f" F1 {_figure_text(event.get('f1'), '.3f')}"
@@ -369,10 +372,12 @@ def _valid_text(event: Event) -> str:
 
 
 def _figure_text(value: Any, form: str) -> str:
+    """Returns a figure in a format of `format`; a hyphen for what is no number."""
     return format(value, form) if isinstance(value, (int, float)) else "-"
 
 
 def _file_size(path: Path) -> int:
+    """Returns the bytes of a file; 0 where there is none."""
     try:
         return path.stat().st_size
     except OSError:
@@ -381,10 +386,13 @@ def _file_size(path: Path) -> int:
 
 @contextmanager
 def _counted_interrupts() -> Iterator[list[int]]:
-    """Counts how often ctrl+c is pressed during the block, instead of raising KeyboardInterrupt."""
+    """Counts how often ctrl+c is pressed during the block, instead of raising KeyboardInterrupt; yields a list that
+    holds the count.
+    """
     pressed = [0]
 
     def count(number: int, frame: FrameType | None) -> None:
+        """Counts in the list, which the caller has."""
         pressed[0] += 1
 
     if threading.current_thread() is not threading.main_thread():

@@ -230,7 +230,7 @@ def tree_lines(grown: Tree) -> list[str]:
 
     def draw(children: Sequence[int], depth: int) -> None:
         nonlocal left_out
-        for child in sorted(children, key=lambda at: (-grown.nodes[at].path, at)):
+        for child in sorted(children, key=lambda at: (-grown.nodes[at].path_log_p, at)):
             end = child
             while len(grown.nodes[end].children) == 1:
                 end = grown.nodes[end].children[0]

@@ -279,6 +279,7 @@ def _raw_share_text(share: Share | None) -> str:
 
 
 def _agreement_text(agreement: Agreement) -> str:
+    """Returns the share of equal answers, Cohen's kappa and the number of pairs; a dash without pairs."""
     if agreement.same is None:
         return "–"
     kappa = "" if agreement.kappa is None else f", kappa {agreement.kappa:.2f}"
@@ -418,6 +419,7 @@ def _change_text(change: ExampleProbeChange) -> str:
 
 
 def _next_lines(rows: Sequence[Proposed]) -> list[str]:
+    """Returns the conversations to judge next."""
     if not rows:
         return []
     lines = [f"to judge next      {counted(len(rows), 'conversation')}, the most informative first"]

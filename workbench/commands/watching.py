@@ -57,6 +57,11 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def _watched_input(arguments: argparse.Namespace) -> WatchedInput:
+    """Returns what is watched: standard input, or files and folders.
+
+    Raises:
+        UsageError: Standard input is named with other paths.
+    """
     paths, logs = list(arguments.paths), read_request(ImportRequest, arguments)
     if STANDARD_INPUT in paths:
         if len(paths) > 1:
@@ -72,6 +77,7 @@ def _print_event(event: dict[str, Any]) -> None:
 
 
 def _narrate_rules(rules: Rules, past: int) -> None:
+    """Says which signals are in force, how precise each is, and why others are not."""
     narrate(
         f"Signals, chosen and tested on {counted(past, 'past conversation')}, which ended incomplete by"
         " your verdict, or else by the score:"

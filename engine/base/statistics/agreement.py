@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.statistics.intervals import Z95, Contrast, Interval
-from engine.base.statistics.ranking import corrected, resampled
+from engine.base.statistics.ranking import corrected, p_bootstrap
 
 _LABEL_DRAWS = 2_000
 """Number of bootstrap draws behind an interval of the agreement of labels."""
 
 _LABEL_SEED = 20_240_917
+"""Seed of these draws, so that equal labels give equal intervals."""
 
 Label = str | int
 """A word, or a grade."""
@@ -121,7 +122,12 @@ def shared(
 
 
 def _kappa(tables: Floats, cost: Floats) -> Floats:
-    """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0."""
+    """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0.
+
+    Args:
+        tables: Counts of each pair of labels, shape (draws, labels, labels).
+        cost: Cost of each pair of labels, shape (labels, labels).
+    """
     totals = tables.sum(axis=(1, 2))
     rows, columns = tables.sum(axis=2), tables.sum(axis=1)
     observed = (tables * cost).sum(axis=(1, 2)) / totals
@@ -230,7 +236,7 @@ def agreement_contrasts(
             if not few:
                 drawn = halves[one][:, index] - halves[other][:, index]
                 low, high = np.quantile(drawn - drawn.mean(), (0.025, 0.975))
-                p = resampled(difference, drawn)
+                p = p_bootstrap(difference, drawn)
             interval = Interval(difference, float(difference + low), float(difference + high))
             contrasts.append(Contrast(name, one, other, len(truth), first, second, interval, p))
     return corrected(contrasts)

@@ -13,10 +13,10 @@ from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import (
     MIN_GROUPS,
     Floats,
-    area,
     average_precision,
+    p_bootstrap,
     ratio,
-    resampled,
+    weighted_area,
 )
 
 Ints = npt.NDArray[np.int64]
@@ -38,6 +38,8 @@ _MAX_WEIGHTS = 10_000_000
 intervals are so narrow that the ends are the same within three thousandths."""
 
 SEED = 20_240_917
+"""Seed of the draws, so that equal arguments give equal intervals."""
+
 _MAX_WEIGHTS_IN_MEMORY = 2_000_000
 """Most bootstrap weights in memory at once; draws are processed in blocks of this size."""
 
@@ -46,6 +48,7 @@ NAMES = tuple(field.name for field in fields(Classification))
 """Names of the metrics, in the order of arrays."""
 
 _ECE = NAMES.index("ece")
+"""Index of the calibration error in arrays."""
 
 
 def figures(
@@ -126,7 +129,7 @@ class BootstrapDraws:
         drawn = self.draws[:, index] - other.draws[:, index]
         low, high = np.quantile(drawn, [0.025, 0.975])
         interval = Interval(value, min(value, float(low)), max(value, float(high)))
-        return interval, resampled(value, drawn)
+        return interval, p_bootstrap(value, drawn)
 
 
 def draw(
@@ -155,7 +158,9 @@ class _Sample:
     """Values in ascending order, prepared for computing weighted metrics.
 
     Attributes:
+        value, label: Each value, and 1 if it is complete, else 0; shape (values,).
         group: Group of each value.
+        groups: Number of groups.
         starts: Index of the first value of each run of equal values.
         called: Index of the first run at or above the threshold.
     """
@@ -175,6 +180,7 @@ class _Sample:
         groups: Sequence[int] | None,
         threshold: float,
     ) -> _Sample:
+        """Returns the sample of these values; raises ValueError as `classify` does."""
         value, label = np.asarray(values, float), np.asarray(complete, bool)
         group = (
             np.arange(len(value)) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -215,7 +221,7 @@ class _Sample:
                 ratio(true, true + false),
                 ratio(true, positive),
                 ratio(2 * true, positive + true + false),
-                area(highs, lows),
+                weighted_area(highs, lows),
                 average_precision(highs, lows),
                 self._calibration_error(weight),
             ]
@@ -249,6 +255,7 @@ RANK_FIGURES = ("auroc", "average_precision", "kept_accuracy", "rejection_ratio"
 
 
 _RATIO = RANK_FIGURES.index("rejection_ratio")
+"""Index of the rejection ratio in arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +373,7 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
     best = ranking.best_kept_accuracy(highs, lows)
     figures_of_draws = np.column_stack(
         [
-            ranking.area(highs, lows),
+            ranking.weighted_area(highs, lows),
             ranking.average_precision(highs, lows),
             kept,
             ranking.ratio(kept - random, best - random),

@@ -1,4 +1,8 @@
-"""Areas under curves of ranked values: intervals, DeLong's variance for grouped data, tests, points to draw."""
+"""Areas under curves of ranked values: intervals, DeLong's variance for grouped data, tests, points to draw.
+
+Positives are the cases that should have high values ("high"), negatives those that should have low ones ("low"). A tie
+is a set of cases with equal values. A draw is one bootstrap sample, given by the weight of each case in it.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,20 @@ Ints = npt.NDArray[np.int64]
 MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
 
+MAX_POINTS = 200
+"""Most points of a curve, evenly spaced; a terminal shows no more."""
+
+SIGNIFICANCE_LEVEL = 0.05
+"""Significance level: a difference is significant when its corrected p value is below."""
+
 _HALVINGS = 60
 """Bisection steps for the end of an interval; more than double precision needs."""
+
+_NO_VARIANCE = 1e-18
+"""Variance of a difference of areas below which it is rounding of 0: the two scores order all cases alike."""
+
+_ROUNDING = 1e-12
+"""Largest difference of two figures that counts as rounding of 0."""
 
 
 def auroc(
@@ -44,16 +60,16 @@ def auroc(
     return area_interval(placed.area, placed.variance, placed.high_groups, placed.low_groups)
 
 
-def area_interval(area: float, variance: float | None, highs: int, lows: int) -> Interval:
+def area_interval(area: float, variance: float | None, high_count: int, low_count: int) -> Interval:
     """Returns an area with its 95% interval: on the logit scale, or the score interval where the variance is None or 0.
 
     Args:
         variance: Of the area; None if there are too few cases to estimate it.
-        highs, lows: Number of independent cases of each class, for the score interval.
+        high_count, low_count: Number of independent cases of each class, for the score interval.
     """
     if variance is not None and variance > 0 and 0 < area < 1:
         return _on_logits(area, math.sqrt(variance))
-    return _score_interval(area, highs, lows)
+    return _score_interval(area, high_count, low_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,34 +78,42 @@ class Placements:
 
     Attributes:
         area: The area under the ROC curve.
-        high_off, low_off: For positives and negatives: sum over each group of (placement - area), divided by the size
-            of the class; shape (groups,).
+        high_deviations, low_deviations: For positives and negatives: sum over each group of (placement - area), divided
+            by the size of the class; shape (groups,).
         high_groups, low_groups: Number of groups with a positive, and with a negative.
     """
 
     area: float
-    high_off: Floats
-    low_off: Floats
+    high_deviations: Floats
+    low_deviations: Floats
     high_groups: int
     low_groups: int
 
     @property
     def variance(self) -> float | None:
-        """Returns the variance of the area (DeLong, Obuchowski); None when a class has too few groups."""
-        return self._variance(self.high_off, self.low_off)
+        """The variance of the area (DeLong, Obuchowski); None when a class has too few groups."""
+        return self._variance(self.high_deviations, self.low_deviations)
 
     def variance_against(self, other: Placements) -> float | None:
         """Returns the variance of the difference of two areas over the same cases and groups; None as in `variance`."""
-        return self._variance(self.high_off - other.high_off, self.low_off - other.low_off)
+        return self._variance(
+            self.high_deviations - other.high_deviations, self.low_deviations - other.low_deviations
+        )
 
-    def _variance(self, high_off: Floats, low_off: Floats) -> float | None:
-        highs, lows, all_groups = self.high_groups, self.low_groups, len(self.high_off)
-        if min(highs, lows) < MIN_GROUPS:
+    def _variance(self, high_deviations: Floats, low_deviations: Floats) -> float | None:
+        """Returns the variance of a figure with these deviations of the groups, shape (groups,); None as in `variance`.
+
+        The estimate of Obuchowski (1997): the sums of squares of each class and, as a group may hold cases of both, of
+        their product, each with the correction n / (n - 1) for its number of groups.
+        """
+        high_count, low_count = self.high_groups, self.low_groups
+        all_groups = len(self.high_deviations)
+        if min(high_count, low_count) < MIN_GROUPS:
             return None
         variance = (
-            highs / (highs - 1) * float(high_off @ high_off)
-            + lows / (lows - 1) * float(low_off @ low_off)
-            + 2 * all_groups / (all_groups - 1) * float(high_off @ low_off)
+            high_count / (high_count - 1) * float(high_deviations @ high_deviations)
+            + low_count / (low_count - 1) * float(low_deviations @ low_deviations)
+            + 2 * all_groups / (all_groups - 1) * float(high_deviations @ low_deviations)
         )
         return max(0.0, variance)
 
@@ -98,77 +122,87 @@ def placements(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
 ) -> Placements:
     """Computes the placement values behind areas and variances; takes and raises the same as `auroc`."""
-    value, label, group = _columns(values, positive, groups)
-    highs, lows = value[label], value[~label]
-    if not len(highs) or not len(lows):
+    value_array, labels, group_numbers = _as_arrays(values, positive, groups)
+    high_values, low_values = value_array[labels], value_array[~labels]
+    if not len(high_values) or not len(low_values):
         raise ValueError("Both kinds are needed.")
-    above = _placements(highs, lows)
-    below = 1 - _placements(lows, highs)
+    above = _share_below(high_values, low_values)
+    below = 1 - _share_below(low_values, high_values)
     area = float(above.mean())
-    group_count = int(group.max()) + 1
-    high_sums, high_counts = _by_group(above, group[label], group_count)
-    low_sums, low_counts = _by_group(below, group[~label], group_count)
+    group_count = int(group_numbers.max()) + 1
+    high_sums, high_counts = _sums_by_group(above, group_numbers[labels], group_count)
+    low_sums, low_counts = _sums_by_group(below, group_numbers[~labels], group_count)
     return Placements(
         area,
-        (high_sums - high_counts * area) / len(highs),
-        (low_sums - low_counts * area) / len(lows),
+        (high_sums - high_counts * area) / len(high_values),
+        (low_sums - low_counts * area) / len(low_values),
         int((high_counts > 0).sum()),
         int((low_counts > 0).sum()),
     )
 
 
-def auroc_error(area: float, highs: int, lows: int) -> float:
+def auroc_error(area: float, high_count: int, low_count: int) -> float:
     """Returns the standard error of an area by Hanley & McNeil, with the mean class size in its correlation terms
     (Newcombe 2006, Stat. Med. 25)."""
-    others = (highs + lows) / 2 - 1
+    others = (high_count + low_count) / 2 - 1
     spread = 1 + others * (1 - area) / (2 - area) + others * area / (1 + area)
-    return math.sqrt(area * (1 - area) * spread / (highs * lows))
+    return math.sqrt(area * (1 - area) * spread / (high_count * low_count))
 
 
-def _columns(
+def _as_arrays(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None
 ) -> tuple[Floats, Bools, Ints]:
-    """Returns values, labels and groups as arrays; raises ValueError where the lengths differ."""
-    value, label = np.asarray(values, float), np.asarray(positive, bool)
-    group = np.arange(len(value)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    if not len(value) == len(label) == len(group):
+    """Returns values, labels and the number of each one's group, from 0, each of shape (cases,); raises ValueError
+    where the lengths differ."""
+    value_array, labels = np.asarray(values, float), np.asarray(positive, bool)
+    if groups is None:
+        group_numbers = np.arange(len(value_array))
+    else:
+        _, group_numbers = np.unique(groups, return_inverse=True)
+    if not len(value_array) == len(labels) == len(group_numbers):
         raise ValueError("One label and one group for each value are needed.")
-    return value, label, group
+    return value_array, labels, group_numbers
 
 
-def _placements(values: Floats, others: Floats) -> Floats:
-    """Returns for each value the share of the others that is lower, ties counting half."""
+def _share_below(values: Floats, others: Floats) -> Floats:
+    """Returns for each value the share of the others that is lower, ties counting half; shape as `values`."""
     ascending = np.sort(others)
     lower = np.searchsorted(ascending, values, "left")
     not_higher = np.searchsorted(ascending, values, "right")
     return (lower + not_higher) / (2 * len(others))
 
 
-def _by_group(placements: Floats, group: Ints, group_count: int) -> tuple[Floats, Ints]:
-    """Returns the sum of the placements of each group, and their number."""
-    counts = np.bincount(group, minlength=group_count).astype(np.int64)
-    sums: Floats = np.bincount(group, placements, group_count).astype(float)
+def _sums_by_group(shares: Floats, group_numbers: Ints, group_count: int) -> tuple[Floats, Ints]:
+    """Returns the sum of the shares of each group, and their number; each of shape (groups,)."""
+    counts = np.bincount(group_numbers, minlength=group_count).astype(np.int64)
+    sums: Floats = np.bincount(group_numbers, shares, group_count).astype(float)
     return sums, counts
 
 
 def _on_logits(area: float, error: float) -> Interval:
-    """Returns an area with the interval of its logit; `error` is the standard error of the area."""
+    """Returns an area with the interval of its logit; `error` is the standard error of the area.
+
+    By the delta method the standard error of the logit is `error / (area * (1 - area))`.
+    """
     middle = math.log(area / (1 - area))
     half = Z95 * error / (area * (1 - area))
     return Interval(area, _logistic(middle - half), _logistic(middle + half))
 
 
 def _logistic(x: float) -> float:
+    """Returns 1 / (1 + exp(-x)), written so that no exponential overflows."""
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
-def _score_interval(area: float, highs: int, lows: int) -> Interval:
+def _score_interval(area: float, high_count: int, low_count: int) -> Interval:
     """Returns the range of true areas whose distance to the observed area is at most `Z95` standard errors."""
 
     def consistent(true: float) -> bool:
-        return abs(true - area) <= Z95 * auroc_error(true, highs, lows)
+        """Returns whether the observed area is not too far from this true one."""
+        return abs(true - area) <= Z95 * auroc_error(true, high_count, low_count)
 
     def end(outer: float) -> float:
+        """Returns the end of the interval between the area and `outer`, which is 0 or 1, by bisection."""
         inner = area
         for _ in range(_HALVINGS):
             middle = (inner + outer) / 2
@@ -178,60 +212,65 @@ def _score_interval(area: float, highs: int, lows: int) -> Interval:
     return Interval(area, end(0.0), end(1.0))
 
 
-def area(highs: Floats, lows: Floats) -> Floats:
+# The four functions below rank the cases of many draws at once. Their weights of positives and negatives have the shape
+# (draws, distinct values), the values ascending; each result has the shape (draws,).
+
+
+def weighted_area(high_weights: Floats, low_weights: Floats) -> Floats:
     """Returns the area under the ROC curve; 0 where a class is missing."""
-    below = np.cumsum(lows, axis=1) - lows / 2
-    return ratio((highs * below).sum(axis=1), highs.sum(axis=1) * lows.sum(axis=1))
+    low_weight_below = np.cumsum(low_weights, axis=1) - low_weights / 2
+    return ratio(
+        (high_weights * low_weight_below).sum(axis=1),
+        high_weights.sum(axis=1) * low_weights.sum(axis=1),
+    )
 
 
-def average_precision(highs: Floats, lows: Floats) -> Floats:
+def average_precision(high_weights: Floats, low_weights: Floats) -> Floats:
     """Returns the mean precision at each positive, from the highest value down."""
-    positives = np.cumsum(highs[:, ::-1], axis=1)
-    precision = ratio(positives, positives + np.cumsum(lows[:, ::-1], axis=1))
-    return ratio((highs[:, ::-1] * precision).sum(axis=1), positives[:, -1])
+    positives = np.cumsum(high_weights[:, ::-1], axis=1)
+    precision = ratio(positives, positives + np.cumsum(low_weights[:, ::-1], axis=1))
+    return ratio((high_weights[:, ::-1] * precision).sum(axis=1), positives[:, -1])
 
 
-def kept_accuracy(wrong: Floats, right: Floats) -> Floats:
-    """Returns the accuracy of the k cases with the lowest values, averaged over k from 1 to all.
-
-    Args:
-        wrong, right: Integer weights. Of a tie of w cases, c of them right, j kept ones hold c j / w right ones on
-            average, so that harmonic numbers give the sum.
-    """
-    many = (wrong + right).astype(np.int64)
-    kept = np.cumsum(many, axis=1)
-    before = kept - many
+def kept_accuracy(wrong_weights: Floats, right_weights: Floats) -> Floats:
+    """Returns the accuracy of the k cases with the lowest values, averaged over k from 1 to all; the weights are whole
+    numbers."""
+    counts = (wrong_weights + right_weights).astype(np.int64)
+    kept = np.cumsum(counts, axis=1)
+    kept_before = kept - counts
     total = kept[:, -1]
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(total.max(initial=0)) + 1))])
-    share = ratio(right, many.astype(float))
-    rights = np.cumsum(right, axis=1) - right
-    parts = right + (rights - share * before) * (harmonic[kept] - harmonic[before])
-    return ratio(parts.sum(axis=1), total.astype(float))
+    right_share = ratio(right_weights, counts.astype(float))
+    right_before = np.cumsum(right_weights, axis=1) - right_weights
+    # Of a tie of w cases with the share s right, after b cases with r right ones, k - b are kept when k are. On average
+    # r + s (k - b) of these k are right. Divided by k and summed over k from b + 1 to b + w this is
+    # s w + (r - s b) (H(b + w) - H(b)), with H the harmonic numbers; s w is the weight of the right ones.
+    sums_of_ties = right_weights + (right_before - right_share * kept_before) * (
+        harmonic[kept] - harmonic[kept_before]
+    )
+    return ratio(sums_of_ties.sum(axis=1), total.astype(float))
 
 
-def best_kept_accuracy(wrong: Floats, right: Floats) -> Floats:
+def best_kept_accuracy(wrong_weights: Floats, right_weights: Floats) -> Floats:
     """Returns `kept_accuracy` for the perfect order, which keeps all right cases longest."""
-    ordered = right.sum(axis=1, keepdims=True), wrong.sum(axis=1, keepdims=True)
-    none = np.zeros_like(ordered[0])
-    return kept_accuracy(np.hstack([none, ordered[1]]), np.hstack([ordered[0], none]))
+    right_total = right_weights.sum(axis=1, keepdims=True)
+    wrong_total = wrong_weights.sum(axis=1, keepdims=True)
+    none = np.zeros_like(right_total)
+    return kept_accuracy(np.hstack([none, wrong_total]), np.hstack([right_total, none]))
 
 
 def ratio(part: Floats, of: Floats) -> Floats:
-    """Returns the quotient; 0 where the divisor is 0."""
+    """Returns the quotient of two arrays of one shape; 0 where the divisor is 0."""
     return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
-
-
-MAX_POINTS = 200
-"""Most points of a curve, evenly spaced; a terminal shows no more."""
 
 
 def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
     """Returns the ROC curve as (false positive rate, true positive rate) from the highest value down; ties are a
     line."""
-    value, label = np.asarray(values, float), np.asarray(positive, bool)
-    order = np.argsort(-value, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(value[order]) != 0, True))
-    hits, alarms = np.cumsum(label[order])[ends], np.cumsum(~label[order])[ends]
+    value_array, labels = np.asarray(values, float), np.asarray(positive, bool)
+    order = np.argsort(-value_array, kind="stable")
+    tie_ends = np.flatnonzero(np.append(np.diff(value_array[order]) != 0, True))
+    hits, alarms = np.cumsum(labels[order])[tie_ends], np.cumsum(~labels[order])[tie_ends]
     x, y = np.append(0.0, alarms / max(1, alarms[-1])), np.append(0.0, hits / max(1, hits[-1]))
     return _thinned(x, y)
 
@@ -239,23 +278,26 @@ def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
 def rejection(values: Sequence[float], wrong: Sequence[bool]) -> Curve:
     """Returns the accuracy-rejection curve as (share rejected, accuracy of the rest). Rejects the highest values first,
     averages ties over all orders, and ends when one is left."""
-    value, label = np.asarray(values, float), np.asarray(wrong, bool)
-    _, place, many = np.unique(value, return_inverse=True, return_counts=True)
-    share = np.bincount(place, ~label) / many
+    value_array, labels = np.asarray(values, float), np.asarray(wrong, bool)
+    _, tie_of_case, tie_sizes = np.unique(value_array, return_inverse=True, return_counts=True)
+    right_share = np.bincount(tie_of_case, ~labels) / tie_sizes
     # Each member of a tie counts as right with the tie's share of right ones.
-    rights = np.cumsum(np.repeat(share, many))
-    kept = np.arange(1, len(value) + 1)
-    x, y = 1 - kept / len(value), rights / kept
+    right_counts = np.cumsum(np.repeat(right_share, tie_sizes))
+    kept = np.arange(1, len(value_array) + 1)
+    x, y = 1 - kept / len(value_array), right_counts / kept
     return _thinned(x[::-1], y[::-1])
 
 
 def reliability(values: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Curve:
     """Returns the reliability diagram as (mean value, share of positives) for each non-empty bin of equal width."""
-    value, label = np.asarray(values, float), np.asarray(positive, bool)
-    place = np.minimum((value * bins).astype(int), bins - 1)
+    value_array, labels = np.asarray(values, float), np.asarray(positive, bool)
+    bin_of_value = np.minimum((value_array * bins).astype(int), bins - 1)
     return tuple(
-        (float(value[place == number].mean()), float(label[place == number].mean()))
-        for number in np.unique(place)
+        (
+            float(value_array[bin_of_value == bin_].mean()),
+            float(labels[bin_of_value == bin_].mean()),
+        )
+        for bin_ in np.unique(bin_of_value)
     )
 
 
@@ -265,16 +307,12 @@ def _thinned(x: Floats, y: Floats) -> Curve:
     return tuple((float(x[index]), float(y[index])) for index in indices)
 
 
-SIGNIFICANCE_LEVEL = 0.05
-"""Significance level: a difference is significant when its corrected p value is below."""
-
-
-def two_sided(z: float) -> float:
+def p_two_sided(z: float) -> float:
     """Returns the two-sided p value of a standard normal statistic."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-def above_chance(placed: Placements) -> float:
+def p_above_chance(placed: Placements) -> float:
     """Returns the two-sided p value of the hypothesis that an area is 0.5.
 
     Uses DeLong's variance. When a class has too few groups for it, or it is 0, uses the variance of the rank sum of as
@@ -282,35 +320,35 @@ def above_chance(placed: Placements) -> float:
     """
     variance = placed.variance
     if not variance:
-        highs, lows = placed.high_groups, placed.low_groups
-        variance = (highs + lows + 1) / (12 * highs * lows)
-    return two_sided((placed.area - 0.5) / math.sqrt(variance))
+        high_count, low_count = placed.high_groups, placed.low_groups
+        variance = (high_count + low_count + 1) / (12 * high_count * low_count)
+    return p_two_sided((placed.area - 0.5) / math.sqrt(variance))
 
 
-def differ(one: Placements, other: Placements) -> float | None:
+def p_difference(first: Placements, second: Placements) -> float | None:
     """Returns the two-sided p value of the hypothesis that two areas over the same cases are equal (DeLong, DeLong and
     Clarke-Pearson 1988; groups after Obuchowski 1997); None when a class has too few groups."""
-    variance = one.variance_against(other)
+    variance = first.variance_against(second)
     if variance is None:
         return None
-    difference = one.area - other.area
-    if variance < 1e-18:  # the two scores order all cases alike
-        return 1.0 if abs(difference) < 1e-12 else 0.0
-    return two_sided(difference / math.sqrt(variance))
+    difference = first.area - second.area
+    if variance < _NO_VARIANCE:
+        return 1.0 if abs(difference) < _ROUNDING else 0.0
+    return p_two_sided(difference / math.sqrt(variance))
 
 
-def resampled(observed: float, draws: Floats) -> float:
+def p_bootstrap(observed: float, draws: Floats) -> float:
     """Returns the two-sided bootstrap p value of the hypothesis that a difference is 0.
 
-    Centers the draws at 0 and counts how often they are at least as far from 0 as the observed difference (Efron and
-    Tibshirani 1993, 16.4). At least 1 / (draws + 1).
+    Centers the draws at 0 and counts how often they are at least as far from 0 as the observed difference, but for
+    rounding (Efron and Tibshirani 1993, 16.4). At least 1 / (draws + 1).
 
     Args:
         observed: The observed difference.
         draws: Bootstrap draws of it, shape (draws,).
     """
     centered = draws - draws.mean()
-    extreme = int((np.abs(centered) >= abs(observed) - 1e-12).sum())
+    extreme = int((np.abs(centered) >= abs(observed) - _ROUNDING).sum())
     return (extreme + 1) / (len(draws) + 1)
 
 

@@ -101,7 +101,7 @@ class ConversationScorer:
         """
         read, leaks = read_messages(messages)
         mode = self._runs.mode_for(request)
-        run = self._runs.run(replace(request, mode=mode, tune=False))
+        run = self._runs.make_run(replace(request, mode=mode, tune=False))
         probe = None
         if run.question.states:
             probe = bundled_probe.bundled_probe_for(run.model)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from engine.base.conversation import render_log
 from engine.base.errors import UsageError
@@ -41,7 +42,8 @@ SAMPLED_CONVERSATIONS = 48
 character."""
 
 MIN_LONG_TOKENS = 2 * SPEED_TOKENS
-"""Mean position of a token, in tokens, from which the cost of attention is measured."""
+"""Mean position of a token in its log, in tokens, from which the cost of attention is measured: further from the start
+a token takes noticeably longer, because it attends to all tokens before it."""
 
 MAX_REMAINING_TOKENS_OF_PAPER = 128
 """Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
@@ -60,33 +62,40 @@ class ScoringRun:
     Attributes:
         model: Resolved once, for the stages and the estimate.
         reading: The stage that reads the logs, which is nearly all of the work.
-        scored: The stage that stores the scores.
+        scoring_stage: The stage that stores the scores.
         stages: All of the run in order; the other two are among them.
     """
 
     model: LoadableModel
     question: Question
     reading: ScoringStage | ReadingStage
-    scored: ScoringStage | FittingStage
+    scoring_stage: ScoringStage | FittingStage
     stages: list[Stage]
 
     @property
     def config_hash(self) -> str:
         """The key of the set of scores; with a probe it is known once the conversations are read."""
-        return self.scored.config_hash
+        return self.scoring_stage.config_hash
+
+
+class LongSpeed(NamedTuple):
+    """The speed of a model on a long text, in tokens a second, and the text's length in tokens."""
+
+    tokens_per_s: float
+    tokens: int
 
 
 def estimate_scoring(
     project: Project,
     process: ModelProcess,
     run: ScoringRun,
-    measured: Callable[[LoadableModel, float, int], None],
+    record_long_speed: Callable[[LoadableModel, float, int], None],
 ) -> Estimate:
     """Returns the work that is left, divided by the speed measured on this machine.
 
     Args:
-        measured: Called with a model, its speed on a long text in tokens a second and the text's tokens, after that
-            speed had to be measured.
+        record_long_speed: Called with a model, its speed on a long text in tokens a second and the text's tokens, after
+            that speed had to be measured.
 
     Returns:
         An estimate whose speed and seconds are None when the model's speed was never measured here.
@@ -95,55 +104,63 @@ def estimate_scoring(
         ModelError: The model cannot be loaded.
     """
     model, prompt = run.model, run.question.prompt
+    scoring = run.scoring_stage
     with project.reading() as conn:
         waiting_ids = sorted(run.reading.waiting(conn))
-        chars_left = conversations.chars(conn, waiting_ids)
+        chars_by_conversation = conversations.chars(conn, waiting_ids)
         stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
         sample = conversations.conversations_for(
             conn, waiting_ids[::stride][:SAMPLED_CONVERSATIONS]
         )
     if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
-        fits = run.scored.waiting() if isinstance(run.scored, FittingStage) else 0
+        fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, 0.0, model.label)
     client = process.client_for(model)
     loaded = client.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]
+    # From here on `log_tokens` are estimated tokens: the sample gives them per character, the table the characters.
     sample_tokens = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
     sample_chars = sum(len(piece.text) for log in logs for piece in log)
     boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
-    chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
+    prompt_chars = (
+        len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
+    )
     # A stored character count leaves out headers and calls, so the sample also gives log characters per stored one.
-    overhead = sample_chars / max(1, sum(chars_left[::stride][:SAMPLED_CONVERSATIONS]))
-    per_char = sample_tokens / max(1, sample_chars)
-    lengths = [number * overhead * per_char for number in chars_left]
-    tokens = sum(lengths) + boundaries_per_log * chars * len(waiting_ids) * per_char
+    overhead = sample_chars / max(1, sum(chars_by_conversation[::stride][:SAMPLED_CONVERSATIONS]))
+    tokens_per_char = sample_tokens / max(1, sample_chars)
+    log_tokens = [chars * overhead * tokens_per_char for chars in chars_by_conversation]
+    # The prompt is asked once at each boundary.
+    asked_chars = boundaries_per_log * prompt_chars * len(waiting_ids)
+    tokens = sum(log_tokens) + asked_chars * tokens_per_char
     speed = model.tokens_per_s
     if speed is None:
         return Estimate(len(waiting_ids), round(tokens), None, None, model.label)
-    long = model.long
-    if long is None and sum(n * n for n in lengths) > MIN_LONG_TOKENS * sum(lengths):
-        long = client.ask(MeasureLong("".join(piece.text for log in logs for piece in log)))
-        measured(model, *long)
+    long = None if model.long is None else LongSpeed(*model.long)
+    # A token is in the log that holds it, so the mean log of a token weighs each log by its tokens.
+    if long is None and sum(n * n for n in log_tokens) > MIN_LONG_TOKENS * sum(log_tokens):
+        sample_text = "".join(piece.text for log in logs for piece in log)
+        long = LongSpeed(*client.ask(MeasureLong(sample_text)))
+        record_long_speed(model, long.tokens_per_s, long.tokens)
     seconds = tokens / speed
     if long is not None:
-        seconds += _attention(lengths, speed, long, int(loaded["context"]))
+        seconds += _attention_seconds(log_tokens, speed, long, int(loaded["context"]))
     return Estimate(len(waiting_ids), round(tokens), tokens / seconds, seconds, model.label)
 
 
-def _attention(
-    lengths: Sequence[float], speed: float, long: tuple[float, int], context: int
+def _attention_seconds(
+    log_tokens: Sequence[float], speed: float, long: LongSpeed, context: int
 ) -> float:
     """Returns the extra seconds of long logs over the time of their tokens at the speed of a short text.
 
     The time of a token grows with the tokens before it, so a log of n tokens takes `a * n + b * n * n`; the two
     speeds give a and b. A log over the context is read in windows, each at most as long as the context.
     """
-    long_speed, long_tokens = long
-    if long_tokens <= SPEED_TOKENS:
+    if long.tokens <= SPEED_TOKENS:
         return 0.0
-    growth = max(0.0, 1 / long_speed - 1 / speed) / (long_tokens - SPEED_TOKENS)
-    return sum(growth * n * max(0.0, min(n, context) - SPEED_TOKENS) for n in lengths)
+    # b, in seconds for each token and token before it: the short speed was measured on `SPEED_TOKENS` tokens.
+    growth = max(0.0, 1 / long.tokens_per_s - 1 / speed) / (long.tokens - SPEED_TOKENS)
+    return sum(growth * n * max(0.0, min(n, context) - SPEED_TOKENS) for n in log_tokens)
 
 
 class ScoringRuns:
@@ -158,7 +175,7 @@ class ScoringRuns:
         """
         self._setup, self._held_out_by = setup, held_out_by
 
-    def run(self, request: ScoringRequest) -> ScoringRun:
+    def make_run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
 
         Raises:
@@ -179,16 +196,18 @@ class ScoringRuns:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
         setup.endpoints.check(model, lambda served: refuse_curve(served, question))
-        reading, scored = self._stages(request, mode, model, question)
+        reading, scoring = self._stages(request, mode, model, question)
         if request.part is not None:
-            before = setup.tuning_before(model) if request.tune else []
-            return ScoringRun(model, question, reading, scored, [*before, reading])
-        stages: list[ScoringPart] = [scored] if scored is reading else [reading, scored]
+            # One machine of several reads its part; the rest is done in the project that the parts are merged into.
+            tuning = setup.tuning_before(model) if request.tune else []
+            return ScoringRun(model, question, reading, scoring, [*tuning, reading])
+        stages: list[ScoringPart] = [scoring] if scoring is reading else [reading, scoring]
         writer = self._writer(request, mode, model)
         if request.remaining:
-            tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
-            prompt = prompts["remaining-tuned" if tuned else "remaining"]
-            if request.paper and not tuned:
+            writer_is_tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
+            prompt = prompts["remaining-tuned" if writer_is_tuned else "remaining"]
+            if request.paper and not writer_is_tuned:
+                # In the paper, what the model writes in answer to the scored prompt is what remains.
                 prompt = replace(prompts[mode], max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
             if tag is not None:
                 prompt = replace(prompt, stop=(*prompt.stop, tag))
@@ -198,15 +217,16 @@ class ScoringRuns:
                 setup.process,
                 writer,
                 prompt,
-                lambda: scored.config_hash,
+                lambda: scoring.config_hash,
                 as_generated=request.paper,
             )
             if isinstance(reading, ScoringStage) and not request.paper:
+                # The log is in the model's cache when it is scored, so writing then saves reading it again.
                 reading.write_remaining(remaining)
             stages.append(remaining)
-        others = () if writer is model else (writer,)
-        before = setup.tuning_before(model, *others) if request.tune else []
-        return ScoringRun(model, question, reading, scored, [*before, *stages])
+        models = [model] if writer is model else [model, writer]
+        tuning = setup.tuning_before(*models) if request.tune else []
+        return ScoringRun(model, question, reading, scoring, [*tuning, *stages])
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
         """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
@@ -224,7 +244,7 @@ class ScoringRuns:
         selection = Selection(
             request.filter, self._held_out(request.held_out_by), request.limit, request.part
         )
-        measured = setup.catalog.record_speed
+        record_speed = setup.catalog.record_speed
         if mode != "probe":
             scoring = ScoringStage(
                 setup.project,
@@ -233,7 +253,7 @@ class ScoringRuns:
                 mode,
                 question,
                 selection=selection,
-                measured=measured,
+                measured=record_speed,
             )
             return scoring, scoring
         reading = ReadingStage(
@@ -241,7 +261,7 @@ class ScoringRuns:
             setup.process,
             model,
             selection=selection,
-            measured=measured,
+            measured=record_speed,
             seconds=request.seconds,
             ends=request.ends,
         )
@@ -309,5 +329,6 @@ class ScoringRuns:
 def _trained_tag(model: LoadableModel) -> str | None:
     """Returns the text tag that the adapter of a model was trained to end with; None for an end token, and without an
     adapter."""
-    adapter = model.adapter
-    return AdapterOrigin.of(read_gguf(adapter)).end_tag or None if adapter is not None else None
+    if model.adapter is None:
+        return None
+    return AdapterOrigin.of(read_gguf(model.adapter)).end_tag or None

@@ -127,9 +127,11 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
     def _store(
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingTasks]
     ) -> None:
+        """Writes the remaining tasks of a block, in the transaction that also counts it."""
         scores.add_remaining(conn, self.config_hash, self._scores_key(), run_id, entries)
 
     def _tally(self, entries: Sequence[RemainingTasks]) -> None:
+        """Counts a block after it was stored."""
         self.empty += sum(1 for entry in entries if not entry.text)
         self.written += sum(1 for entry in entries if entry.text)
 

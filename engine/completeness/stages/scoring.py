@@ -145,12 +145,16 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         return f"{text}.{self._work.spent()}"
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        """Returns the progress when the block that is being read has read `count` tokens."""
         return Progress(done, total, f"{self._tokens + count:,} tokens read")
 
     def _key_of(self, entry: ScoreEntry) -> int:
+        """Returns the id of the conversation of an entry."""
         return entry.conversation_id
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
+        """Writes the scores of a block, and the remaining tasks that were written in the same pass, in the transaction
+        that also counts it."""
         scores.add(conn, self.config_hash, run_id, entries)
         if self._remaining:
             ids = {entry.conversation_id for entry in entries}
@@ -158,11 +162,14 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             self._remaining.store_written(conn, run_id, written)
 
     def _tally(self, entries: Sequence[ScoreEntry]) -> None:
+        """Counts a block after it was stored."""
         self._tokens += sum(entry.tokens for entry in entries)
         self.unscored += sum(1 for entry in entries if not entry.curve)
         self.scored += sum(1 for entry in entries if entry.curve)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
+        """Scores a block of conversations; called on a thread of its own. Those without a boundary are not sent to the
+        model."""
         logs = logs_of(self._project, block)
         scorable = [log for log in logs if log.item.boundaries]
         remaining = self._remaining_request()
@@ -176,6 +183,8 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         return [_entry(log, by_id.get(log.id)) for log in logs]
 
     def _remaining_request(self) -> RemainingRequest | None:
+        """Returns what to write in the same pass, with the threshold of the set of scores; None if nothing is
+        written."""
         if self._remaining is None:
             return None
         with self._project.reading() as conn:

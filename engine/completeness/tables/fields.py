@@ -52,6 +52,7 @@ def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str,
 
 
 def _state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns the conversations in one of the states of the term."""
     rule, config = score_sets.rule(conn), score_sets.score_config(conn)
     result = among - among
     for value in term.values:
@@ -61,17 +62,20 @@ def _state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 def _p(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those whose score is in the range of the term."""
     inner = number("p_end_normalised", term)
     sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
     return of_statement(conn, among, sql, (score_sets.score_config(conn), *inner.values))
 
 
 def _by_p(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+    """Returns the scored conversations by their score."""
     rows = "FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
     return in_order(conn, among, rows, "p_end_normalised", (score_sets.score_config(conn),))
 
 
 def _requests(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those whose number of requests is in the range of the term; a conversation without a count has one."""
     inner = number("coalesce(requests, 1)", term)
     sql = (
         "SELECT id AS conversation_id FROM conversation"

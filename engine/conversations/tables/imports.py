@@ -6,8 +6,8 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, content_hash, count_turns
 from engine.conversations.records import QuarantineRow
@@ -80,62 +80,118 @@ def add_records(
     named = _ids_in_sources(conn, strangers, None if replace else {source_id, *parts})
     # rows of new conversations are written at the end, and are referred to before
     conn.execute("PRAGMA defer_foreign_keys = ON")
-    next_id = _next_id(conn, "conversation")
-    batch = _Batch(shared_text.stored(conn))
-    records_by_id: dict[int, Parsed] = {}
-    duplicate = unchanged = grew = changed = judged = 0
-    for record, digest in zip(records, hashes, strict=True):
-        conversation = record.conversation
-        twin = ids_by_hash.get(digest)
-        if twin is not None:
-            same = records_by_id.get(twin)  # it has no row yet
-            is_same = same is not None and (same.raw, same.conversation.external_id) == (
-                record.raw,
-                conversation.external_id,
-            )
-            if not is_same and _add_alias(conn, source_id, twin, record):
-                duplicate += 1
-            else:
-                unchanged += 1
-            continue
-        older = None
-        if conversation.external_id in named:
-            back = replace and not only_forward
-            if _is_earlier_state(conn, source_id, conversation.external_id, digest, back):
-                unchanged += 1
-                continue
-            older = _find_earlier_text(
-                conn, source_id, conversation, beside if replace else None, parts
-            )
-        key = next_id
-        if older is not None and (older.grew or replace):
-            if older.alias_id is not None:
-                earlier_states.keep_duplicate_as_earlier_state(conn, older.alias_id, key)
-            else:
-                key = older.conversation_id
-                judged += _is_judged(conn, key)
-                ids_by_hash.pop(older.digest, None)
-                if _replace_text(conn, key, digest, next_id):
-                    ids_by_hash[older.digest] = next_id
-                    next_id += 1
-        if key == next_id:
-            next_id += 1
-        if older is not None:
-            grew += older.grew
-            changed += not older.grew
-        ids_by_hash[digest] = key
-        records_by_id[key] = record
-        batch.take(source_id, key, digest, record)
-    batch.write(conn)
-    return BatchCounts(
-        new=len(batch.conversations) - grew - changed,
-        duplicate=duplicate,
-        unchanged=unchanged,
-        grew=grew,
-        changed=changed,
-        judged=judged,
-        leaks=len(batch.leaks),
+    adder = _RecordAdder(
+        conn=conn,
+        source_id=source_id,
+        replace=replace,
+        beside=beside,
+        parts=parts,
+        only_forward=only_forward,
+        ids_by_hash=ids_by_hash,
+        named=named,
+        next_id=_next_id(conn, "conversation"),
+        batch=_Batch(shared_text.stored(conn)),
     )
+    for record, digest in zip(records, hashes, strict=True):
+        adder.add(record, digest)
+    adder.batch.write(conn)
+    return adder.counts()
+
+
+@dataclass(slots=True)
+class _RecordAdder:
+    """Adds the records of one batch; see `add_records` for what becomes of each, and for the options.
+
+    Attributes:
+        ids_by_hash: Ids of conversations, stored ones and those of the batch, by the hash of their messages.
+        named: Those external ids of the records that the source had before.
+        next_id: Id of the next new conversation.
+        batch: The rows to be written.
+        records_by_id: The records of the batch by the ids of their conversations.
+    """
+
+    conn: sqlite3.Connection
+    source_id: int
+    replace: bool
+    beside: Collection[int]
+    parts: Collection[int]
+    only_forward: bool
+    ids_by_hash: dict[bytes, int]
+    named: set[str]
+    next_id: int
+    batch: _Batch
+    records_by_id: dict[int, Parsed] = field(default_factory=dict)
+    duplicate: int = 0
+    unchanged: int = 0
+    grew: int = 0
+    changed: int = 0
+    judged: int = 0
+
+    def add(self, record: Parsed, digest: bytes) -> None:
+        """Adds a record whose messages have this hash."""
+        twin = self.ids_by_hash.get(digest)
+        if twin is not None:
+            self._add_twin(record, twin)
+            return
+        conversation = record.conversation
+        older = None
+        if conversation.external_id in self.named:
+            back = self.replace and not self.only_forward
+            if _is_earlier_state(self.conn, self.source_id, conversation.external_id, digest, back):
+                self.unchanged += 1
+                return
+            beside = self.beside if self.replace else None
+            older = _find_earlier_text(self.conn, self.source_id, conversation, beside, self.parts)
+        key = self._id_for(older, digest)
+        if older is not None:
+            self.grew += older.grew
+            self.changed += not older.grew
+        self.ids_by_hash[digest] = key
+        self.records_by_id[key] = record
+        self.batch.take(self.source_id, key, digest, record)
+
+    def _add_twin(self, record: Parsed, twin: int) -> None:
+        """Adds a record with the messages of the conversation `twin`."""
+        same = self.records_by_id.get(twin)  # it has no row yet
+        is_same = same is not None and (same.raw, same.conversation.external_id) == (
+            record.raw,
+            record.conversation.external_id,
+        )
+        if not is_same and _add_alias(self.conn, self.source_id, twin, record):
+            self.duplicate += 1
+        else:
+            self.unchanged += 1
+
+    def _id_for(self, older: _EarlierText | None, digest: bytes) -> int:
+        """Returns the id under which a text with this hash is stored: that of the conversation whose text it replaces,
+        which is then cleared, or a new one."""
+        if older is not None and (older.grew or self.replace):
+            if older.alias_id is None:
+                return self._clear_text(older, digest)
+            earlier_states.keep_duplicate_as_earlier_state(self.conn, older.alias_id, self.next_id)
+        self.next_id += 1
+        return self.next_id - 1
+
+    def _clear_text(self, older: _EarlierText, digest: bytes) -> int:
+        """Makes room for the text with this hash in the conversation of an earlier text; returns its id."""
+        self.judged += _is_judged(self.conn, older.conversation_id)
+        self.ids_by_hash.pop(older.digest, None)
+        if _replace_text(self.conn, older.conversation_id, digest, self.next_id):
+            self.ids_by_hash[older.digest] = self.next_id  # its duplicate has that text now
+            self.next_id += 1
+        return older.conversation_id
+
+    def counts(self) -> BatchCounts:
+        """Returns what became of the records."""
+        return BatchCounts(
+            new=len(self.batch.conversations) - self.grew - self.changed,
+            duplicate=self.duplicate,
+            unchanged=self.unchanged,
+            grew=self.grew,
+            changed=self.changed,
+            judged=self.judged,
+            leaks=len(self.batch.leaks),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +237,16 @@ def _is_earlier_state(
     return row is not None
 
 
+class _StoredText(NamedTuple):
+    """A stored text: its conversation, its duplicate (None for the conversation's own text), hash, length, source."""
+
+    conversation_id: int
+    alias_id: int | None
+    digest: bytes
+    message_count: int
+    source_id: int
+
+
 def _find_earlier_text(
     conn: sqlite3.Connection,
     source_id: int,
@@ -196,21 +262,25 @@ def _find_earlier_text(
         " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.external_id = ?1",
         (conversation.external_id,),
     ).fetchall()
-    own_rows = [row for row in rows if row[4] == source_id]
-    if not own_rows and beside is not None:
-        own_rows = [row for row in rows if row[4] not in beside]
-        own_rows = own_rows if len(own_rows) == 1 else []
-    shorter = own_rows + [row for row in rows if row[4] in parts and row[4] != source_id]
-    shorter.sort(key=lambda row: (-row[3], row[1] is not None))
-    for key, alias, digest, count, _ in shorter:
+    texts = [_StoredText(*row) for row in rows]
+    own_texts = [text for text in texts if text.source_id == source_id]
+    if not own_texts and beside is not None:
+        own_texts = [text for text in texts if text.source_id not in beside]
+        own_texts = own_texts if len(own_texts) == 1 else []
+    candidates = own_texts + [
+        text for text in texts if text.source_id in parts and text.source_id != source_id
+    ]
+    candidates.sort(key=lambda text: (-text.message_count, text.alias_id is not None))
+    for text in candidates:
+        count = text.message_count
         if count <= len(conversation.messages) and _continues(
-            conn, key, conversation.messages[:count]
+            conn, text.conversation_id, conversation.messages[:count]
         ):
-            return _EarlierText(key, alias, digest, True)
-    if not own_rows:
+            return _EarlierText(text.conversation_id, text.alias_id, text.digest, True)
+    if not own_texts:
         return None
-    key, alias, digest, _, _ = max(own_rows, key=lambda row: (row[1] is None, row[0]))
-    return _EarlierText(key, alias, digest, False)
+    newest = max(own_texts, key=lambda text: (text.alias_id is None, text.conversation_id))
+    return _EarlierText(newest.conversation_id, newest.alias_id, newest.digest, False)
 
 
 def _continues(conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]) -> bool:
@@ -229,10 +299,12 @@ def _continues(conn: sqlite3.Connection, conversation_id: int, messages: Sequenc
 
 
 def _called(message: Message) -> list[tuple[str, str]]:
+    """Returns the names and arguments of the calls of a message."""
     return [(call.name, call.arguments) for call in message.tool_calls]
 
 
 def _is_judged(conn: sqlite3.Connection, conversation_id: int) -> bool:
+    """Returns whether a conversation has a verdict."""
     (verdict,) = conn.execute(f"SELECT {verdict_sql('?')}", (conversation_id,)).fetchone()
     return verdict is not None
 
@@ -320,9 +392,36 @@ class _Batch:
 
     def take(self, source_id: int, key: int, digest: bytes, record: Parsed) -> None:
         """Adds a record under the id `key`."""
-        first = key << MESSAGE_BITS
         conversation = record.conversation
         messages = conversation.messages
+        chars = self._take_messages(key, messages)
+        self.conversations.append(
+            (
+                key,
+                source_id,
+                conversation.external_id,
+                digest,
+                shared_text.opening(
+                    ((spoken.role, spoken.content) for spoken in messages), self._shared
+                ),
+                len(messages),
+                count_turns(messages),
+                chars,
+                conversation.created_at,
+                to_json(conversation.meta) if conversation.meta else "{}",
+                record.line,
+            )
+        )
+        self.originals.append((key, record.raw))
+        if conversation.truth is not None:
+            self.truths.append((key, to_json(conversation.truth)))
+        self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
+        own_facets = facets.facets_of(conversation.meta, conversation.truth, messages)
+        self.facets.append((key, own_facets))
+
+    def _take_messages(self, key: int, messages: Sequence[Message]) -> int:
+        """Adds the messages of a conversation; returns the number of their characters, arguments of calls included."""
+        first = key << MESSAGE_BITS
         chars = 0
         append = self.messages.append
         for index, message in enumerate(messages):
@@ -347,36 +446,16 @@ class _Batch:
                     message.facts,
                 )
             )
-        self.conversations.append(
-            (
-                key,
-                source_id,
-                conversation.external_id,
-                digest,
-                shared_text.opening(
-                    ((spoken.role, spoken.content) for spoken in messages), self._shared
-                ),
-                len(messages),
-                count_turns(messages),
-                chars,
-                conversation.created_at,
-                to_json(conversation.meta) if conversation.meta else "{}",
-                record.line,
-            )
-        )
-        self.originals.append((key, record.raw))
-        if conversation.truth is not None:
-            self.truths.append((key, to_json(conversation.truth)))
-        self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
-        leaks_found = facets.facets_of(conversation.meta, conversation.truth, messages)
-        self.facets.append((key, leaks_found))
+        return chars
 
     def write(self, conn: sqlite3.Connection) -> None:
         """Stores everything; a conversation whose text was cleared gets the new one."""
         if not self.conversations:
             return
         # the index writes a segment for every id that is below the one before
-        texts = sorted((row[0], row[5], row[6]) for row in self.messages)
+        texts = sorted(
+            (row_id, content, calls) for row_id, _, _, _, _, content, calls, *_ in self.messages
+        )
         conn.executemany(
             "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns,"
             " chars, created_at, meta, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -407,7 +486,7 @@ class _Batch:
 
 
 def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
-    """Id of the conversation that has exactly these messages, or None."""
+    """Returns the id of the conversation that has exactly these messages; None if there is none."""
     digest = content_hash(messages)
     return _conversations_by_hash(conn, [digest]).get(digest)
 
@@ -425,8 +504,9 @@ def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) ->
 
 
 def _next_id(conn: sqlite3.Connection, table: str) -> int:
-    row = conn.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
-    return int(row[0])
+    """Returns the id that the next row of a table gets."""
+    (next_id,) = conn.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
+    return int(next_id)
 
 
 def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Parsed) -> bool:
@@ -461,9 +541,11 @@ def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Pars
 
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Returns a value as JSON without needless spaces; made once, because `json.dumps` makes an encoder at each call."""
 
 
 def _calls_json(message: Message) -> str:
+    """Returns the calls of a message as they are stored."""
     return _json([[call.name, call.arguments, call.call_id] for call in message.tool_calls])
 
 

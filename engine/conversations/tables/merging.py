@@ -124,6 +124,13 @@ def add_conversations(conn: sqlite3.Connection, report: MergeReport) -> None:
 def add_records(conn: sqlite3.Connection, report: MergeReport) -> None:
     """Adds records of conversations that were here before under another id or with other bytes, as duplicates; what is
     known of them only there; and the quarantine."""
+    _add_duplicates(conn, report)
+    _add_truth(conn, report)
+    _add_quarantined(conn, report)
+
+
+def _add_duplicates(conn: sqlite3.Connection, report: MergeReport) -> None:
+    """Adds conversations that were here before, and duplicates from there, as duplicates."""
     conn.execute("CREATE INDEX temp.match_known ON match (known)")
     is_new = (
         "NOT EXISTS (SELECT 1 FROM main.conversation AS c JOIN main.original AS r ON r.conversation_id = c.id"
@@ -149,6 +156,10 @@ def add_records(conn: sqlite3.Connection, report: MergeReport) -> None:
         " JOIN other.alias AS o ON o.conversation_id = m.old JOIN source_match AS s ON s.old = o.source_id"
         f" WHERE {is_new.format(raw='o.raw')}",
     )
+
+
+def _add_truth(conn: sqlite3.Connection, report: MergeReport) -> None:
+    """Adds the truth of conversations that have one only there."""
     note_conflict(
         conn,
         report,
@@ -161,6 +172,10 @@ def add_records(conn: sqlite3.Connection, report: MergeReport) -> None:
         "INSERT OR IGNORE INTO main.truth (conversation_id, truth) SELECT m.new, o.truth"
         " FROM match AS m JOIN other.truth AS o ON o.conversation_id = m.old WHERE known"
     )
+
+
+def _add_quarantined(conn: sqlite3.Connection, report: MergeReport) -> None:
+    """Adds the records that could not be read."""
     rejected = conn.execute(
         "SELECT s.new, line, reason, raw FROM other.quarantine JOIN source_match AS s ON s.old = source_id"
         " ORDER BY id"

@@ -27,10 +27,12 @@ from engine.formats.records import ParsedRecord, Reader
 
 
 def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
+    """Returns the fields of a record but those that were used."""
     return {key: value for key, value in record.items() if key not in used}
 
 
 def _recognise_uniform(record: Any) -> str | None:
+    """Returns in words why a record looks like the uniform format; None if it does not."""
     if not isinstance(record, dict) or not looks_like_messages(record.get("messages")):
         return None
     if isinstance(record.get("truth"), dict) or _is_complete(record):
@@ -130,7 +132,8 @@ def _recognise_openai(record: Any) -> str | None:
     if looks_like_messages(request.get("messages")):
         where = f"`{name}` with `messages`" if name else "`messages`"
         return f"the records have {where} with role and content"
-    if "messages" not in request and _answer(record)[0] is not None:
+    answer, _ = _answer(record)
+    if "messages" not in request and answer is not None:
         return "the records have the response of a model"
     return None
 
@@ -169,11 +172,13 @@ def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str
 
 
 def _turns(record: Mapping[str, Any]) -> tuple[str, Any]:
+    """Returns the name of the field with the messages of a ShareGPT record, and its value."""
     name = "conversations" if "conversations" in record else "conversation"
     return name, record.get(name)
 
 
 def _recognise_sharegpt(record: Any) -> str | None:
+    """Returns in words why a record looks like one of ShareGPT; None if it does not."""
     if not isinstance(record, dict):
         return None
     name, turns = _turns(record)
@@ -204,6 +209,7 @@ def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
 
 
 def _recognise_messages(record: Any) -> str | None:
+    """Returns in words why a record looks like a bare list of messages; None if it does not."""
     if not looks_like_messages(record):
         return None
     keys = "role and content" if "role" in record[0] else "from and value"
@@ -211,6 +217,7 @@ def _recognise_messages(record: Any) -> str | None:
 
 
 def _read_messages(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+    """Reads a bare list of messages, or of items of the Responses API."""
     if isinstance(record, list) and any(map(is_response_item, record)):
         record = messages_given(record)
     return ParsedRecord(Conversation(fallback_id, read_messages(record)))
@@ -255,7 +262,7 @@ CHAT_LOGS: tuple[Reader, ...] = (
 # Logged calls whose messages stand under other names than `messages`: OpenAI Responses, Anthropic, Bedrock Converse and
 # Gemini; a request, its response, or both.
 
-_IDS = ("custom_id", "id", "request_id", "requestId", "response_id", "responseId")
+_CALL_IDS = ("custom_id", "id", "request_id", "requestId", "response_id", "responseId")
 """Fields that may name a call, the first that there is."""
 
 
@@ -263,6 +270,12 @@ class _Call(NamedTuple):
     """The form of a call: what a record of it has, and where request and response are in it.
 
     Attributes:
+        name: Name of the format.
+        title: What its records are called in sentences.
+        sample: The file of the collected samples that has such records; "" without one.
+        when: Conditions that a record of it meets.
+        given: Path of what the model was given; None if the record does not have it.
+        answered: Path of what it answered.
         used: Paths of what becomes messages; the rest of the record is metadata.
     """
 
@@ -276,17 +289,17 @@ class _Call(NamedTuple):
 
 
 def _call(
-    name: str, title: str, sample: str, when: str, request: str, answered: str, used: str
+    name: str, title: str, sample: str, *, when: str, given: str, answered: str, used: str
 ) -> Reader:
-    """Returns a reader for a form of call; conditions and used paths are divided by commas."""
+    """Returns a reader for a form of call, as `_Call` has it; conditions and used paths are divided by commas."""
     call = _Call(
-        name,
-        title,
-        sample,
-        tuple(map(read_condition, when.split(","))),
-        read_path(request) if request else None,
-        read_path(answered) if answered else None,
-        tuple(map(read_path, used.split(","))),
+        name=name,
+        title=title,
+        sample=sample,
+        when=tuple(map(read_condition, when.split(","))),
+        given=read_path(given) if given else None,
+        answered=read_path(answered) if answered else None,
+        used=tuple(map(read_path, used.split(","))),
     )
     return Reader(
         name,
@@ -299,6 +312,7 @@ def _call(
 
 
 def _recognise_call(call: _Call, record: Any) -> str | None:
+    """Returns in words why a record looks like a form of call; None if it does not."""
     if not isinstance(record, dict) or not all(condition.holds(record) for condition in call.when):
         return None
     required_paths = " and ".join(
@@ -319,62 +333,111 @@ def _read_call(call: _Call, record: Any, fallback_id: str, _: Any = None) -> Par
     messages = read_messages([*items, *messages_answered(answered)])
     trails = [match.trail or () for path in call.used for match in path.find(record)]
     rest = without(record, trails)
-    external_id = record_id(record, _IDS, fallback_id)
+    external_id = record_id(record, _CALL_IDS, fallback_id)
     conversation = Conversation(external_id, messages, created_at=created_at(record))
     return ParsedRecord(conversation, object_or_empty(rest))
 
 
 MODEL_CALLS: tuple[Reader, ...] = (
     _call(
-        "openai_responses", "calls of OpenAI's Responses API", "doc/openai_responses_log.jsonl",
-        "request.input, response.output[].type", "request", "response",
-        "request.input, request.instructions, response.output",
+        "openai_responses",
+        "calls of OpenAI's Responses API",
+        "doc/openai_responses_log.jsonl",
+        when="request.input, response.output[].type",
+        given="request",
+        answered="response",
+        used="request.input, request.instructions, response.output",
     ),
     _call(
-        "openai_response", "responses of OpenAI's Responses API", "doc/openai_responses_object.json",
-        "object=response, output[].type", "input", ".", "input, output",
+        "openai_response",
+        "responses of OpenAI's Responses API",
+        "doc/openai_responses_object.json",
+        when="object=response, output[].type",
+        given="input",
+        answered=".",
+        used="input, output",
     ),
     _call(
-        "openai_items", "conversations of OpenAI's Responses API", "doc/openai_responses_items.jsonl",
-        "items[].type | items[].role, !messages, !history", "items", "", "items",
+        "openai_items",
+        "conversations of OpenAI's Responses API",
+        "doc/openai_responses_items.jsonl",
+        when="items[].type | items[].role, !messages, !history",
+        given="items",
+        answered="",
+        used="items",
     ),
     _call(
-        "openai_responses_batch", "batches of OpenAI's Responses API", "",
-        "custom_id, url!=*/embeddings, url!=*/moderations, body.input | response.body.output[].type",
-        "body", "response.body", "body.input, body.instructions, response.body.output",
+        "openai_responses_batch",
+        "batches of OpenAI's Responses API",
+        "",
+        when="custom_id, url!=*/embeddings, url!=*/moderations, body.input | response.body.output[].type",
+        given="body",
+        answered="response.body",
+        used="body.input, body.instructions, response.body.output",
     ),
     _call(
-        "anthropic_response", "responses of Anthropic's Messages API", "anthropic_response_tool.json",
-        "type=message, role=assistant, content[].type", "", ".", "content, role, type",
+        "anthropic_response",
+        "responses of Anthropic's Messages API",
+        "anthropic_response_tool.json",
+        when="type=message, role=assistant, content[].type",
+        given="",
+        answered=".",
+        used="content, role, type",
     ),
     _call(
-        "anthropic_batch", "results of Anthropic's Message Batches", "",
-        "custom_id, result.type", "params", "result.message",
-        "params.messages, params.system, result.message.content, result.message.role, result.message.type",
+        "anthropic_batch",
+        "results of Anthropic's Message Batches",
+        "",
+        when="custom_id, result.type",
+        given="params",
+        answered="result.message",
+        used="params.messages, params.system, result.message.content, result.message.role, result.message.type",
     ),
     _call(
-        "bedrock_log", "logs of calls in Amazon Bedrock", "doc/bedrock_invocation_log.jsonl",
-        "input.inputBodyJson, output.outputBodyJson", "input.inputBodyJson", "output.outputBodyJson",
-        "input.inputBodyJson.messages, input.inputBodyJson.system, output.outputBodyJson.output.message,"
+        "bedrock_log",
+        "logs of calls in Amazon Bedrock",
+        "doc/bedrock_invocation_log.jsonl",
+        when="input.inputBodyJson, output.outputBodyJson",
+        given="input.inputBodyJson",
+        answered="output.outputBodyJson",
+        used="input.inputBodyJson.messages, input.inputBodyJson.system, output.outputBodyJson.output.message,"
         "output.outputBodyJson.content",
     ),
     _call(
-        "bedrock_response", "responses of Bedrock Converse", "bedrock_tool_call.json",
-        "output.message.content[], output.message.role", "", ".", "output.message",
+        "bedrock_response",
+        "responses of Bedrock Converse",
+        "bedrock_tool_call.json",
+        when="output.message.content[], output.message.role",
+        given="",
+        answered=".",
+        used="output.message",
     ),
     _call(
-        "gemini", "requests to Gemini", "doc/gemini_contents.jsonl",
-        "contents[].parts[]", ".", "response",
-        "contents, systemInstruction, system_instruction, response.candidates[].content",
+        "gemini",
+        "requests to Gemini",
+        "doc/gemini_contents.jsonl",
+        when="contents[].parts[]",
+        given=".",
+        answered="response",
+        used="contents, systemInstruction, system_instruction, response.candidates[].content",
     ),
     _call(
-        "gemini_call", "calls of Gemini", "",
-        "request.contents[].parts[]", "request", "response",
-        "request.contents, request.systemInstruction, request.system_instruction, response.candidates[].content",
+        "gemini_call",
+        "calls of Gemini",
+        "",
+        when="request.contents[].parts[]",
+        given="request",
+        answered="response",
+        used="request.contents, request.systemInstruction, request.system_instruction, response.candidates[].content",
     ),
     _call(
-        "gemini_response", "responses of Gemini", "gemini_response_tool.json",
-        "candidates[].content.parts[], !contents", "", ".", "candidates[].content",
+        "gemini_response",
+        "responses of Gemini",
+        "gemini_response_tool.json",
+        when="candidates[].content.parts[], !contents",
+        given="",
+        answered=".",
+        used="candidates[].content",
     ),
-)  # fmt: skip
+)
 """The readers of logged calls whose messages stand under other names."""

@@ -7,7 +7,7 @@ one. Of prompts that were taken back and written anew, the last is followed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
@@ -50,6 +50,7 @@ def recognise(record: Any) -> str | None:
 
 
 def _is_spoken(line: Any) -> bool:
+    """Returns whether a line has a message."""
     return (
         isinstance(line, dict)
         and line.get("type") in _SPOKEN
@@ -119,8 +120,9 @@ def _without_repeats(
     seen_ids: set[tuple[str, str]] = set()
     new_lines = []
     for line, frame in lines:
-        key = (_uuid(line), _uuid(line, "sessionId"))
-        if key[0] and key in seen_ids and _is_spoken(line):
+        line_id = _uuid(line)
+        key = (line_id, _uuid(line, "sessionId"))
+        if line_id and key in seen_ids and _is_spoken(line):
             continue
         seen_ids.add(key)
         new_lines.append((line, frame))
@@ -130,34 +132,36 @@ def _without_repeats(
 def _lines_by_conversation(
     lines: list[tuple[dict[str, Any], Frame]],
 ) -> dict[str, list[tuple[dict[str, Any], Frame]]]:
-    """Returns the lines of each conversation, by its id."""
+    """Returns the lines of each conversation, by its id: the session's, with `/AGENT` for a sub-agent and `#NUMBER`
+    from the second conversation of a session on."""
     parents = {
         _uuid(line): _uuid(line, "parentUuid") for line, _ in lines if line.get("isSidechain")
     }
     groups: dict[str, list[tuple[dict[str, Any], Frame]]] = {}
-    homes: dict[str, str] = {}
-    parts: dict[str, int] = {}
-    late: list[tuple[dict[str, Any], Frame]] = []
+    name_by_line: dict[str, str] = {}
+    part_numbers: dict[str, int] = {}  # of the conversation that a session is in
+    without_session: list[tuple[dict[str, Any], Frame]] = []
     for line, frame in lines:
         session = line.get("sessionId")
         if not isinstance(session, str) and not _is_spoken(line):
-            late.append((line, frame))
+            without_session.append((line, frame))
             continue
         name = session if isinstance(session, str) else ""
         if line.get("isSidechain"):
             name = f"{name}/{line.get('agentId') or _root(_uuid(line), parents)}"
         else:
             if _begins_anew(line) and name in groups:
-                parts[name] = parts.get(name, 1) + 1
-            name = f"{name}#{parts[name]}" if name in parts else name
+                part_numbers[name] = part_numbers.get(name, 1) + 1
+            name = f"{name}#{part_numbers[name]}" if name in part_numbers else name
         groups.setdefault(name, []).append((line, frame))
-        homes[_uuid(line)] = name
+        name_by_line[_uuid(line)] = name
     for name in [name for name in groups if name.rpartition("#")[0] in groups]:
+        session, _, _ = name.rpartition("#")
         if not any(_is_spoken(line) and not _begins_anew(line) for line, _ in groups[name]):
-            groups[name.rpartition("#")[0]] += groups.pop(name)  # nothing follows
-    for line, frame in late:  # summaries and snapshots name a line, not a session
+            groups[session] += groups.pop(name)  # nothing was said after `/clear`
+    for line, frame in without_session:  # summaries and snapshots name a line, not a session
         named_line = _uuid(line, "leafUuid") or _uuid(line, "messageId")
-        name = homes.get(named_line, next(iter(groups), ""))
+        name = name_by_line.get(named_line, next(iter(groups), ""))
         groups.setdefault(name, []).append((line, frame))
     return groups
 
@@ -169,6 +173,7 @@ def _uuid(line: dict[str, Any], key: str = "uuid") -> str:
 
 
 def _root(uuid: str, parents: dict[str, str]) -> str:
+    """Returns the first line of the side chain in which a line lies; loops of parents end."""
     visited = set()
     while uuid in parents and parents[uuid] in parents and uuid not in visited:
         visited.add(uuid)
@@ -177,11 +182,13 @@ def _root(uuid: str, parents: dict[str, str]) -> str:
 
 
 def _content(line: dict[str, Any]) -> Any:
+    """Returns the content of the message of a line; None without one."""
     message = line.get("message")
     return message.get("content") if isinstance(message, dict) else None
 
 
 def _begins_anew(line: dict[str, Any]) -> bool:
+    """Returns whether the user began a new conversation with this line (`/clear`)."""
     return line.get("type") == "user" and _CLEAR in json_text(_content(line))
 
 
@@ -193,19 +200,71 @@ def _is_prompt(line: dict[str, Any]) -> bool:
 
 def _find_taken_back(lines: list[dict[str, Any]]) -> set[str]:
     """Returns the ids of lines that follow a prompt in whose place the user wrote another later."""
-    last: dict[str, str] = {}
+    last_prompts: dict[str, str] = {}  # by the line that they follow
     gone: set[str] = set()
     for line in lines:
         parent, uuid = _uuid(line, "parentUuid"), _uuid(line)
         if not parent or not uuid or line.get("isSidechain") or not _is_prompt(line):
             continue
-        if parent in last:
-            gone.add(last[parent])
-        last[parent] = uuid
-    for line in lines if gone else ():
+        if parent in last_prompts:
+            gone.add(last_prompts[parent])
+        last_prompts[parent] = uuid
+    for line in lines if gone else ():  # a line stands after the one that it follows
         if _uuid(line, "parentUuid") in gone and _uuid(line):
             gone.add(_uuid(line))
     return gone
+
+
+class _Item(NamedTuple):
+    """A message of a session, and the lines that have its parts."""
+
+    message: ChatMessage
+    lines: list[Any]
+
+
+class _SessionItems(NamedTuple):
+    """What the lines of a session are.
+
+    Attributes:
+        items: The messages.
+        events: Lines that are none.
+        unknown: Those of the events that say they are messages.
+        left_out: What stays in the original record only: the id of a line and the key within it.
+    """
+
+    items: list[_Item]
+    events: list[Any]
+    unknown: list[Any]
+    left_out: set[tuple[int, str | int]]
+
+
+def _collect_items(lines: list[dict[str, Any]]) -> _SessionItems:
+    """Sorts the lines of a session; those with the parts of one message of the assistant are joined."""
+    items: list[_Item] = []
+    events: list[Any] = []
+    unknown: list[Any] = []
+    left_out: set[tuple[int, str | int]] = set()
+    current_id: Any = None  # of the last message of the assistant, which `current` is
+    current: _Item | None = None
+    for line in lines:
+        if not _is_spoken(line) or _begins_anew(line):
+            events.append(line)
+            if not _is_spoken(line) and line.get("type", "user") in _SPOKEN:
+                unknown.append(line)
+            continue
+        if "toolUseResult" in line:
+            left_out.add((id(line), "toolUseResult"))
+        message = _message_of_line(line)
+        message_id = line["message"].get("id") if line["type"] == "assistant" else None
+        if current is not None and message_id is not None and current_id == message_id:
+            _join_parts(current.message, message)
+            current.lines.append(line)
+            left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
+            continue
+        items.append(_Item(message, [line]))
+        if message_id is not None:
+            current_id, current = message_id, items[-1]
+    return _SessionItems(items, events, unknown, left_out)
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -216,35 +275,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     record = as_object(record)
     lines = [line for line in record.get("lines", ()) if isinstance(line, dict)]
-    items: list[tuple[ChatMessage, list[Any]]] = []  # each with its lines
-    events: list[Any] = []
-    unknown: list[Any] = []
-    left_out: set[tuple[int, str | int]] = set()
-    current: tuple[Any, ChatMessage, list[Any]] | None = None
-    for line in lines:
-        if not _is_spoken(line) or _begins_anew(line):
-            events.append(line)
-            if not _is_spoken(line) and line.get("type", "user") in _SPOKEN:
-                unknown.append(line)
-            continue
-        if "toolUseResult" in line:
-            left_out.add((id(line), "toolUseResult"))
-        item = _message_of_line(line)
-        name = line["message"].get("id") if line["type"] == "assistant" else None
-        if current is not None and name is not None and current[0] == name:
-            _join_parts(current[1], item)
-            current[2].append(line)
-            left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
-            continue
-        items.append((item, [line]))
-        current = (name, item, items[-1][1]) if name is not None else current
+    items, events, unknown, left_out = _collect_items(lines)
     messages: list[Message] = []
-    for item, own_lines in items:
+    for item in items:
         try:
-            messages += messages_of(item, len(messages) + 1)
+            messages += messages_of(item.message, len(messages) + 1)
         except BadRecord:
-            events += own_lines
-            unknown += own_lines
+            events += item.lines
+            unknown += item.lines
     if not messages:
         raise BadRecord("no messages")
     fields = _session_facts(lines)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation, Message
@@ -20,11 +22,11 @@ from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
-_KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_LINE_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 """Types of the lines of a rollout."""
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
 """Events that repeat a message, and the role of its speaker."""
-_COUNTS = "token_count"
+_TOKEN_COUNT = "token_count"
 """Event that only counts tokens."""
 
 
@@ -32,7 +34,7 @@ def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict):
         return None
-    if record.get("type") in _KINDS and isinstance(record.get("payload"), dict):
+    if record.get("type") in _LINE_TYPES and isinstance(record.get("payload"), dict):
         return "the records have `type`, `timestamp` and `payload`, as rollouts of Codex"
     if _is_exec(record):
         return "the records are events of `codex exec --json`"
@@ -49,13 +51,17 @@ def _is_exec(record: dict[str, Any]) -> bool:
     if not isinstance(kind, str) or "payload" in record:
         return False
     item = record.get("item")
-    ran = kind.startswith("item.") and isinstance(item, dict) and not item.keys().isdisjoint(_TYPES)
-    return ran or (kind == "thread.started" and "thread_id" in record) or kind in _TURNS
+    has_item = isinstance(item, dict) and not item.keys().isdisjoint(_ITEM_TYPE_KEYS)
+    return (
+        (kind.startswith("item.") and has_item)
+        or (kind == "thread.started" and "thread_id" in record)
+        or kind in _TURN_EVENTS
+    )
 
 
-_TYPES = ("type", "item_type")
+_ITEM_TYPE_KEYS = ("type", "item_type")
 """Keys of the type of an item."""
-_TURNS = ("turn.started", "turn.completed", "turn.failed")
+_TURN_EVENTS = ("turn.started", "turn.completed", "turn.failed")
 """Types of events at the beginning and the end of a turn."""
 
 
@@ -67,7 +73,7 @@ def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         if isinstance(item, dict) and _is_exec(line):
             states[str(item.get("id"))] = item
     for name, item in states.items():
-        kind = next((item[key] for key in _TYPES if isinstance(item.get(key), str)), "")
+        kind = next((item[key] for key in _ITEM_TYPE_KEYS if isinstance(item.get(key), str)), "")
         if kind in ("agent_message", "assistant_message"):
             yield {"type": "message", "role": "assistant", "content": item.get("text") or ""}
         elif kind == "user_message":
@@ -76,8 +82,8 @@ def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield {"type": "reasoning", "summary": [{"text": item.get("text") or ""}]}
         else:
             answers = ("aggregated_output", "result", "error", "status", "exit_code")
-            beside = ("id", *_TYPES, *answers)
-            arguments = {key: item[key] for key in item if key not in beside}
+            no_arguments = ("id", *_ITEM_TYPE_KEYS, *answers)
+            arguments = {key: item[key] for key in item if key not in no_arguments}
             answer = {key: item[key] for key in answers if item.get(key) not in (None, "")}
             text = answer.pop("aggregated_output", None)
             yield {"type": "function_call", "name": kind, "arguments": arguments, "call_id": name}
@@ -90,20 +96,22 @@ def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _exec_repeats(lines: list[dict[str, Any]]) -> Iterator[tuple[int, str | int]]:
-    """Yields the places of earlier states of items, and of what only tells how far an item is."""
-    last = {
+    """Yields the places of earlier states of items, and of what only tells how far an item is: the id of an object,
+    and a key in it."""
+    last_states = {
         str(item.get("id")): id(item)
         for line in lines
         if (item := object_or_empty(line.get("item")))
     }
     for line in lines:
         item = object_or_empty(line.get("item"))
-        if last.get(str(item.get("id"))) != id(item):
+        if last_states.get(str(item.get("id"))) != id(item):
             yield (id(line), "item")
         yield from ((id(item), key) for key in ("id", "status"))
 
 
 def _is_old_header(record: dict[str, Any]) -> bool:
+    """Returns whether a line is the first of an older rollout."""
     return record.keys() >= {"id", "timestamp", "instructions"} and "messages" not in record
 
 
@@ -131,67 +139,119 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield joined_frame(members, {"lines": [frame.value for frame in members]})
 
 
+@dataclass(slots=True)
+class _Rollout:
+    """What the lines of a rollout say, as far as they were read.
+
+    Attributes:
+        items: The items that are the conversation, as the Responses API has them.
+        events: Events, and items of unknown kinds.
+        about: What is said of the session and its turns.
+        name: Id of the session; "" until it is known.
+        began: When the session began, in ISO 8601.
+        model: The model that writes at this place.
+        left_out: What stays in the original record only: the id of an object and the key within it.
+    """
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    about: list[dict[str, Any]] = field(default_factory=list)
+    name: str = ""
+    began: str | None = None
+    model: Any = None
+    left_out: set[tuple[int, str | int]] = field(default_factory=set)
+
+    def read_exec(self, lines: list[dict[str, Any]]) -> None:
+        """Reads the events of `codex exec --json`."""
+        self.items += _exec_items(lines)
+        self.name = next((str(line["thread_id"]) for line in lines if line.get("thread_id")), "")
+        self.about += [line for line in lines if "item" not in line]
+        self.left_out.update(_exec_repeats(lines))
+
+    def read_line(self, line: dict[str, Any], is_prompt: Callable[[dict[str, Any]], bool]) -> None:
+        """Reads a line; `is_prompt` tells whether the message of a user on it is what the user wrote."""
+        kind, body = line.get("type"), line.get("payload")
+        if kind not in _LINE_TYPES or not isinstance(body, dict):
+            self._read_old_line(line, is_prompt)
+        elif kind == "response_item":
+            self._read_item(body, line.get("timestamp"), is_prompt)
+        elif kind == "compacted":  # the summary that takes the place of what was said before
+            summary = {"type": "message", "role": "system", "content": body.get("message") or ""}
+            self.items.append({**summary, "timestamp": line.get("timestamp")})
+            self.left_out.add((id(body), "replacement_history"))
+        elif kind == "event_msg":
+            if body.get("type") == _TOKEN_COUNT:
+                self.left_out.add((id(line), "payload"))
+            else:
+                self.events.append(body)
+        else:
+            self._read_about(body, is_session=kind == "session_meta")
+
+    def _read_old_line(
+        self, line: dict[str, Any], is_prompt: Callable[[dict[str, Any]], bool]
+    ) -> None:
+        """Reads a line of an older file: an item without a payload around it, or what is said of the session."""
+        if is_response_item(line) or line.get("type") == "message":
+            of_program = line.get("role") == "user" and not is_prompt(line)
+            self.items.append({**line, **({"role": "developer"} if of_program else {})})
+            return
+        self.about.append(line)
+        self.name = self.name or str(line.get("id") or "")
+        self.began = self.began or as_time(line.get("timestamp"))
+
+    def _read_item(
+        self, body: dict[str, Any], time: Any, is_prompt: Callable[[dict[str, Any]], bool]
+    ) -> None:
+        """Reads an item of the Responses API."""
+        by_model = body.get("role") == "assistant" or str(body.get("type")).endswith("_call")
+        facts: dict[str, Any] = {"model": self.model} if self.model and by_model else {}
+        if body.get("role") == "user" and not is_prompt(body):
+            facts = {"role": "developer"}  # the program wrote it
+        if "role" in body or is_response_item(body):
+            self.items.append({**body, **facts, "timestamp": time})
+        else:
+            self.events.append(body)
+
+    def _read_about(self, body: dict[str, Any], *, is_session: bool) -> None:
+        """Reads what is said of the session, or of a turn."""
+        if is_session:
+            self.name = self.name or str(body.get("id") or "")
+            self.began = self.began or as_time(body.get("timestamp"))
+            self.items += _system_message(body)
+        else:
+            self.model = body.get("model", self.model)
+        rest = {key: body[key] for key in body if key != "turn_id"}
+        if rest not in self.about:
+            self.about.append(rest)
+
+    def leave_out_repeated(self, lines: list[dict[str, Any]], messages: list[Message]) -> None:
+        """Leaves out of the account what the lines say besides, and what the messages have already."""
+        times = {str(json.loads(message.facts or "{}").get("timestamp")) for message in messages}
+        for line in lines:
+            if str(line.get("timestamp")) not in times:
+                self.left_out.add((id(line), "timestamp"))
+            body = line.get("payload")
+            if isinstance(body, dict) and line.get("type") in ("event_msg", "turn_context"):
+                self.left_out.add((id(body), "turn_id"))
+                if body.get("type") in _MARKS:
+                    self.left_out.add((id(body), "last_agent_message"))
+
+
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a rollout as a draft.
 
     Raises:
         BadRecord: No line has a message.
     """
-    items: list[dict[str, Any]] = []
-    events: list[dict[str, Any]] = []
-    about: list[dict[str, Any]] = []
-    name, began, model = "", None, None
-    left_out: set[tuple[int, str | int]] = set()
     lines = [entry for entry in as_object(record).get("lines", ()) if isinstance(entry, dict)]
     is_prompt = _prompt_test(lines)
+    rollout = _Rollout()
     if any(map(_is_exec, lines)):
-        items += _exec_items(lines)
-        name = next((str(line["thread_id"]) for line in lines if line.get("thread_id")), "")
-        about += [line for line in lines if "item" not in line]
-        left_out.update(_exec_repeats(lines))
+        rollout.read_exec(lines)
         lines = []
     for position, line in enumerate(lines):
-        kind, body = line.get("type"), line.get("payload")
-        time = line.get("timestamp")
-        if kind not in _KINDS or not isinstance(body, dict):
-            old = is_response_item(line) or line.get("type") == "message"
-            if old:
-                written_by = {} if is_prompt(position, line) else {"role": "developer"}
-                items.append({**line, **(written_by if line.get("role") == "user" else {})})
-            else:
-                about.append(line)
-                name = name or str(line.get("id") or "")
-                began = began or as_time(time)
-        elif kind == "response_item":
-            written = body.get("role") == "assistant" or str(body.get("type")).endswith("_call")
-            facts: dict[str, Any] = {"model": model} if model and written else {}
-            if body.get("role") == "user" and not is_prompt(position, body):
-                facts = {"role": "developer"}  # the program wrote it
-            if "role" in body or is_response_item(body):
-                items.append({**body, **facts, "timestamp": time})
-            else:
-                events.append(body)
-        elif kind == "compacted":
-            items.append(
-                {"type": "message", "role": "system", "content": body.get("message") or ""}
-            )
-            items[-1]["timestamp"] = time
-            left_out.add((id(body), "replacement_history"))
-        elif kind == "event_msg":
-            if body.get("type") == _COUNTS:
-                left_out.add((id(line), "payload"))
-            else:
-                events.append(body)
-        else:
-            if kind == "session_meta":
-                name = name or str(body.get("id") or "")
-                began = began or as_time(body.get("timestamp"))
-                items += _system_message(body)
-            else:
-                model = body.get("model", model)
-            rest = {key: body[key] for key in body if key != "turn_id"}
-            if rest not in about:
-                about.append(rest)
+        rollout.read_line(line, partial(is_prompt, position))
+    items, events = rollout.items, rollout.events
     if not any(item.get("role") == "assistant" or is_response_item(item) for item in items):
         items += _messages_of_events(events)
     messages: list[Message] = []
@@ -201,21 +261,15 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         raise BadRecord("no messages")
     texts = MessageTexts(messages)
     fields = {
-        "session": texts.without(about),
+        "session": texts.without(rollout.about),
         "events": texts.without([entry for entry in events if entry.get("type") not in _MARKS]),
     }
-    conversation = Conversation(name or fallback_id, tuple(messages), created_at=began)
-    fields_kept = {key: value for key, value in fields.items() if value}
-    times = {str(json.loads(message.facts or "{}").get("timestamp")) for message in messages}
-    for line in lines:
-        if str(line.get("timestamp")) not in times:
-            left_out.add((id(line), "timestamp"))
-        body = line.get("payload")
-        if isinstance(body, dict) and line.get("type") in ("event_msg", "turn_context"):
-            left_out.add((id(body), "turn_id"))
-            if body.get("type") in _MARKS:
-                left_out.add((id(body), "last_agent_message"))
-    return ParsedRecord(conversation, fields_kept, left_out=frozenset(left_out))
+    fields = {key: value for key, value in fields.items() if value}
+    rollout.leave_out_repeated(lines, messages)
+    conversation = Conversation(
+        rollout.name or fallback_id, tuple(messages), created_at=rollout.began
+    )
+    return ParsedRecord(conversation, fields, left_out=frozenset(rollout.left_out))
 
 
 _MARKS = ("task_started", "task_complete")
@@ -227,7 +281,8 @@ _OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<
 
 
 def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
-    """Tells whether the message of a user at a position is what the user wrote: an event beside it says so."""
+    """Returns a function that tells whether the message of a user at a position is what the user wrote: an event beside
+    it says so; without such events, by its beginning."""
     prompt_positions = {
         position
         for position, line in enumerate(lines)
@@ -235,7 +290,7 @@ def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]],
         and object_or_empty(line.get("payload")).get("type") == "user_message"
     }
 
-    def own(position: int, body: dict[str, Any]) -> bool:
+    def is_prompt(position: int, body: dict[str, Any]) -> bool:
         """Returns whether the user wrote the message at a position."""
         if prompt_positions:
             return not prompt_positions.isdisjoint((position - 1, position + 1))
@@ -244,7 +299,7 @@ def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]],
         text = object_or_empty(first).get("text", content)
         return not (isinstance(text, str) and text.lstrip().startswith(_OF_PROGRAM))
 
-    return own
+    return is_prompt
 
 
 def _system_message(session: dict[str, Any]) -> list[dict[str, Any]]:
@@ -266,6 +321,7 @@ def _messages_of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _without_empty(message: ChatMessage) -> ChatMessage:
+    """Returns a message without its fields that are null."""
     return {key: value for key, value in message.items() if value is not None}
 
 

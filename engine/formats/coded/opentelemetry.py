@@ -21,7 +21,7 @@ from engine.formats.paths import json_within
 
 
 def _nest_attributes(value: Any) -> Any:
-    """Attributes whose keys have dots as objects within objects; keys that are all numbers as a list."""
+    """Returns attributes whose keys have dots as objects within objects; an object whose keys are numbers as a list."""
     if isinstance(value, list):
         return [_nest_attributes(entry) for entry in value]
     if not isinstance(value, dict):
@@ -32,6 +32,7 @@ def _nest_attributes(value: Any) -> Any:
         node = root
         for step in path:
             if not isinstance(node.get(step), dict):
+                # a value under a key that others continue (`a` beside `a.b`) goes under ""
                 node[step] = {"": node[step]} if step in node else {}
             node = node[step]
         inner = _nest_attributes(entry)
@@ -45,6 +46,7 @@ def _nest_attributes(value: Any) -> Any:
 
 
 def _with_lists(value: Any) -> Any:
+    """Returns a value in which objects whose keys are all numbers are lists."""
     if not isinstance(value, dict):
         return value
     entries = {key: _with_lists(entry) for key, entry in value.items()}
@@ -72,6 +74,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def _object_of_pairs(listed: Any) -> dict[str, Any]:
+    """Returns a list of pairs of `key` and `value`, as OTLP writes objects, as an object."""
     if isinstance(listed, dict):
         return listed
     return {
@@ -131,19 +134,19 @@ def span_of(record: Any) -> Span | None:
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
     session = session or first_filled(object_in(nested.get("session")), "id")
     return Span(
-        as_text(trace or context.get("trace_id") or session or key or fingerprint(record)),
-        as_text(key),
-        as_text(parent),
-        as_text(session or first_filled(metadata, *SESSION_KEYS)),
-        _span_kind(record, attributes, nested),
-        as_text(
+        trace=as_text(trace or context.get("trace_id") or session or key or fingerprint(record)),
+        key=as_text(key),
+        parent=as_text(parent),
+        session=as_text(session or first_filled(metadata, *SESSION_KEYS)),
+        kind=_span_kind(record, attributes, nested),
+        name=as_text(
             first_filled(object_in(nested.get("tool")), "name")
             or first_filled(record, "name", "operationName")
         ),
-        start,
-        given,
-        answered,
-        facts_of(start, model, usage),
+        start=start,
+        given=given,
+        answered=answered,
+        facts=facts_of(start, model, usage),
     )
 
 
@@ -200,6 +203,7 @@ def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, A
 
 
 def _as_request(listed: Any) -> Any:
+    """Returns a list of messages, also as JSON in a text, as a request; None if it is none."""
     listed = json_within(listed)
     return {"messages": listed} if isinstance(listed, list) else None
 
@@ -315,6 +319,7 @@ def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def _is_spans(value: Any) -> bool:
+    """Returns whether a value is a list that begins with a span."""
     return (
         isinstance(value, list)
         and bool(value)

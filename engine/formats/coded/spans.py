@@ -1,7 +1,10 @@
 """Makes conversations of the spans of traces: one for each session or thread, and one for each sub-agent.
 
+A *trace* is the log of one run of an application, a *span* one step of it, and a *session* holds the traces of one
+conversation. A *sub-agent* is a model that the application calls several times for a task of its own.
+
 A trace has the calls of models, each with the messages it was given and its answer. Calls whose messages continue
-those of an earlier one are one history; the longest state of it is the conversation. A call in a later trace that
+those of an earlier one are one *history*; the longest state of it is the conversation. A call in a later trace that
 continues none, as of an application that sends no history, is the next turn. In the same trace it is a history of its
 own: with several calls, as sub-agents have, it becomes a conversation; a single call (a router, a title) stays as
 metadata.
@@ -12,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import Conversation, Message
 from engine.formats.accounting import MessageTexts
@@ -42,7 +45,12 @@ class Span:
     """One step of a trace.
 
     Attributes:
+        trace: Id of its trace.
+        key: Its own id.
+        parent: Id of the span within which it ran; "" for none.
         session: The session, thread or conversation that it names, if any.
+        kind: Whether it called a model, a tool, or did something else.
+        name: Name of the function or tool.
         start: ISO 8601, or a text that sorts like it.
         given: What a model or tool was given.
         answered: What it answered.
@@ -65,12 +73,21 @@ SpanReader = Callable[[Any], Span | None]
 """Reads a record as a span; None if it is none."""
 
 Exploder = Callable[[Any], tuple[list[Any], list[Any]]]
-"""Returns the spans within a record and what it says of their traces."""
+"""Returns the spans within a record, and its statements: objects with what it says of their traces."""
 
 
 @dataclass(slots=True)
 class _History:
-    """Calls of a model of which each continues the one before."""
+    """Calls of a model of which each continues the one before.
+
+    Attributes:
+        depth: Number of spans within which the first call lies.
+        said: All messages so far, those of the last answer included.
+        answers: Number of messages of the last answer.
+        facts: Facts of answers, by the position of the answer among the messages.
+        spans: Positions of the calls among the spans.
+        traces: Ids of the traces of the calls.
+    """
 
     depth: int
     said: _Keyed
@@ -80,53 +97,76 @@ class _History:
     traces: set[str] = field(default_factory=set)
 
 
+class _SpanRecord(NamedTuple):
+    """A record that is a span, the span, and the frame in which it came."""
+
+    record: Any
+    span: Span
+    frame: Frame
+
+
 def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each session, or trace without one, and for each sub-agent in it; broken frames come first.
 
     All spans are in memory at once, since those of a session may lie anywhere.
     """
-    records: list[tuple[Any, Span, Frame]] = []
-    about: dict[str, list[Any]] = {}
+    records: list[_SpanRecord] = []
+    statements_by_trace: dict[str, list[Any]] = {}
     for frame in frames:
         if frame.reason is not None:
             yield frame
             continue
         spans, statements = explode(frame.value)
-        found_spans = [
-            (record, span, frame) for record in spans if (span := read(record)) is not None
+        span_records = [
+            _SpanRecord(record, span, frame)
+            for record in spans
+            if (span := read(record)) is not None
         ]
-        if not found_spans:
+        if not span_records:
             yield frame._replace(reason="it holds no span of a trace")
             continue
-        records += found_spans
-        for record in statements:
-            about.setdefault(_trace_of(record, found_spans[0][1].trace), []).append(record)
-    sessions: dict[str, str] = {}
-    for _, span, _ in records:
-        if span.session:
-            sessions.setdefault(span.trace, span.session)
-    groups: dict[str, list[tuple[Any, Span, Frame]]] = {}
-    for entry in records:
-        trace = entry[1].trace
-        groups.setdefault(sessions.get(trace, trace), []).append(entry)
-    for key, members in groups.items():
-        spans = [span for _, span, _ in members]
+        records += span_records
+        first_trace = span_records[0].span.trace
+        for statement in statements:
+            trace = _trace_of(statement, first_trace)
+            statements_by_trace.setdefault(trace, []).append(statement)
+    for key, members in _by_session(records).items():
+        spans = [member.span for member in members]
         traces = dict.fromkeys(span.trace for span in spans)
-        statements = [record for trace in traces for record in about.get(trace, ())]
+        statements = [
+            statement for trace in traces for statement in statements_by_trace.get(trace, ())
+        ]
         sub_agents = _sub_agents(spans)
-        inside = {position for history in sub_agents for position in history.spans}
-        rest = [entry for at, entry in enumerate(members) if at not in inside]
+        of_sub_agents = {position for history in sub_agents for position in history.spans}
+        rest = [member for position, member in enumerate(members) if position not in of_sub_agents]
         yield _group_frame(key, rest, statements)
         for number, history in enumerate(sub_agents, 1):
-            yield _group_frame(f"{key}/{number}", [members[at] for at in history.spans], [])
+            own_members = [members[position] for position in history.spans]
+            yield _group_frame(f"{key}/{number}", own_members, [])
+
+
+def _by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]]:
+    """Returns the records by the session of their trace, or by the trace if none of its spans names a session."""
+    sessions: dict[str, str] = {}
+    for record in records:
+        if record.span.session:
+            sessions.setdefault(record.span.trace, record.span.session)
+    groups: dict[str, list[_SpanRecord]] = {}
+    for record in records:
+        trace = record.span.trace
+        groups.setdefault(sessions.get(trace, trace), []).append(record)
+    return groups
 
 
 def _trace_of(statement: Any, default: str) -> str:
+    """Returns the id of the trace of which a statement speaks; the default if it names none."""
     trace = statement.get("id") if isinstance(statement, dict) else None
     return trace if isinstance(trace, str) else default
 
 
-def _group_frame(key: str, members: list[tuple[Any, Span, Frame]], statements: list[Any]) -> Frame:
+def _group_frame(key: str, members: list[_SpanRecord], statements: list[Any]) -> Frame:
+    """Returns the frame of a group of spans with what is said of their traces; its bytes are those of its lines, if
+    these are the spans themselves."""
     value: dict[str, Any] = {"id": key, SPANS: [record for record, _, _ in members]}
     if statements:
         value[ABOUT] = statements
@@ -230,10 +270,13 @@ def _history_for(histories: list[_History], span: Span, request: _Keyed) -> _His
     for history in reversed(histories):
         before = history.said.spoken()
         if before.keys and _begins_with(before.keys, spoken.keys):  # also with other instructions
-            moved = len(request) - len(spoken) - len(history.said) + len(before)
-            history.facts = {position + moved: facts for position, facts in history.facts.items()}
+            instructions_now = len(request) - len(spoken)
+            instructions_before = len(history.said) - len(before)
+            shift = instructions_now - instructions_before  # of all answers
+            history.facts = {position + shift: facts for position, facts in history.facts.items()}
             history.said = request
             return history
+        # an application may send the last answer again, or leave it out, and drop the oldest messages
         for message_count in (len(history.said), len(history.said) - history.answers):
             keys = history.said.keys[:message_count]
             for start in range(max(1, len(keys) - 1)):
@@ -253,15 +296,20 @@ def _history_for(histories: list[_History], span: Span, request: _Keyed) -> _His
     return None
 
 
-_BEFORE = ("system", "developer")
+_INSTRUCTIONS = ("system", "developer")
 """Roles of instructions, which stand before what is spoken."""
 _Key = tuple[str, str]
+"""What a message is compared by: its role, and its text with the names of its calls."""
 
 
 class _Keyed:
     """Messages with what they are compared by."""
 
     def __init__(self, messages: list[ChatMessage], keys: list[_Key] | None = None) -> None:
+        """
+        Args:
+            keys: The keys of the messages, if they are known already.
+        """
         self.messages = messages
         self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
 
@@ -277,21 +325,22 @@ class _Keyed:
         return _Keyed(self.messages[start:], self.keys[start:])
 
     def followed(self, others: _Keyed) -> _Keyed:
-        """These and others after them."""
+        """Returns these and others after them."""
         return _Keyed([*self.messages, *others.messages], [*self.keys, *others.keys])
 
     def spoken(self) -> _Keyed:
         """Returns those that are no instructions."""
         pairs = zip(self.messages, self.keys, strict=True)
-        pairs_spoken = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
-        return _Keyed([message for message, _ in pairs_spoken], [key for _, key in pairs_spoken])
+        spoken = [(message, key) for message, key in pairs if key[0] not in _INSTRUCTIONS]
+        return _Keyed([message for message, _ in spoken], [key for _, key in spoken])
 
     def system(self) -> str:
         """Returns the first instructions; "" without any."""
-        return next((key[1] for key in self.keys if key[0] in _BEFORE), "")
+        return next((text for role, text in self.keys if role in _INSTRUCTIONS), "")
 
 
 def _begins_with(keys: list[_Key], longer: list[_Key]) -> bool:
+    """Returns whether the messages of a longer list begin with these."""
     return longer[: len(keys)] == keys
 
 
@@ -306,6 +355,7 @@ def _comparison_key(message: ChatMessage) -> _Key:
 
 
 def _depth(span: Span, parents: dict[str, str]) -> int:
+    """Returns the number of spans within which a span lies; loops of parents end."""
     depth, ancestor, visited = 0, span.parent, {span.key}
     while ancestor in parents and ancestor not in visited:
         visited.add(ancestor)
@@ -322,6 +372,7 @@ def _main_history(histories: list[_History]) -> _History:
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:
+    """Returns the histories of sub-agents: those of several calls but the main one."""
     histories = _histories(spans)
     if len(histories) < 2:
         return []
@@ -334,27 +385,15 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
     messages."""
     keys = {span.key for span in spans}
     messages: list[ChatMessage] = []
-    for trace in dict.fromkeys(
-        span.trace for span in sorted(spans, key=lambda span_of_trace: span_of_trace.start)
-    ):
-        of_trace = sorted(
-            (span_of_trace for span_of_trace in spans if span_of_trace.trace == trace),
-            key=lambda span_of_trace: span_of_trace.start,
-        )
-        roots = [
-            span_of_trace
-            for span_of_trace in of_trace
-            if span_of_trace.parent not in keys or not span_of_trace.parent
-        ]
+    in_order = sorted(spans, key=lambda step: step.start)
+    for trace in dict.fromkeys(span.trace for span in in_order):
+        of_trace = [step for step in in_order if step.trace == trace]
+        roots = [step for step in of_trace if step.parent not in keys or not step.parent]
         speaking = [
-            span_of_trace
-            for span_of_trace in roots
-            if text_given(span_of_trace.given) or text_answered(span_of_trace.answered)
+            step for step in roots if text_given(step.given) or text_answered(step.answered)
         ]
         speaking = speaking[:1] or [
-            span_of_trace
-            for span_of_trace in of_trace
-            if span_of_trace.kind == "model" and text_given(span_of_trace.given)
+            step for step in of_trace if step.kind == "model" and text_given(step.given)
         ]
         for span in speaking:
             if question := text_given(span.given):
@@ -368,6 +407,7 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
 
 
 def _tool_call(span: Span) -> list[ChatMessage]:
+    """Returns the call of a tool and its answer as messages."""
     call = {"name": span.name, "arguments": span.given, "id": span.key}
     answer = json_within(span.answered)
     text = answer if isinstance(answer, str) else json_text(answer)

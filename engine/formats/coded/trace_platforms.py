@@ -1,4 +1,8 @@
-"""Readers of traces: how the records of each platform are spans. OpenTelemetry has a module of its own."""
+"""Readers of traces: how the records of each platform are spans. OpenTelemetry has a module of its own.
+
+For each platform, `_NAME_span` reads one record as a span, and `_NAME_spans` takes the spans out of a record that holds
+several, and says what else the record says of their traces.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +37,21 @@ def _langsmith_span(run: Any) -> Span | None:
     start = time_text(run.get("start_time"))
     usage = first_filled(object_in(run.get("outputs")), "usage_metadata")
     return Span(
-        as_text(first_filled(run, "trace_id", "id")),
-        as_text(run["id"]),
-        as_text(run.get("parent_run_id")),
-        as_text(first_filled(run, "thread_id") or first_filled(metadata, *SESSION_KEYS)),
-        "model" if kind in ("llm", "chat_model") else "tool" if kind == "tool" else "other",
-        as_text(run.get("name")),
-        start,
-        run.get("inputs"),
-        run.get("outputs"),
-        facts_of(start, first_filled(metadata, "ls_model_name"), usage),
+        trace=as_text(first_filled(run, "trace_id", "id")),
+        key=as_text(run["id"]),
+        parent=as_text(run.get("parent_run_id")),
+        session=as_text(first_filled(run, "thread_id") or first_filled(metadata, *SESSION_KEYS)),
+        kind="model" if kind in ("llm", "chat_model") else "tool" if kind == "tool" else "other",
+        name=as_text(run.get("name")),
+        start=start,
+        given=run.get("inputs"),
+        answered=run.get("outputs"),
+        facts=facts_of(start, first_filled(metadata, "ls_model_name"), usage),
     )
 
 
 def _langsmith_spans(record: Any) -> tuple[list[Any], list[Any]]:
-    """Runs as the API takes them, created and then updated, or as they are stored."""
+    """Returns the runs of a record: as the API takes them (created in `post`, updated in `patch`), or stored ones."""
     if not isinstance(record, dict) or not isinstance(record.get("post"), list):
         return list(_with_children(record, None)), []
     runs: dict[str, dict[str, Any]] = {}
@@ -73,7 +77,7 @@ def _with_children(run: Any, trace: Any) -> Iterator[Any]:
         )
 
 
-_TYPES = frozenset(
+_OBSERVATION_TYPES = frozenset(
     (
         *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
         *("EMBEDDING", "GUARDRAIL"),
@@ -88,43 +92,46 @@ def _langfuse_span(record: Any) -> Span | None:
         return None
     kind = as_text(record.get("type"))
     trace = first_filled(record, "traceId", "trace_id")
-    if (kind not in _TYPES or trace is None) and not _is_trace(record):
+    if (kind not in _OBSERVATION_TYPES or trace is None) and not _is_trace(record):
         return None
     start = time_text(first_filled(record, "startTime", "start_time", "timestamp"))
     model = first_filled(record, "model", "providedModelName", "provided_model_name")
     usage = first_filled(record, "usageDetails", "usage_details", "usage")
     return Span(
-        as_text(trace or record["id"]),
-        record["id"] if trace else f"trace {record['id']}",
-        as_text(first_filled(record, "parentObservationId", "parent_observation_id")),
-        as_text(first_filled(record, "sessionId", "session_id")),
-        "model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
-        as_text(record.get("name")),
-        start,
-        record.get("input"),
-        record.get("output"),
-        facts_of(start, model, usage) if kind == "GENERATION" else {},
+        trace=as_text(trace or record["id"]),
+        key=record["id"] if trace else f"trace {record['id']}",
+        parent=as_text(first_filled(record, "parentObservationId", "parent_observation_id")),
+        session=as_text(first_filled(record, "sessionId", "session_id")),
+        kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
+        name=as_text(record.get("name")),
+        start=start,
+        given=record.get("input"),
+        answered=record.get("output"),
+        facts=facts_of(start, model, usage) if kind == "GENERATION" else {},
     )
 
 
 def _is_trace(record: dict[str, Any]) -> bool:
+    """Returns whether a record is a trace of Langfuse itself, and not one of its steps."""
     return record.keys() >= {"id", "timestamp", "input", "output"} and bool(
         record.keys() & {"bookmarked", "sessionId", "session_id", "projectId", "project_id", "tags"}
     )
 
 
 def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
-    """Observations of a trace or of the traces of a session, and the traces without them."""
+    """Returns the observations of a trace, or of the traces of a session, and the traces without them."""
     if not isinstance(record, dict):
         return [], []
     if isinstance(record.get("traces"), list):
-        collected: tuple[list[Any], list[Any]] = ([], [])
+        all_spans: list[Any] = []
+        all_statements: list[Any] = []
         rest = {key: value for key, value in record.items() if key != "traces"}
         for trace in record["traces"]:
             session = {"sessionId": record.get("id")} if isinstance(trace, dict) else {}
             spans, statements = _langfuse_spans({**session, **trace} if session else trace)
-            collected = ([*collected[0], *spans], [*collected[1], *statements])
-        return collected[0], [*collected[1], rest]
+            all_spans += spans
+            all_statements += statements
+        return all_spans, [*all_statements, rest]
     if not isinstance(record.get("observations"), list):
         return [record], []
     trace = record.get("trace")
@@ -148,7 +155,7 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _mlflow_span(record: Any) -> Span | None:
-    """Returns a span of a trace that `spans_of` gave; None for other records."""
+    """Returns a span of a trace that `_mlflow_spans` gave; None for other records."""
     if not isinstance(record, dict) or "mlflow.trace" not in record:
         return None
     info = object_in(record["mlflow.trace"])
@@ -161,16 +168,16 @@ def _mlflow_span(record: Any) -> Span | None:
     start = time_text(first_filled(record, "start_time_unix_nano", "start_time_ns", "start_time"))
     usage = attributes.get("mlflow.chat.tokenUsage")
     return Span(
-        as_text(first_filled(info, "trace_id", "request_id")),
-        as_text(first_filled(record, "span_id") or context.get("span_id")),
-        as_text(first_filled(record, "parent_span_id", "parent_id")),
-        as_text(info.get("session")),
-        "model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
-        as_text(record.get("name")),
-        start,
-        inputs,
-        record.get("outputs") or attributes.get("mlflow.spanOutputs"),
-        facts_of(start, attributes.get("mlflow.llm.model"), usage),
+        trace=as_text(first_filled(info, "trace_id", "request_id")),
+        key=as_text(first_filled(record, "span_id") or context.get("span_id")),
+        parent=as_text(first_filled(record, "parent_span_id", "parent_id")),
+        session=as_text(info.get("session")),
+        kind="model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
+        name=as_text(record.get("name")),
+        start=start,
+        given=inputs,
+        answered=record.get("outputs") or attributes.get("mlflow.spanOutputs"),
+        facts=facts_of(start, attributes.get("mlflow.llm.model"), usage),
     )
 
 
@@ -221,16 +228,16 @@ def _weave_span(call: Any) -> Span | None:
     tool = "tool" in name.lower() or attributes.get("kind") == "tool"
     model = name.endswith(_MODEL_CALLS) or "messages" in inputs
     return Span(
-        as_text(call["trace_id"]),
-        as_text(call.get("id")),
-        as_text(call.get("parent_id")),
-        as_text(first_filled(call, "thread_id") or first_filled(attributes, *SESSION_KEYS)),
-        "model" if model else "tool" if tool else "other",
-        name,
-        start,
-        inputs,
-        call.get("output"),
-        facts_of(start, inputs.get("model"), object_in(call.get("summary")).get("usage")),
+        trace=as_text(call["trace_id"]),
+        key=as_text(call.get("id")),
+        parent=as_text(call.get("parent_id")),
+        session=as_text(first_filled(call, "thread_id") or first_filled(attributes, *SESSION_KEYS)),
+        kind="model" if model else "tool" if tool else "other",
+        name=name,
+        start=start,
+        given=inputs,
+        answered=call.get("output"),
+        facts=facts_of(start, inputs.get("model"), object_in(call.get("summary")).get("usage")),
     )
 
 
@@ -255,16 +262,16 @@ def _helicone_span(record: Any) -> Span | None:
     model = first_filled(record, "request_model", "response_model", "model") or request.get("model")
     session = first_filled(properties, "Helicone-Session-Id", "helicone-session-id", *SESSION_KEYS)
     return Span(
-        key,
-        key,
-        "",
-        as_text(session),
-        "model",
-        "",
-        start,
-        request,
-        answered,
-        facts_of(start, model, None),
+        trace=key,
+        key=key,
+        parent="",
+        session=as_text(session),
+        kind="model",
+        name="",
+        start=start,
+        given=request,
+        answered=answered,
+        facts=facts_of(start, model, None),
     )
 
 
@@ -283,14 +290,26 @@ def _openpipe_span(record: Any) -> Span | None:
     session = as_text(first_filled(metadata, *SESSION_KEYS))
     answer = first_filled(record, "respPayload", "resp_payload")
     facts = facts_of(start, request.get("model"), None)
-    return Span(key or start, key, "", session, "model", "", start, request, answer, facts)
+    return Span(
+        trace=key or start,
+        key=key,
+        parent="",
+        session=session,
+        kind="model",
+        name="",
+        start=start,
+        given=request,
+        answered=answer,
+        facts=facts,
+    )
 
 
-_LOOKED_AT = 5
-"""Spans of an object that are looked at to recognise it."""
+_SPANS_LOOKED_AT = 5
+"""Most spans of an object that are looked at to recognise it."""
 
 
 def _alone(record: Any) -> tuple[list[Any], list[Any]]:
+    """Returns a record as its only span."""
     return [record], []
 
 
@@ -309,7 +328,7 @@ def _reader(
         if not isinstance(record, dict):
             return None
         spans, _ = explode(record)
-        if any(read(span) is not None for span in spans[:_LOOKED_AT]):
+        if any(read(span) is not None for span in spans[:_SPANS_LOOKED_AT]):
             return f"the records are {title}"
         return None
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
@@ -23,6 +23,9 @@ _MOST_SPEAKERS = 12
 """Most speakers of a text with turns."""
 _LEAST_MARKED = 0.7
 """Share of the texts that begin with a turn, in a field that holds whole conversations as text."""
+
+_TEXTS_LOOKED_AT = 200
+"""Most texts of a field in which turns are looked for."""
 
 _LIST_NAMES = re.compile(
     r"\w*(?:messages|turns|conversations?|dialog(?:ue)?s?|history|chat|log|utterances|transcript|events|steps)\Z",
@@ -48,6 +51,29 @@ class Guess:
     text: Field
 
 
+class _ScoredGuess(NamedTuple):
+    """A guess and how good it is, from 0; scores are only compared with each other."""
+
+    score: float
+    guess: Guess
+
+
+class _MessageDraft(NamedTuple):
+    """Where items have role, text and more.
+
+    Attributes:
+        score: How good the draft is.
+        message: The keys of `[[messages]]`.
+        text: The field that has the text.
+        roles: A table `roles`; empty if no field says who speaks.
+    """
+
+    score: float
+    message: dict[str, Any]
+    text: Field
+    roles: dict[str, Any]
+
+
 def guesses(values: Sequence[Any]) -> list[Guess]:
     """Returns what may be mappings of the records, the best first; [] if nothing in them looks like messages.
 
@@ -55,17 +81,18 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
         values: Some records, in the order of the file.
     """
     scored_guesses = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
-    scored_guesses.sort(key=lambda entry: -entry[0] * _path_likelihood(entry[1].where))
-    return [guessed for score, guessed in scored_guesses if score > 0]
+    scored_guesses.sort(key=lambda scored: -scored.score * _path_likelihood(scored.guess.where))
+    return [scored.guess for scored in scored_guesses if scored.score > 0]
 
 
 def _path_likelihood(where: str) -> float:
     """Returns how likely messages are where a path leads, by its length and its last name."""
     name = where.rpartition(".")[2].rstrip("[]{}")
+    # each step into the record makes it less likely, a usual name more
     return 0.8 ** len(re.findall(r"\.|\[|\{", where)) * (2.0 if _LIST_NAMES.match(name) else 1.0)
 
 
-def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
+def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     """Guesses for lists of messages within the records."""
     for path, items in _lists_in(values).items():
         split, each = split_path(path)
@@ -78,7 +105,7 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             if len(texts) >= 2 * max(1, len(values)):
                 table["messages"] = [{"each": each, "role": IN_TURN, "text": "."}]
                 field = of.fields_of(texts)[0]
-                yield 0.2 * of.text_weight(field), Guess(table, path, field)
+                yield _ScoredGuess(0.2 * of.text_weight(field), Guess(table, path, field))
             continue
         if not objects:
             continue
@@ -87,10 +114,11 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             table["id"] = record_id
         fields = of.fields_of(objects)
         if pair := of.question_and_answer(fields):
-            turns = _question_turns(*pair)
+            question, answer = pair
+            turns = _question_turns(question, answer)
             asked_and_answered = table | {"messages": [{"each": each, "turns": turns}]}
             score = 0.6 * sum(map(of.text_weight, pair))
-            yield score, Guess(asked_and_answered, path, pair[1])
+            yield _ScoredGuess(score, Guess(asked_and_answered, path, answer))
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
@@ -100,14 +128,11 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             table["tree"] = _tree_table(each, *parents, fields)
             each = "branch[]"
         table["messages"] = [{"each": each, **message}]
-        yield score, Guess(table, path, text)
+        yield _ScoredGuess(score, Guess(table, path, text))
 
 
-def _guess_message(
-    items: Sequence[Any], fields: Sequence[Field]
-) -> tuple[float, dict[str, Any], Field, dict[str, Any]] | None:
-    """Returns where items have role, text and more: the score, the keys of `[[messages]]`, the text, and a table
-    `roles`."""
+def _guess_message(items: Sequence[Any], fields: Sequence[Field]) -> _MessageDraft | None:
+    """Returns where items have role, text and more; None if they have no text."""
     text = of.text_field(fields)
     if text is None:
         return None
@@ -124,7 +149,7 @@ def _guess_message(
         message["time"] = time.path
     certain = max(0.3, min(1.0, of.role_weight(role) / 1.5)) if role else 0.1
     score = of.text_weight(text) * certain
-    return score, message, text, {"roles": of.roles_of(role)} if role else {}
+    return _MessageDraft(score, message, text, {"roles": of.roles_of(role)} if role else {})
 
 
 def _is_pair(item: Any) -> bool:
@@ -137,12 +162,14 @@ def _is_pair(item: Any) -> bool:
 
 
 def _tree_table(nodes: str, name: str, parent: str, fields: Sequence[Field]) -> dict[str, str]:
+    """Returns the table `tree` of a mapping: its nodes are messages with the ids of their parents."""
     tree = {"nodes": nodes, "id": name, "parent": parent}
     ranked = any(field.path == "rank" for field in fields)
     return tree | ({"rank": "rank"} if ranked else {})
 
 
 def _question_turns(question: Field, answered: Field) -> list[dict[str, str]]:
+    """Returns the turns of records that have a question and its answer."""
     return [{"role": "=user", "text": question.path}, {"role": "=assistant", "text": answered.path}]
 
 
@@ -188,11 +215,13 @@ def _collect_lists(value: Any, path: str, depth: int, lists: dict[str, list[Any]
 
 
 def _add(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> None:
+    """Puts further elements under a path, up to `MOST_VALUES`."""
     collected = lists.setdefault(path, [])
     collected += entries[: MOST_VALUES - len(collected)]
 
 
 def _records_at(values: Sequence[Any], split: str) -> list[Any]:
+    """Returns the conversations within records, at the path where records are split."""
     if not split:
         return list(values)
     path = read_path(split)
@@ -205,14 +234,14 @@ def _without_messages(record: Any, each: str) -> Any:
     return {k: v for k, v in record.items() if k != key} if isinstance(record, dict) else None
 
 
-def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
+def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     """Guesses for records that are a message each, and for records with a question and an answer."""
     rows = [value for value in values if isinstance(value, dict)]
     if not rows:
         return
     fields = of.fields_of(rows)
     draft = _guess_message(rows, fields)
-    if draft is not None and draft[3]:
+    if draft is not None and draft.roles:
         score, message, text, roles = draft
         role = next(field for field in fields if field.path == message["role"])
         group = of.group_field(fields, role)
@@ -225,26 +254,27 @@ def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
             each = "branch[]"
         table |= roles | {"messages": [{"each": each, **message}]}
         if len(rows) > 1 or of.role_weight(role) > 1.5:
-            yield score * (1.0 if group else 0.3), Guess(table, ".", text)
+            yield _ScoredGuess(score * (1.0 if group else 0.3), Guess(table, ".", text))
     if pair := of.question_and_answer(fields):
-        table = {"messages": _question_turns(*pair)}
+        question, answer = pair
+        table = {"messages": _question_turns(question, answer)}
         if record_id := of.id_field(rows):
             table["id"] = record_id
-        yield 0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", pair[1])
+        yield _ScoredGuess(0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", answer))
 
 
-def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
+def _in_texts(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     """Guesses for records of which a text holds the turns of a whole conversation, as `Human: ...`."""
     for field in of.fields_of(values):
         if "[]" in field.path:
             continue
         marks: Counter[str] = Counter()
         conversation_count = 0
-        for text in field.values[:200]:
+        for text in field.values[:_TEXTS_LOOKED_AT]:
             speakers = _speakers_in(text)
             marks.update(speakers)
             conversation_count += len(set(speakers)) > 1
-        if not marks or conversation_count < _LEAST_MARKED * len(field.values[:200]):
+        if not marks or conversation_count < _LEAST_MARKED * len(field.values[:_TEXTS_LOOKED_AT]):
             continue
         words = dict(marks.most_common(_MOST_SPEAKERS))
         role = Field(
@@ -258,7 +288,7 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
         rest = [_without_messages(value, field.path) for value in values]
         if record_id := of.id_field(rest):
             table["id"] = record_id
-        yield 2.0 * of.text_weight(field), Guess(table, field.path, field)
+        yield _ScoredGuess(2.0 * of.text_weight(field), Guess(table, field.path, field))
 
 
 def _speakers_in(text: str) -> list[str]:

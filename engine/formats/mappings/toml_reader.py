@@ -62,6 +62,7 @@ def reader_of(mapping: Mapping) -> Reader:
 
 
 def _thread_reader(group: Group | None) -> Callable[[Any], str] | None:
+    """Returns what reads the id of the thread of a record; None if threads do not run over several files."""
     if group is None or group.id is None or not group.across_files:
         return None
     path = group.id
@@ -82,11 +83,13 @@ def _arranges(mapping: Mapping) -> bool:
 
 
 def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+    """Yields the records as the mapping splits and groups them."""
     return arrange_records(mapping, frames, all_branches)
 
 
 def _recognise(mapping: Mapping, record: Any) -> str | None:
-    if mapping.by_name or not all(one.holds(record, record) for one in mapping.when):
+    """Returns in words why a record looks like the format; None if it does not."""
+    if mapping.by_name or not all(condition.holds(record, record) for condition in mapping.when):
         return None
     required_paths = " and ".join(
         f"`{condition.path.text}`" for condition in mapping.when if not condition.absent
@@ -95,9 +98,17 @@ def _recognise(mapping: Mapping, record: Any) -> str | None:
 
 
 class _Reading:
-    """Reads one record; collects what of it was used."""
+    """Reads one record; collects what of it was used.
+
+    A *trail* is the way from the record to a value: the keys and indexes on it. An *item* is an element of a list of
+    messages.
+    """
 
     def __init__(self, mapping: Mapping, record: Any, outer: Any) -> None:
+        """
+        Args:
+            outer: The object from which the record was split; None if it was not.
+        """
         self._mapping = mapping
         self._record = record
         self._outer = outer
@@ -154,12 +165,14 @@ class _Reading:
         )
 
     def _began(self) -> str | None:
+        """Returns when the conversation began, in ISO 8601; None if that is not known."""
         path = self._mapping.created_at
         time = as_time(path.first(self._record, None, self._outer)) if path else None
         record = self._record
         return time or (created_at(record) if isinstance(record, dict) else None)
 
     def _shared(self) -> dict[str, Any]:
+        """Returns the rest of the object from which records were split, without what the mapping names, if small."""
         outer = self._outer
         if not isinstance(outer, dict):
             return {}
@@ -169,11 +182,13 @@ class _Reading:
         return {_SHARED: rest} if rest and len(json_text(rest)) <= _MOST_SHARED else {}
 
     def _find(self, path: Path) -> list[Target]:
+        """Returns what a path finds in the record, and notes it as used."""
         matches = path.find(self._record, self._record, self._outer)
         self._used += [match.trail for match in matches if match.trail]
         return matches
 
     def _named(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
+        """Returns the values that paths find, by their names; several of one path as a list."""
         named: dict[str, Any] = {}
         for name, path in paths:
             values = [match.value for match in self._find(path)]
@@ -282,18 +297,9 @@ class _Reading:
         if not turn.text and turn.calls is None and turn.reasoning is None:
             if not isinstance(value, dict):
                 raise BadRecord(f"message {len(self._messages) + 1} is {kind_of(value)}")
-            name = {"name": speaker} if speaker and "name" not in value else {}
-            used_inside = (
-                self._used_inside.get((*item.trail, *within)) if item.trail is not None else None
-            )
             used.append(within)
-            return [
-                {
-                    **(without(value, used_inside) or {} if used_inside else value),
-                    "role": role,
-                    **name,
-                }
-            ]
+            trail = None if item.trail is None else (*item.trail, *within)
+            return [self._whole_message(value, trail, role, speaker)]
         texts = [text for path in turn.text for text in take(path) if text != ""]
         if turn.join is not None and texts:
             texts = [turn.join.join(_words_of(texts))]
@@ -314,6 +320,16 @@ class _Reading:
         if times := take(turn.time):
             message["time"] = times[0]
         return [message]
+
+    def _whole_message(
+        self, value: dict[str, Any], trail: Trail | None, role: Any, speaker: str | None
+    ) -> dict[str, Any]:
+        """Returns a part that is a message in the form of a chat API already, without what other rules have used of
+        it."""
+        used_inside = self._used_inside.get(trail) if trail is not None else None
+        fields = (without(value, used_inside) or {}) if used_inside else value
+        name = {"name": speaker} if speaker and "name" not in value else {}
+        return {**fields, "role": role, **name}
 
     def _calls(self, calls: CallMapping, part: Target, used: list[Trail]) -> list[Any]:
         """Returns the tool calls of a part of an item in the form of a chat API."""

@@ -28,43 +28,28 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
     others: list[dict[str, Any]] = []
 
-    def writing(part: str) -> ChatMessage:
-        """Returns the message of the assistant to which a part of it belongs."""
-        last = messages[-1] if messages else {}
-        ends = ("tool_calls",) if part == "tool_calls" else ("tool_calls", "content")
-        begun = last.get("role") == "assistant" and "reasoning_content" in last
-        if last.get("role") == "assistant" and part == "tool_calls":
-            return last
-        if not begun or any(last.get(end) for end in ends):
-            messages.append({"role": "assistant", "content": ""})
-        return messages[-1]
-
     for item in items:
         kind = str(item.get("type", "message"))
         rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
         if kind == "reasoning":
-            texts = [
-                text_part["text"]
-                for key in ("summary", "content")
-                for text_part in list_or_empty(item.get(key))
-                if isinstance(text_part, dict) and isinstance(text_part.get("text"), str)
-            ]
-            message = writing("reasoning_content")
+            message = _assistant_message(messages, "reasoning_content")
             before = message.get("reasoning_content", "")
-            message["reasoning_content"] = "\n".join(filter(None, [before, *texts]))
+            message["reasoning_content"] = "\n".join(
+                filter(None, [before, *_reasoning_texts(item)])
+            )
             _add_facts(message, rest)
         elif kind.endswith("_output"):
             answer = {"role": "tool", "content": _answer_text(item.get("output"))}
             messages.append({**rest, **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
-            message = writing("tool_calls")
+            message = _assistant_message(messages, "tool_calls")
             message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
             _add_facts(message, rest)
             if isinstance(item.get("output"), str):
                 answer = {"role": "tool", "content": item["output"]}
                 messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
         elif item.get("role") == "assistant":
-            message = writing("content")
+            message = _assistant_message(messages, "content")
             message["content"] = item.get("content") or ""
             message |= rest
         elif message := as_message(item):  # type: ignore[assignment]
@@ -74,6 +59,31 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     if others and messages:
         messages[0].setdefault("items", []).extend(others)
     return messages
+
+
+def _assistant_message(messages: list[ChatMessage], part: str) -> ChatMessage:
+    """Returns the message to which a part of what the assistant writes belongs: the last one, or a new one at the end.
+
+    Args:
+        part: The key of the part; reasoning comes before text, and text before calls.
+    """
+    last = messages[-1] if messages else {}
+    if last.get("role") == "assistant" and part == "tool_calls":
+        return last
+    has_begun = last.get("role") == "assistant" and "reasoning_content" in last
+    if not has_begun or any(last.get(key) for key in ("tool_calls", "content")):
+        messages.append({"role": "assistant", "content": ""})
+    return messages[-1]
+
+
+def _reasoning_texts(item: Mapping[str, Any]) -> list[str]:
+    """Returns the texts of an item of reasoning."""
+    return [
+        part["text"]
+        for key in ("summary", "content")
+        for part in list_or_empty(item.get(key))
+        if isinstance(part, dict) and isinstance(part.get("text"), str)
+    ]
 
 
 def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
@@ -125,6 +135,7 @@ def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _answer_text(output: Any) -> Any:
+    """Returns the output of a tool as the content of its message."""
     return output if isinstance(output, str | list) else json_text(output)
 
 

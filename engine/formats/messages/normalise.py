@@ -103,6 +103,7 @@ def messages_of(
     if role is None:
         raise BadRecord(_role_error(spoken_by, number))
     content = item["content"] if "content" in item else item.get("value")
+    # most messages are one of the two plain kinds, which are read here for speed
     if len(item) == 2 and isinstance(content, str) and spoken_by != "function_call" and not facts:
         return [Message(role, content)]
     name = optional_text(item, "name", number)
@@ -124,26 +125,39 @@ def messages_of(
     if spoken_by == "function_call" and isinstance(content, str):
         parts.calls += calls_in_text(content)
         content = "" if parts.calls else content
+    _add_content(parts, item, content, has_rendering=rendered_calls and bool(calls))
+    parts.calls += calls
+    return parts.close()
+
+
+def _add_content(
+    parts: MessageParts, item: Mapping[str, Any], content: Any, *, has_rendering: bool
+) -> None:
+    """Adds what a message says.
+
+    Args:
+        item: The message, which may have parts of the Vercel AI SDK beside its content.
+        has_rendering: Whether the content may end with a copy of the tool calls as text, which is removed.
+
+    Raises:
+        BadRecord: It has no content, or one that is neither text nor a list.
+    """
     if isinstance(item.get("parts"), list) and item["parts"]:
         content = item["parts"]
-    elif isinstance(
-        item.get("toolInvocations"), list
-    ):  # Vercel AI SDK 4; the text was written after them
-        for entry in item["toolInvocations"]:
+    elif isinstance(item.get("toolInvocations"), list):
+        for entry in item["toolInvocations"]:  # Vercel AI SDK 4; the text was written after them
             parts.add({"type": "tool-invocation", "toolInvocation": entry})
     if isinstance(content, list):
         for part in content:
             parts.add(part)
     elif isinstance(content, str):
-        parts.texts.append(_without_rendering(content) if rendered_calls and calls else content)
+        parts.texts.append(_without_rendering(content) if has_rendering else content)
     elif content is not None:
-        raise BadRecord(f"message {number} has content that is {kind_of(content)}")
+        raise BadRecord(f"message {parts.number} has content that is {kind_of(content)}")
     elif item.keys().isdisjoint(_CONTENT_KEYS) and _text_without_content(item) is None:
-        raise BadRecord(f"message {number} has no content")
+        raise BadRecord(f"message {parts.number} has no content")
     if not content and (spoken := _text_without_content(item)) is not None:
         parts.texts = [spoken]
-    parts.calls += calls
-    return parts.close()
 
 
 def _text_without_content(item: Mapping[str, Any]) -> str | None:
@@ -155,6 +169,7 @@ def _text_without_content(item: Mapping[str, Any]) -> str | None:
 
 
 def _role_error(spoken_by: Any, number: int) -> str:
+    """Returns why the role of a message cannot be read."""
     if spoken_by is None:
         return f"message {number} has no role"
     if isinstance(spoken_by, str):
@@ -173,6 +188,7 @@ def _listed_calls(item: Mapping[str, Any], number: int) -> list[ToolCall]:
 
 
 def _without_rendering(text: str) -> str:
+    """Returns a content without the copy of its tool calls at the end."""
     if text.startswith(RENDERED_CALLS):
         return ""
     cut = text.rfind("\n" + RENDERED_CALLS)

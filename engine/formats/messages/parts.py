@@ -78,13 +78,25 @@ _MEDIA_NAMES = ("filename", "file_name", "title", "path", "file_id", "fileUri", 
 """Keys of the name or the place of an image, a sound or a file."""
 _LONGEST_URL = 2_000
 """Most characters that are kept of an address."""
+_LONGEST_SCHEME = 12
+"""Number of characters at the beginning of an address within which `://` stands."""
 
 
 @dataclass(slots=True)
 class MessageParts:
     """Collects the parts of one message of a file; the answer of a tool among them becomes a message in its place.
 
+    The lists hold what belongs to the message that is collected at the moment.
+
     Attributes:
+        role: Role of the message.
+        number: Number of the message in the file, from 1, for the reason of a BadRecord.
+        name: Name of its speaker, or of the tool that answers.
+        tool_call_id: Id of the call that it answers.
+        facts: What else is said of it, as JSON; the first finished message gets it.
+        texts: Texts, which become lines.
+        calls: Tool calls.
+        reasoning: What the model thought.
         messages: The messages that are finished.
     """
 
@@ -119,7 +131,7 @@ class MessageParts:
             self._add_answer(inner, _first(inner, _RESULTS))
         elif kind == "reasoning":
             if self.calls:
-                self._end()
+                self._finish_message()
             self.reasoning.append(_thought_text(inner))
         elif kind == "media":
             self._add_text("\n".join([media_reference(part), *_file_text(part)]))
@@ -127,19 +139,20 @@ class MessageParts:
             self._add_text(json_text(part))
 
     def _add_text(self, text: str) -> None:
+        """Adds a text; after a call it begins a further message."""
         if self.calls and text.strip():  # it was written after the call
-            self._end()
+            self._finish_message()
         self.texts.append(text)
 
     def close(self) -> list[Message]:
         """Returns all messages, at least one; the first has the facts."""
         if self.texts or self.calls or self.reasoning or not self.messages:
-            self._end()
+            self._finish_message()
         elif self.facts is not None:
             self.messages[0] = replace(self.messages[0], facts=self.facts)
         return self.messages
 
-    def _end(self) -> None:
+    def _finish_message(self) -> None:
         """Makes a message of the parts collected so far."""
         self.messages.append(
             Message(
@@ -169,7 +182,7 @@ class MessageParts:
     def _add_answer(self, part: Mapping[str, Any], answer: Any) -> None:
         """Adds the answer of a tool as a message of its own."""
         if self.texts or self.calls or self.reasoning:
-            self._end()
+            self._finish_message()
         name = _first(part, _CALL_NAMES)
         self.messages.append(
             Message(
@@ -235,7 +248,7 @@ def read_call(entry: Any, number: int) -> ToolCall:
         raise BadRecord(f"message {number} has a tool call that is {kind_of(entry)}")
     body = entry.get("function", entry.get("custom"))
     if not isinstance(body, dict):
-        # Some exports have the name itself under "function", others have no wrapper.
+        # some exports have the name itself under "function", others have no wrapper.
         body = {**entry, "name": body} if isinstance(body, str) else entry
     name = _first(body, _CALL_NAMES)
     if not isinstance(name, str):
@@ -261,14 +274,20 @@ def media_reference(part: Mapping[str, Any]) -> str:
     for key, text in _keyed_strings(part):
         if text.startswith("data:"):
             head, _, data = text.partition(",")
-            facts.append(head[5:].split(";")[0])
-            facts += [f"{len(data) * 3 // 4:,} bytes"] if data else []
-        elif key in _MEDIA_TYPES or key in _MEDIA_NAMES or "://" in text[:12]:
+            media_type, _, _ = head.removeprefix("data:").partition(";")
+            facts.append(media_type)
+            facts += [_bytes_in_base64(data)] if data else []
+        elif key in _MEDIA_TYPES or key in _MEDIA_NAMES or "://" in text[:_LONGEST_SCHEME]:
             facts.append(text[:_LONGEST_URL])
         elif key in ("data", "bytes", "file_data") and text:
-            facts.append(f"{len(text) * 3 // 4:,} bytes")
+            facts.append(_bytes_in_base64(text))
     description = ", ".join(dict.fromkeys(filter(None, facts)))
     return f"[{what}: {description}]" if description else f"[{what}]"
+
+
+def _bytes_in_base64(data: str) -> str:
+    """Returns in words about how many bytes a text in Base64 stands for: three for four characters."""
+    return f"{len(data) * 3 // 4:,} bytes"
 
 
 def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
@@ -295,6 +314,7 @@ def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text_of_part(part: Mapping[str, Any]) -> str | None:
+    """Returns the text of a part; None if it has none."""
     text = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
     if text is None and part.get("type") == "text":  # OpenTelemetry
         text = part.get("content")
@@ -351,6 +371,7 @@ def _failure_facts(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answer_part(part: Any) -> str:
+    """Returns a part of the answer of a tool as text."""
     if not isinstance(part, dict):
         return _as_text(part)
     kind = part_kind(part)
@@ -360,16 +381,19 @@ def _answer_part(part: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
+    """Returns a value as text: null as an empty one, anything but text as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json_text(value)
 
 
 def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    """Returns the first value under one of the keys that is not null; None if there is none."""
     return next((part[key] for key in keys if part.get(key) is not None), None)
 
 
 def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    """Returns the first value under one of the keys, if it is text or a whole number, as text."""
     value = _first(part, keys)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)

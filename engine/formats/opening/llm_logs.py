@@ -31,6 +31,7 @@ _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms
 """Columns that are facts of a message."""
 
 _Rows = list[dict[str, Any]]
+"""Rows of a table, each with its cells by the names of the columns."""
 
 
 def is_llm_log(tables: list[str]) -> bool:
@@ -82,6 +83,7 @@ class _Log:
         self._columns: dict[str, list[str]] = {}
 
     def _columns_of(self, table: str) -> list[str]:
+        """Returns the names of the columns of a table."""
         if table not in self._columns:
             columns = self._database.columns(f'select * from "{table}" limit 0')
             self._columns[table] = columns
@@ -103,6 +105,7 @@ class _Log:
             yield {name: cell for name, cell in zip(columns, row, strict=True) if cell is not None}
 
     def _count(self, *cells: Any) -> None:
+        """Adds the size of cells to that of the conversation; raises ValueTooLarge beyond the limit."""
         self._size += sum(len(cell) for cell in cells if isinstance(cell, str | bytes))
         if self._size > MAX_RECORD:
             raise ValueTooLarge
@@ -151,15 +154,18 @@ class _Log:
         return chat_part
 
     def _first(self, table: str, where: str, *values: Any) -> dict[str, Any]:
+        """Returns the first row that meets a condition; an empty one if there is none."""
         return next(self._rows(table, where, *values), {})
 
     def _piece(self, piece: dict[str, Any]) -> str:
+        """Returns the text of a piece of a part: a literal, or a fragment that is stored once."""
         if "literal" in piece:
             return str(piece["literal"])
         row = self._first("fragments", "id = ?", piece.get("fragment"))
         return str(row.get("content", ""))
 
     def _attachment(self, key: Any) -> dict[str, Any]:
+        """Returns what is known of an attachment."""
         row = self._first("attachments", "id = ?", key)
         return {"mime_type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
 
@@ -172,13 +178,13 @@ class _Log:
         name = "coalesce(nullif(conversation_id, ''), id)" if named else "id"
         query = f"select {key}, {name} from responses order by datetime_utc, id"
         groups: dict[Any, list[Any]] = {}
-        for number, of in self._database.rows(query):
-            self._count(number, of)
-            groups.setdefault(of, []).append(number)
-        for of, numbers in groups.items():
+        for number, conversation_id in self._database.rows(query):
+            self._count(number, conversation_id)
+            groups.setdefault(conversation_id, []).append(number)
+        for conversation_id, numbers in groups.items():
             self._size = 0
             try:
-                yield self._conversation(of, key, numbers)
+                yield self._conversation(conversation_id, key, numbers)
             except ValueTooLarge:
                 yield None
 
@@ -238,6 +244,7 @@ _LONGEST = 100_000
 
 
 def _object_in(value: Any) -> dict[str, Any]:
+    """Returns a value as an object, also if it is JSON in a text; an empty one if it is none."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

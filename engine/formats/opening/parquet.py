@@ -3,6 +3,9 @@
 Arrow unpacks a page of a column as a whole, and then the values of some rows. How large both become is written before
 each page, so it is known before anything is unpacked.
 
+The footer and the head of each page are structures in Thrift's compact protocol, whose fields have numbers; these stand
+in the file `parquet.thrift` of the format.
+
 Not covered: what Arrow needs for the footer of the file, which is not compressed.
 """
 
@@ -44,14 +47,16 @@ _ROW_GROUPS = 4
 """Field of the footer with the groups of rows."""
 
 _BYTE_ARRAY = 6
+"""Number of the type of a text or of bytes of any length."""
 _CODECS = {1: "snappy", 2: "gzip", 3: "lzo", 4: "brotli", 5: "lz4_raw", 6: "zstd", 7: "lz4_raw"}
-"""Numbers of the type of a text, and of the codecs."""
+"""Names that Arrow has for the codecs, by the number that the format gives them; 0 is no compression."""
 
 _DICTIONARY_PAGE = 2
+"""Number of the kind of a page that holds the dictionary of a column."""
 _BY_INDEX = (2, 8)
+"""Numbers of the encodings in which the values of a page are indices of the dictionary."""
 _EACH_BY_ITSELF = (0, 3, 4, 5, 6, 9)
-"""Encodings of the values of a page, as the format numbers them: as indices of the dictionary, and those in which no
-value repeats a part of another."""
+"""Numbers of the encodings in which no value repeats a part of another."""
 
 _DEEPEST = 8
 """Deepest nesting of the description of a page; the format has three levels."""
@@ -137,6 +142,7 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
 
 
 def _import_parquet() -> Any:
+    """Returns the module of Arrow that reads Parquet; raises FormatError without it."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -156,7 +162,7 @@ def _indexable(path: str, metadata: Any) -> list[bool]:
 
 
 def _are_indices(kind: Any) -> Iterator[bool]:
-    """Whether the values of each column that a type has are indices."""
+    """Yields whether the values of each column that a type has are indices."""
     import pyarrow
 
     if isinstance(kind, pyarrow.BaseExtensionType):
@@ -184,6 +190,7 @@ def _reason_not_unpacked(columns: list[_Column], rows: int, count: Reading) -> s
 
 
 def _rows_reason(rows: int, what: str) -> str:
+    """Returns why the rows of a group are not read."""
     if rows == 1:
         return too_large()
     return f"{too_large()}, or {rows:,} rows from here on lie together in {what}; these are not read {RAISED}"
@@ -308,32 +315,40 @@ def _columns(
     """
     columns = []
     for position, (chunk, is_index) in enumerate(zip(chunks, indexable, strict=True)):
-        about = chunk.get(3) if isinstance(chunk, dict) else None
+        about = chunk.get(3) if isinstance(chunk, dict) else None  # a ColumnMetaData
         if not isinstance(about, dict):
             raise _Damaged("a column is not described")
         schema = metadata.schema.column(position)
         column = _Column(
-            schema.path,
-            about.get(1) == _BYTE_ARRAY,
-            is_index,
-            schema.max_repetition_level > 0,
-            _required_number(about, 7),
+            name=schema.path,
+            is_text=about.get(1) == _BYTE_ARRAY,
+            indexable=is_index,
+            nested=schema.max_repetition_level > 0,
+            packed=_required_number(about, 7),
         )
-        start = _required_number(about, 9)
-        if 11 in about:
+        start = _required_number(about, 9)  # of the pages with values
+        if 11 in about:  # of the page with the dictionary
             start = min(start, _required_number(about, 11))
-        _look_at_pages(file, start, _required_number(about, 5), _required_number(about, 4), column)
+        values, codec = _required_number(about, 5), _required_number(about, 4)
+        _look_at_pages(file, start, values, codec, column)
         columns.append(column)
     return columns
 
 
 def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: _Column) -> None:
-    """Reads what stands before each page of a column of so many values."""
+    """Reads what stands before each page of a column of so many values, and adds it to the column.
+
+    Args:
+        start: Position of the first page in the file.
+        codec: Number of the codec.
+    """
     file.seek(start)
-    longest: int | None = None
-    dictionary = 0, 0, 0
+    longest: int | None = (
+        None  # bytes of the longest text of the dictionary; None until it is needed
+    )
+    dictionary = 0, 0, 0  # its position, its bytes unpacked and packed
     while column.values < values:
-        page = _read_struct(file)
+        page = _read_struct(file)  # a PageHeader; size and packed are bytes
         kind, size, packed = (
             _required_number(page, 1),
             _required_number(page, 2),
@@ -344,6 +359,7 @@ def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: 
             column.dictionary, longest = max(column.dictionary, size), None
             dictionary = place, size, packed
         else:
+            # the DataPageHeader, or that of version 2; the encoding is in another field of each
             about, encoded = (page[5], 2) if 5 in page else (page.get(8), 4)
             if not isinstance(about, dict):
                 raise _Damaged("a page has no number of values")
@@ -380,7 +396,7 @@ def _longest_text_bytes(file: BinaryIO, place: int, size: int, packed: int, code
             return size
     longest = position = 0
     for _ in range(_MOST_ENTRIES):
-        if position + 4 > len(data):
+        if position + 4 > len(data):  # each text has its length in four bytes before it
             return longest
         length = int.from_bytes(data[position : position + 4], "little")
         longest = max(longest, length)
@@ -389,6 +405,7 @@ def _longest_text_bytes(file: BinaryIO, place: int, size: int, packed: int, code
 
 
 def _required_number(fields: dict[int, Any], field: int) -> int:
+    """Returns the number in a field of a structure; raises _Damaged if there is none."""
     value = fields.get(field)
     if not isinstance(value, int) or value < 0:
         raise _Damaged("a column or a page does not say its size, number of values and encoding")
@@ -407,7 +424,10 @@ def _read_fields(file: BinaryIO) -> Iterator[tuple[int, int]]:
     """Yields the number and the kind of each field of a structure; who iterates reads its value."""
     field = 0
     while head := _read_byte(file):
-        kind, step = head & 15, head >> 4
+        kind, step = (
+            head & 15,
+            head >> 4,
+        )  # four bits each; a step of 0 says that the number follows
         field = field + step if step else _read_signed(file)
         yield field, kind
 
@@ -429,18 +449,18 @@ def _read_elements(file: BinaryIO, depth: int = 0) -> Iterator[Any]:
 
 
 def _read_value(file: BinaryIO, kind: int, depth: int) -> Any:
-    """Reads a value of a kind; returns numbers, structures and lists, None for others."""
+    """Reads a value of a kind, as the protocol numbers them; returns numbers, structures and lists, None for others."""
     if kind in (1, 2):  # true and false, which have no bytes
         return None
-    if kind == 3:
+    if kind == 3:  # a byte
         _read_byte(file)
-    elif kind in (4, 5, 6):
+    elif kind in (4, 5, 6):  # whole numbers of 16, 32 and 64 bits
         return _read_signed(file)
-    elif kind == 7:
-        file.seek(8, 1)
-    elif kind == 8:
-        file.seek(_read_varint(file), 1)
-    elif kind in (9, 10):
+    elif kind == 7:  # a floating-point number
+        file.seek(8, os.SEEK_CUR)
+    elif kind == 8:  # a text, its length before it
+        file.seek(_read_varint(file), os.SEEK_CUR)
+    elif kind in (9, 10):  # a list or a set
         return list(_read_elements(file, depth + 1))
     elif kind == 12:
         return _read_struct(file, depth + 1)
@@ -450,11 +470,13 @@ def _read_value(file: BinaryIO, kind: int, depth: int) -> Any:
 
 
 def _read_signed(file: BinaryIO) -> int:
+    """Returns a whole number in zigzag encoding: 0, -1, 1, -2 are written as 0, 1, 2, 3."""
     number = _read_varint(file)
     return number >> 1 ^ -(number & 1)
 
 
 def _read_varint(file: BinaryIO) -> int:
+    """Returns a number of which each byte has seven bits, the lowest first; a set high bit says that more follow."""
     number = shift = 0
     while (byte := _read_byte(file)) & 128:
         number |= (byte & 127) << shift
@@ -465,6 +487,7 @@ def _read_varint(file: BinaryIO) -> int:
 
 
 def _read_byte(file: BinaryIO) -> int:
+    """Returns the next byte; raises _Damaged at the end."""
     data = file.read(1)
     if not data:
         raise _Damaged("it was cut off")

@@ -124,9 +124,9 @@ class Source:
         self.count = self._new_count()
         self._stream = stream
         self._chunks = self._decompressed()
-        self._kept: list[bytes] | None = None
-        self._kept_size = 0
-        self._replay: list[bytes] = []
+        self._kept: list[bytes] | None = None  # chunks of a look at the beginning
+        self._kept_size = 0  # bytes
+        self._replay: list[bytes] = []  # chunks that are read again
 
     def keep(self) -> None:
         """Begins a look at the data, which `rewind` ends. At most `MOST_KEPT` bytes of a stream that can be read only
@@ -170,6 +170,7 @@ class Source:
         return b"".join(chunks)
 
     def _next(self) -> bytes:
+        """Returns the next chunk, one that is to be read again first; empty at the end."""
         return self._replay.pop(0) if self._replay else next(self._chunks, b"")
 
     def close(self) -> None:
@@ -177,6 +178,7 @@ class Source:
         self._stream.close()
 
     def _take(self) -> bytes:
+        """Returns the next bytes of the stream as they are; empty at the end, and where reading fails."""
         try:
             data = self._stream.read(CHUNK)
         except OSError as error:
@@ -262,6 +264,7 @@ class Source:
         self.error = self.error or f"the {name} data end early: the file was cut off"
 
     def _plain(self, start: bytes) -> Iterator[bytes]:
+        """Yields the data of a stream without compression."""
         while start:
             yield start
             start = self._take()
@@ -308,13 +311,14 @@ def _readable_bytes(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _utf16(first: bytes) -> str | None:
-    """Returns the encoding of text that begins so, if it is UTF-16: by its byte order mark, or by the zero bytes in
-    ASCII."""
+    """Returns the encoding of text that begins so, if it is UTF-16: by its byte order mark, or by every second byte
+    being zero, as where the letters are ASCII."""
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    if len(first) >= 4 and first[1] == first[3] == 0 and first[0] and first[2]:
+    is_zero = [byte == 0 for byte in first[:4]]
+    if is_zero == [False, True, False, True]:
         return "utf-16-le"
-    if len(first) >= 4 and first[0] == first[2] == 0 and first[1] and first[3]:
+    if is_zero == [True, False, True, False]:
         return "utf-16-be"
     return None
 
@@ -324,6 +328,8 @@ _MIXED = "windows-1252-where-not-utf-8"
 
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    """Returns bytes that are not UTF-8 as Windows-1252, and the position after them, as an error handler of `codecs`
+    does."""
     assert isinstance(error, UnicodeDecodeError)
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
 
@@ -343,15 +349,16 @@ def _is_windows_1252(first: bytes) -> bool:
     prove nothing.
     """
     byte_runs = _NOT_ASCII.findall(first)
-    least = 3 if first.lstrip()[:1] in (b"{", b"[") else 1
+    least_runs = 3 if first.lstrip()[:1] in (b"{", b"[") else 1
     return (
-        len(byte_runs) >= least
+        len(byte_runs) >= least_runs
         and _NEVER_IN_TEXT.search(first) is None
         and not any(map(_is_utf8, byte_runs))
     )
 
 
 def _is_utf8(data: bytes) -> bool:
+    """Returns whether bytes are UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -362,6 +369,7 @@ def _is_utf8(data: bytes) -> bool:
 def _encode_utf8(
     decoder: codecs.IncrementalDecoder, first: bytes, rest: Iterator[bytes]
 ) -> Iterator[bytes]:
+    """Yields chunks in another encoding as UTF-8."""
     for chunk in itertools.chain((first,), rest):
         if text := decoder.decode(chunk):
             yield text.encode("utf-8", "surrogatepass")

@@ -1,6 +1,9 @@
 """Conversations written as text: `User:` and `Assistant:`, ChatML, subtitles, chats of WhatsApp, histories in Markdown
 and of Aider. Each becomes a record with a list of messages, each with speaker and content.
 
+Terms: a *style* is a way of writing conversations (`_STYLES`), a *turn* what somebody says without a break, a *cue*
+a piece of subtitles with its times, and a *family* a set of words for speakers that are used together (`_Speakers`).
+
 Nothing that was said is lost: what comes before the first turn is in the `preamble` of the record.
 """
 
@@ -18,21 +21,34 @@ from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import Source
 
 _ASKS = "|".join(("user", "human", *USERS))
+"""Matches a word for the side that asks."""
 _ANSWERS = "|".join(
     ("assistant", "bot", "ai", "chatgpt", "model", *ASSISTANTS, r"gpt(?:-?\d[\w.]*)?")
 )
+"""Matches a word for the side that answers."""
 _NAME_WORDS = 3
 """Words of a name; what is longer is the beginning of a sentence."""
 _TURNS_OF_A_SIDE = 2
+"""Least number of turns of each side of a text in which only one side has a known word."""
 _WORDS_OF_A_PHRASE = 3
+"""Least number of words of a turn that somebody said; the value of a setting has fewer."""
 _BESIDE = "system|developer|tool|function|observation"
+"""Matches a word for a speaker who is neither of the two sides."""
 _TIME = (
     r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
 )
+"""Matches a time before a speaker, such as `[2024-05-01 12:30:01] ` or `12:30 - `; also nothing."""
 
 
 class _Speakers(NamedTuple):
-    """Words for speakers that belong together; a text is a conversation if one of them asks and one answers."""
+    """Words for speakers that belong together; a text is a conversation if one of them asks and one answers.
+
+    Attributes:
+        asks: Regex of the words for the side that asks.
+        answers: Regex of those for the side that answers.
+        plain: Matches the head of a turn in plain text: `User (edited): `.
+        markdown: Matches a line of Markdown that is the head of a turn: `**User:**`.
+    """
 
     asks: str
     answers: str
@@ -49,12 +65,13 @@ class _Speakers(NamedTuple):
             if turn["speaker"][0].isupper() == turns[0]["speaker"][0].isupper()
         ]
         words = {turn["speaker"].lower() for turn in turns}
-        asking = any(re.fullmatch(self.asks, word) for word in words)
-        answered = any(re.fullmatch(self.answers, word) for word in words)
-        return turns if asking and answered else []
+        some_ask = any(re.fullmatch(self.asks, word) for word in words)
+        some_answer = any(re.fullmatch(self.answers, word) for word in words)
+        return turns if some_ask and some_answer else []
 
 
 def _speakers(asks: str, answers: str, beside: str = "") -> _Speakers:
+    """Returns a family: regexes of the words of those who ask, of those who answer, and of others."""
     words = "|".join(filter(None, (asks, answers, beside)))
     return _Speakers(
         asks,
@@ -78,6 +95,7 @@ _FAMILIES = (
     _speakers("question", "answer"),
     _speakers("prompt", "response|completion"),
 )
+"""The families of words for speakers, in the order in which they are tried."""
 _NAMED = re.compile(
     rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
     r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
@@ -85,35 +103,59 @@ _NAMED = re.compile(
 )
 """A line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
 _CHATML = re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})\n")
+"""Matches the head of a turn of ChatML: `<|im_start|>user`."""
 _HEADERS = re.compile(r"<\|start_header_id\|>(?P<speaker>[^\n|<]{1,40})<\|end_header_id\|>\n*")
+"""Matches the head of a turn of Llama 3: `<|start_header_id|>user<|end_header_id|>`."""
 _CHAT_ENDS = re.compile(r"<\|(?:im_end|eot_id|end_of_text|begin_of_text)\|>\s*")
+"""Matches the tokens of ChatML and Llama 3 that begin or end a turn or text; they say nothing."""
 _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+"""Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
 _CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
+"""Matches a time of day: `9:05`, `21.05.33`, `9:05 p.m.`."""
 _WHATSAPP = re.compile(
     rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
     r"(?:(?P<speaker>[^:\n]{1,80}): )?",
     re.MULTILINE,
 )
+"""Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
+app itself have no speaker."""
 _DATE_PARTS = re.compile(
     r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?(?:\s?([AaPp])\.?\s?[Mm]\.?)?"
 )
+"""Matches date and time of a message of WhatsApp; the groups are three numbers of the date, hour, minute,
+second or None, and the `a` or `p` of a.m. and p.m. or None."""
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
+"""Matches a line of dashes, equals signs or stars."""
 _AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
+"""Matches the first line of a session of Aider."""
 _AIDER_USER = re.compile(r"^####", re.MULTILINE)
+"""Matches the beginning of a line of the user in Aider's history."""
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
+"""Matches the end of a name that is the level of an entry in the log of a program: `INFO`."""
 _CUE = re.compile(
     r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
     re.MULTILINE,
 )
+"""Matches the line of times of a cue: `00:01.000 --> 00:04.000 align:start`."""
 _CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
+"""Matches what stands before the times of a cue: its number or id, or nothing."""
 _SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
+"""Matches the settings after the times of a cue, which say where it stands on the screen."""
 _VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
+"""Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
 _SAID_BY = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
+"""Matches a name and a colon at the beginning of a cue: `Ana: `."""
 
 
 class _Style(NamedTuple):
-    """A way of writing conversations: its name, whether a text is written so, the parts of a text that are one
-    conversation each, and the record of a part."""
+    """A way of writing conversations.
+
+    Attributes:
+        name: What it is called in records.
+        fits: Returns whether a text is written so.
+        read: Returns the record of one conversation.
+        parts: Divides a text into its conversations.
+    """
 
     name: str
     fits: Callable[[str], bool]
@@ -167,6 +209,7 @@ def text_records(source: Source) -> Iterator[Frame]:
 
 
 def _find_style(text: str) -> _Style | None:
+    """Returns the first style that fits a text; None if none does."""
     return next((style for style in _STYLES if style.fits(text)), None)
 
 
@@ -188,16 +231,19 @@ _SPELLED_OUT = {"q": "question", "a": "answer"}
 
 
 def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the record, with the speakers `Q` and `A` spelled out."""
     for message in record["messages"]:
         message["speaker"] = _SPELLED_OUT.get(message["speaker"].lower(), message["speaker"])
     return record
 
 
 def _make_record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
+    """Returns a record of messages, with the text before them as its preamble."""
     return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
 
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
+    """Returns the beginnings of turns such as `User: ...`; [] if there are none."""
     known_turns = next(filter(None, (family.turns(family.plain, text) for family in _FAMILIES)), [])
     return _add_other_speakers(known_turns, text) if known_turns else _turns_of_one_known_side(text)
 
@@ -214,7 +260,8 @@ def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
         return []
     timed = [turn for turn in named_turns if turn["time"]]
     named_turns = timed or named_turns
-    if not timed and sum(bool(line.strip()) for line in text.splitlines()) > len(named_turns):
+    filled_lines = sum(bool(line.strip()) for line in text.splitlines())
+    if not timed and filled_lines > len(named_turns):
         return []
     asking = [turn for turn in named_turns if re.fullmatch(_ASKS, turn["speaker"], re.IGNORECASE)]
     answering = [
@@ -244,7 +291,8 @@ def _add_other_speakers(known_turns: list[re.Match[str]], text: str) -> list[re.
     else:
         lines = text[known_turns[0].start() :].splitlines()
         introduced = any(text[: turn.start()].rstrip().endswith(":") for turn in others)  # a list
-        if introduced or sum(bool(line.strip()) for line in lines) > len(known_turns) + len(others):
+        filled_lines = sum(bool(line.strip()) for line in lines)
+        if introduced or filled_lines > len(known_turns) + len(others):  # not every line is a turn
             return known_turns
     return sorted([*known_turns, *others], key=lambda turn: turn.start())
 
@@ -253,12 +301,11 @@ def _mark_doubts(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the record; a message in which somebody in no list may speak is marked, if several messages have that
     name."""
     messages = record["messages"]
-    named = [
-        {turn["speaker"] for turn in _NAMED.finditer(message_named["content"])}
-        for message_named in messages
+    names_within = [
+        {turn["speaker"] for turn in _NAMED.finditer(message["content"])} for message in messages
     ]
-    counts = Counter(name for names in named for name in names)
-    for message, names in zip(messages, named, strict=True):
+    counts = Counter(name for names in names_within for name in names)
+    for message, names in zip(messages, names_within, strict=True):
         if repeated_names := sorted(name for name in names if counts[name] > 1):
             message[UNKNOWN_ROLE] = ", ".join(repeated_names)
     return record
@@ -274,10 +321,12 @@ def _plain_parts(text: str) -> list[str]:
 
 
 def _markdown_turns(text: str) -> list[re.Match[str]]:
+    """Returns the beginnings of turns such as `**User:**` or `## User`; [] if there are none."""
     return next(filter(None, (family.turns(family.markdown, text) for family in _FAMILIES)), [])
 
 
 def _read_markdown(text: str) -> dict[str, Any]:
+    """Returns the record of a text with turns of Markdown, without the rules between them."""
     record = _divide_turns(_markdown_turns(text), text)
     for message in record["messages"]:
         message["content"] = re.sub(r"(?:\A|\n+)-{3,}\s*\Z", "", message["content"])
@@ -285,11 +334,13 @@ def _read_markdown(text: str) -> dict[str, Any]:
 
 
 def _chatml_turns(text: str) -> list[re.Match[str]]:
+    """Returns the beginnings of turns of ChatML or Llama 3; [] unless at least two speak."""
     turns = list(_CHATML.finditer(text)) or list(_HEADERS.finditer(text))
     return turns if len({turn["speaker"].strip() for turn in turns}) > 1 else []
 
 
 def _read_chatml(text: str) -> dict[str, Any]:
+    """Returns the record of a text of ChatML or Llama 3, without the tokens that end turns."""
     record = _divide_turns(_chatml_turns(text), text)
     for message in record["messages"]:
         message["content"] = _CHAT_ENDS.sub("", message["content"])
@@ -306,6 +357,7 @@ def _fits_whatsapp(text: str) -> bool:
 
 
 def _read_whatsapp(text: str) -> dict[str, Any]:
+    """Returns the record of a chat of WhatsApp; its notes are said by `WhatsApp`."""
     record = _divide_turns(list(_WHATSAPP.finditer(text)), text)
     times = _iso_times([message["time"] for message in record["messages"]])
     for message, time in zip(record["messages"], times, strict=True):
@@ -319,21 +371,25 @@ def _read_whatsapp(text: str) -> dict[str, Any]:
 def _iso_times(written: list[str]) -> list[str]:
     """Returns the times of a chat in ISO 8601; as they are written, if days and months cannot be told apart.
 
-    The order is the one in which all are dates, then the one in which time passes from message to message, then that of
+    The order of day, month and year is
+    the one in which all are dates, then the one in which time passes from message to message, then that of
     the countries with points (day first) and those with a.m. and p.m. (month first).
     """
     parts = [match.groups() for time in written if (match := _DATE_PARTS.search(time))]
     if len(parts) < len(written):
         return written
     year_first = all(len(first) == 4 for first, *_ in parts)
-    orders = [(0, 1, 2)] if year_first else [(2, 1, 0), (2, 0, 1)]
+    day_first, month_first = (2, 1, 0), (2, 0, 1)  # where year, month and day stand
+    orders = [(0, 1, 2)] if year_first else [day_first, month_first]
     readings = [times for order in orders if (times := _in_order(parts, order))]
     if len(readings) > 1:
         readings = [times for times in readings if times == sorted(times)] or readings
     if len(readings) > 1 and readings[0] != readings[1]:
-        if "." in written[0].split()[0]:
+        first_date, *_ = written[0].split()
+        *_, half_of_day = parts[0]
+        if "." in first_date:
             readings = readings[:1]
-        elif parts[0][-1]:
+        elif half_of_day:
             readings = readings[1:]
         else:
             return written
@@ -341,14 +397,24 @@ def _iso_times(written: list[str]) -> list[str]:
 
 
 def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list[str]:
-    """Returns the times in ISO 8601, if year, month and day stand in this order; [] if one of them is no date so."""
+    """Returns the times in ISO 8601; [] if one of them is no date in this order.
+
+    Args:
+        parts: The groups of `_DATE_PARTS` of each time.
+        order: Positions of year, month and day among the numbers of the date.
+    """
     times: list[str] = []
-    for *date, hour, minute, second, half in parts:
+    for *date, hour, minute, second, half_of_day in parts:
         year, month, day = (int(date[index]) for index in order)
-        hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
+        hours = int(hour) % 12 + 12 * (half_of_day.lower() == "p") if half_of_day else int(hour)
         try:
             time = datetime(
-                year + 2000 * (year < 100), month, day, hours, int(minute), int(second or 0)
+                year=year + 2000 * (year < 100),  # years of two digits are of this century
+                month=month,
+                day=day,
+                hour=hours,
+                minute=int(minute),
+                second=int(second or 0),
             )
         except ValueError:
             return []
@@ -359,7 +425,7 @@ def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list
 def _aider_parts(text: str) -> list[str]:
     """Returns the sessions of Aider; one in which nobody said anything belongs to the next, and the last to the one
     before."""
-    starts = [start.start() for start in _AIDER.finditer(text)]
+    starts = [heading.start() for heading in _AIDER.finditer(text)]
     parts: list[str] = []
     begin = 0
     for end in [*starts[1:], len(text)]:
@@ -381,9 +447,12 @@ def _read_aider(text: str) -> dict[str, Any]:
     end = following.start() if following else len(text)
     messages: list[dict[str, Any]] = []
     for line in text[start.end() : end].split("\n"):
-        user, tool = line.startswith("####"), line.startswith("> ")
-        speaker = "user" if user else "aider" if tool else "assistant"
-        line_text = line[5:] if user else line[2:] if tool else line
+        if line.startswith("####"):
+            speaker, line_text = "user", line[5:]
+        elif line.startswith("> "):
+            speaker, line_text = "aider", line[2:]
+        else:
+            speaker, line_text = "assistant", line
         if messages and (messages[-1]["speaker"] == speaker or not line.strip()):
             messages[-1]["content"] += "\n" + line_text
         elif line_text.strip():
@@ -396,7 +465,8 @@ def _read_aider(text: str) -> dict[str, Any]:
 
 
 def _read_cues(text: str) -> dict[str, Any]:
-    """Cues of WebVTT or SubRip; consecutive ones of a speaker are one message, and what is no cue is the preamble.
+    """Returns the record of subtitles (WebVTT or SubRip): consecutive cues of a speaker are one message, and what is no
+    cue is the preamble.
 
     Numbers of cues and where they stand on the screen are only in the bytes of the text.
     """
@@ -440,7 +510,7 @@ def _speakers_of_cue(body: str, names: Collection[str]) -> list[tuple[str, str]]
     named = _SAID_BY.match(before) if not voices else None
     if named is not None and named["speaker"] in names:
         return [(named["speaker"], before[named.end() :].strip())]
-    parts = list(zip(voices[::2], voices[1::2], strict=True))
+    parts = list(zip(voices[::2], voices[1::2], strict=True))  # names and texts take turns
     if before.strip():
         parts.insert(0, ("", before))
     return [(speaker.strip(), words.strip()) for speaker, words in parts]
@@ -469,3 +539,4 @@ _STYLES: tuple[_Style, ...] = (
         _plain_parts,
     ),
 )
+"""The styles, in the order in which they are tried: those with marks of their own first."""

@@ -1,4 +1,9 @@
-"""Partitions the vectors of conversations into clusters, marks outliers, and assigns conversations that come later."""
+"""Partitions the vectors of conversations into clusters, marks outliers, and assigns conversations that come later.
+
+A vector is a row of length 1. Its distance to a center is the cosine distance, one minus the cosine: 0 for the same
+direction, 1 for a right angle, 2 for the opposite. A row of zeros belongs to a text without a vector. An outlier is in
+no cluster because it is too far from its nearest center; a later row of that kind is called novel.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +46,10 @@ OUTLIER_DEVIATIONS = 4.0
 """Robust standard deviations above the median distance beyond which a row is an outlier."""
 PSEUDO_MEMBERS = 10
 """Weight, in members, of the statistics of all clusters when those of one cluster are estimated."""
+_DEVIATIONS_PER_MAD = 1.4826
+"""Standard deviation of normal data in units of its median absolute deviation."""
+_TIE_COORDINATES = 4
+"""Coordinates of the center by which clusters of equal size are ordered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +104,7 @@ def cluster(
     Args:
         vectors: Shape (n, d), rows of length 1; rows of zeros belong to no cluster. May be a memory map.
         k: Number of clusters; fewer are found if there are fewer different rows.
-        restarts: Number of k-means runs; the result with the least inertia is returned.
+        restarts: Number of k-means runs; the result with the least inertia (mean distance to the center) is returned.
         cut: Robust standard deviations above the median distance beyond which a row is an outlier, see
             `outlier_limits`; None marks no outliers.
         largest: Clusters with more members are split; None splits none.
@@ -127,7 +136,8 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     """Returns the parts into which k-means splits one cluster.
 
     Args:
-        members: Rows of the cluster.
+        vectors: Shape (n, d), rows of length 1.
+        members: Numbers of the rows in the cluster.
         parts: Most parts to make.
 
     Returns:
@@ -143,8 +153,12 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     )
     labels = _closest_rows(vectors, rows, solution.centres)
     parts_of_rows = [rows[labels == number] for number in range(len(solution.centres))]
+    # Of parts of equal size, that with the lowest row comes first.
     return tuple(
-        sorted((part for part in parts_of_rows if len(part)), key=lambda p: (-len(p), int(p[0])))
+        sorted(
+            (part for part in parts_of_rows if len(part)),
+            key=lambda part: (-len(part), int(part[0])),
+        )
     )
 
 
@@ -157,16 +171,25 @@ def outlier_limits(
     deviation). Both are weighted means of the cluster's own value and that of all clusters, which counts as
     `PSEUDO_MEMBERS` members: otherwise a cluster of three near-equal texts would reject the fourth. Medians are used
     because outliers hardly move them.
+
+    Args:
+        distances: Cosine distance of each row to the center of its cluster, shape (n,).
+        labels: Cluster of each row, shape (n,); negative for a row in none.
+        k: Number of clusters.
+        cut: Robust standard deviations above the median.
     """
     clustered = labels >= 0
-    overall_median, overall_spread = _robust(distances[clustered])
+    overall_median, overall_spread = _median_and_deviation(distances[clustered])
     limits = np.empty(k, dtype=np.float32)
+    # One sort gives the rows of every cluster as a slice, so no cluster looks through all labels.
     rows_by_label = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[rows_by_label], np.arange(k + 1))
     for number in range(k):
         own_distances = distances[rows_by_label[bounds[number] : bounds[number + 1]]]
         median, spread = (
-            _robust(own_distances) if len(own_distances) else (overall_median, overall_spread)
+            _median_and_deviation(own_distances)
+            if len(own_distances)
+            else (overall_median, overall_spread)
         )
         own_weight = len(own_distances) / (len(own_distances) + PSEUDO_MEMBERS)
         limits[number] = (
@@ -177,12 +200,12 @@ def outlier_limits(
     return limits
 
 
-def _robust(values: Floats) -> tuple[float, float]:
-    """Returns the median and the robust standard deviation; zeros without values."""
+def _median_and_deviation(values: Floats) -> tuple[float, float]:
+    """Returns the median and the robust standard deviation of values of shape (n,); zeros without values."""
     if not len(values):
         return 0.0, 0.0
     median = float(np.median(values))
-    return median, 1.4826 * float(np.median(np.abs(values - median)))
+    return median, _DEVIATIONS_PER_MAD * float(np.median(np.abs(values - median)))
 
 
 def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Numbers:
@@ -191,7 +214,7 @@ def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Numbers:
 
 
 def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
-    """Returns `kmeans.nearest` of `rows`; copies one block of vectors at a time."""
+    """Returns `kmeans.nearest` of `rows`, arrays of shape (rows,); copies one block of vectors at a time."""
     parts = [nearest(vectors[rows[part]], centres) for part in blocks(len(rows))]
     return Nearest(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -199,6 +222,7 @@ def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
 def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
     """Returns the mean direction of the rows nearest to each center, shape (k, d); drops centers with fewer than
     `MIN_MEMBERS`."""
+    # Without a small center its rows go to others, so the sizes must be counted anew until none is too small.
     while True:
         labels = _closest_rows(vectors, order, centres)
         too_small = np.bincount(labels, minlength=len(centres)) < MIN_MEMBERS
@@ -216,15 +240,16 @@ def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
 def _split_large(
     vectors: Vectors, order: Indices, centres: Vectors, largest: int, seed: int
 ) -> Vectors:
-    """Returns the centers, with each cluster of more than `largest` rows replaced by the parts that it is split
-    into."""
+    """Returns the centers, shape (centers, d), with each cluster of more than `largest` rows replaced by the parts that
+    it is split into."""
     labels = _closest_rows(vectors, order, centres)
     new_centres = []
     for number, size in enumerate(np.bincount(labels, minlength=len(centres))):
         if size <= largest:
             new_centres.append(centres[number : number + 1])
             continue
-        parts = split(vectors, order[labels == number], -(-int(size) // largest), seed)
+        part_count = -(-int(size) // largest)  # rounded up
+        parts = split(vectors, order[labels == number], part_count, seed)
         new_centres.append(np.stack([mean_direction(vectors, part) for part in parts]))
     return np.concatenate(new_centres)
 
@@ -232,7 +257,15 @@ def _split_large(
 def _finish(
     vectors: Vectors, rows: Indices, centres: Vectors, cut: float | None, seed: int
 ) -> Clusters:
-    """Returns the clusters: labels rows by their nearest centers, marks outliers, and numbers clusters by size."""
+    """Returns the clusters: labels rows by their nearest centers, marks outliers, and numbers clusters by size.
+
+    Args:
+        vectors: Shape (n, d).
+        rows: Numbers of the rows with a vector.
+        centres: Shape (k, d).
+        cut: As in `cluster`.
+    """
+    # A cluster all of whose rows are outliers is dropped, which gives its rows another nearest center: so once more.
     while True:
         nearest_centres = _nearest_rows(vectors, rows, centres)
         distances = np.maximum(0, 1 - nearest_centres.first_cosine)
@@ -246,7 +279,7 @@ def _finish(
             break
         centres = centres[sizes > 0]
     # Clusters of equal size are ordered by their centers, which do not depend on the order of the rows.
-    order = np.lexsort((*centres.T[:4], -sizes))
+    order = np.lexsort((*centres.T[:_TIE_COORDINATES], -sizes))
     # One entry more, at index -1, so that outliers stay outliers.
     new_numbers = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
     new_numbers[order] = np.arange(len(centres), dtype=np.int32)
@@ -283,6 +316,11 @@ MIN_OTHER_SCORE = 0.15
 """Default of the least score of a further cluster."""
 MAX_OTHERS = 4
 """Most further clusters of a row."""
+_MIN_GAP, _MAX_GAP = 1e-3, 2.0
+"""Bounds of the gap between two cosines from which the sharpness follows: near 0 the sharpness would be infinite, and
+no gap exceeds 2."""
+_SCORES_PER_BLOCK, _MIN_BLOCK_ROWS = 4_000_000, 256
+"""Scores (rows times clusters) that are held at once, which bounds the memory; and the least rows of a block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,7 +342,7 @@ class Membership:
 class Assigned:
     """The clusters of n rows.
 
-    Attributes:
+    Attributes (arrays have the shape (n,)):
         labels: The nearest cluster; `NOVEL` for a row beyond its limit.
         nearest: The nearest cluster, also for novel rows; -1 for a row of zeros.
         scores: Score of the nearest cluster, in (0, 1]; 0 for a row of zeros.
@@ -329,7 +367,7 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
 
     Args:
         vectors: Shape (n, d), rows of length 1.
-        labels: Cluster of each row in 0 .. k - 1, negative for none.
+        labels: Cluster of each row in 0 .. k - 1, negative for none, shape (n,).
         k: Number of clusters.
 
     Raises:
@@ -345,16 +383,22 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
     centres = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
     gaps = np.zeros(len(vectors), dtype=np.float32)
+    # The gap of a row is the cosine with its own center minus that with the nearest other one. Rows in no cluster get
+    # numbers without a meaning here; they are left out where `gaps` and `distances` are used.
     for part in blocks(len(vectors)):
         own_labels = labels[part]
         cosines = vectors[part] @ centres.T
         block_rows = np.arange(len(own_labels))
         own_cosines = cosines[block_rows, own_labels].copy()
         distances[part] = np.maximum(0, 1 - own_cosines)
-        cosines[block_rows, own_labels] = -2
+        cosines[
+            block_rows, own_labels
+        ] = -2  # below every cosine, so that the maximum is another cluster's
         gaps[part] = own_cosines - cosines.max(axis=1)
-    gap = float(np.median(gaps[labels >= 0])) if k > 1 else 1.0
-    sharpness = math.log(MEDIAN_SCORE / (1 - MEDIAN_SCORE)) / min(2.0, max(gap, 1e-3))
+    median_gap = float(np.median(gaps[labels >= 0])) if k > 1 else 1.0
+    # Of two clusters, the softmax gives log(score / (1 - score)) = sharpness * gap.
+    log_odds = math.log(MEDIAN_SCORE / (1 - MEDIAN_SCORE))
+    sharpness = log_odds / min(_MAX_GAP, max(median_gap, _MIN_GAP))
     return Membership(centres, _limits(distances, labels, sizes), sharpness)
 
 
@@ -364,7 +408,8 @@ def assign(
     """Returns the clusters of rows, which are read block by block.
 
     Args:
-        vectors: Shape (n, d), from the embedder of the clustered vectors.
+        vectors: Shape (n, d), rows of length 1 or 0, from the embedder of the clustered vectors.
+        membership: The clusters, from `membership_of`.
         others_above: Least score of a further cluster; at most `MAX_OTHERS` are returned.
     """
     centres = membership.centres
@@ -375,30 +420,32 @@ def assign(
     )
     scores = np.zeros(len(vectors), dtype=np.float32)
     others: list[tuple[tuple[int, float], ...]] = []
-    for part in blocks(len(vectors), max(256, 4_000_000 // len(centres))):
-        shares = membership.sharpness * (vectors[part] @ centres.T).astype(np.float64)
-        shares = np.exp(shares - shares.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        block_rows = np.arange(len(shares))
-        scores[part] = shares[block_rows, nearest_centres.first[part]]
-        shares[block_rows, nearest_centres.first[part]] = 0
-        shares[~has_direction[part]] = 0
-        others += _others(shares, others_above)
+    for part in blocks(len(vectors), max(_MIN_BLOCK_ROWS, _SCORES_PER_BLOCK // len(centres))):
+        logits = membership.sharpness * (vectors[part] @ centres.T).astype(np.float64)
+        all_scores = np.exp(logits - logits.max(axis=1, keepdims=True))
+        all_scores /= all_scores.sum(axis=1, keepdims=True)
+        block_rows = np.arange(len(all_scores))
+        scores[part] = all_scores[block_rows, nearest_centres.first[part]]
+        # What is left are the scores of the further clusters.
+        all_scores[block_rows, nearest_centres.first[part]] = 0
+        all_scores[~has_direction[part]] = 0
+        others += _further_clusters(all_scores, others_above)
     scores[~has_direction] = 0
     nearest_numbers = np.where(has_direction, nearest_centres.first, NOVEL).astype(np.int32)
     within_limit = has_direction & (distances <= membership.limits[nearest_centres.first])
     return Assigned(
-        np.where(within_limit, nearest_centres.first, NOVEL).astype(np.int32),
-        nearest_numbers,
-        scores,
-        distances,
-        tuple(others),
+        labels=np.where(within_limit, nearest_centres.first, NOVEL).astype(np.int32),
+        nearest=nearest_numbers,
+        scores=scores,
+        distances=distances,
+        others=tuple(others),
     )
 
 
 def _limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
     """Returns the limit of each cluster, shape (k,); see `membership_of`."""
     limits = outlier_limits(distances, labels, len(sizes), OUTLIER_DEVIATIONS)
+    # The quantile of few members is nearly their largest distance, which says little about further members.
     for number, size in enumerate(sizes):
         quantile_weight = min(1.0, size / QUANTILE_MEMBERS)
         quantile = float(np.quantile(distances[labels == number], MEMBER_QUANTILE))
@@ -408,14 +455,16 @@ def _limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
     return limits
 
 
-def _others(
-    shares: np.ndarray[tuple[int, int], np.dtype[np.float64]], min_score: float
+def _further_clusters(
+    scores: np.ndarray[tuple[int, int], np.dtype[np.float64]], min_score: float
 ) -> list[tuple[tuple[int, float], ...]]:
-    """Returns the further clusters of each row, as in `Assigned.others`."""
-    others: list[tuple[tuple[int, float], ...]] = [()] * len(shares)
-    for row in np.flatnonzero(shares.max(axis=1) >= min_score):
-        best = np.argsort(-shares[row], kind="stable")[:MAX_OTHERS]
+    """Returns the further clusters of each row, as in `Assigned.others`; `scores` has the shape (rows, clusters)."""
+    others: list[tuple[tuple[int, float], ...]] = [()] * len(scores)
+    for row in np.flatnonzero(scores.max(axis=1) >= min_score):
+        best = np.argsort(-scores[row], kind="stable")[:MAX_OTHERS]
         others[row] = tuple(
-            (int(c), float(shares[row, c])) for c in best if shares[row, c] >= min_score
+            (int(number), float(scores[row, number]))
+            for number in best
+            if scores[row, number] >= min_score
         )
     return others

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,9 @@ from engine.goals.clusters.kmeans import canonical_order, closest, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
 Floats = npt.NDArray[np.float64]
-"""An array of real numbers."""
+"""An array of real numbers; unlike that of `vectors` it has double precision."""
+_STREAM = 0x677261
+"""Number of the stream of random numbers here (ASCII "gra"), so that no other use of the seed draws the same ones."""
 
 MAX_ROWS = 3_000
 """Most rows that are used; of more, a random sample."""
@@ -58,7 +61,9 @@ would be similar to one of two near-equal texts."""
 MIN_WITHIN_EXCESS = 0.02
 """Least difference between within and b0, so that the scaled similarity stays finite."""
 DEFAULT_THRESHOLD = 0.5
-"""Threshold if there are fewer than three clusters or fewer than `MIN_ROWS` rows."""
+"""Threshold if there are fewer than `_MIN_CLUSTERS` clusters or fewer than `MIN_ROWS` rows."""
+_MIN_CLUSTERS = 3
+"""Least number of clusters of which a threshold is estimated: two have no choice of partitions."""
 MIN_ROWS = 20
 """Least number of rows of which a threshold is estimated."""
 STABILITY_EXPONENT = 2
@@ -110,11 +115,26 @@ class Granularity:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One agglomerative merge: group `second` is merged into group `first`; both are indices of clusters."""
+    """One agglomerative merge: group `second` is merged into group `first`; both are indices of clusters, and
+    `similarity` is their scaled similarity."""
 
     first: int
     second: int
     similarity: float
+
+
+class _Merges(NamedTuple):
+    """Clusters and the order in which they are merged.
+
+    Attributes:
+        labels: Cluster of each row, shape (rows,).
+        steps: The merges, down to one group.
+        k: Number of clusters.
+    """
+
+    labels: Numbers
+    steps: Sequence[_Step]
+    k: int
 
 
 def granularity(
@@ -127,10 +147,10 @@ def granularity(
 
     Args:
         vectors: Shape (n, d), rows of length 1.
-        labels: Cluster of each row, negative for outliers.
+        labels: Cluster of each row, negative for outliers, shape (n,).
         note: Called with (subsamples done, subsamples in all); may raise to stop the work.
     """
-    rng = np.random.default_rng([seed, 0x677261])
+    rng = np.random.default_rng([seed, _STREAM])
     clustered = np.flatnonzero(labels >= 0)
     if len(clustered) > MAX_ROWS:
         clustered = np.sort(rng.choice(clustered, MAX_ROWS, replace=False))
@@ -139,35 +159,34 @@ def granularity(
     k = int(row_clusters.max(initial=-1)) + 1
     sums, sizes = _sums(rows, row_clusters, k)
     background, within_mean = _background(sums, sizes)
-    if k < 3 or len(rows) < MIN_ROWS:
+    if k < _MIN_CLUSTERS or len(rows) < MIN_ROWS:
         return Granularity(background, within_mean, DEFAULT_THRESHOLD, k)
     steps = _agglomerate(sums, sizes, background, within_mean)
+    merges = _Merges(row_clusters, steps, k)
     agreement = np.zeros(k + 1)
-    restarts = STARTS_FOR_FEW_ROWS if len(rows) < MIN_ROWS_FOR_ONE_START else 1
     for subsample in range(SUBSAMPLES):
         note(subsample, SUBSAMPLES)
         sample = np.sort(
             rng.choice(len(rows), max(k, int(SUBSAMPLE_SHARE * len(rows))), replace=False)
         )
-        order = canonical_order(rows[sample], np.arange(len(sample)), seed)
-        solution = solve(
-            rows[sample], order, k, seed + subsample, restarts=restarts, note=lambda *_: None
+        sample_merges = _merges_of_sample(
+            rows[sample],
+            k,
+            (seed, seed + subsample),
+            background,
+            within_mean,
+            few=len(rows) < MIN_ROWS_FOR_ONE_START,
         )
-        sample_clusters = closest(rows[sample], solution.centres)[0]
-        other_steps = _agglomerate(
-            *_sums(rows[sample], sample_clusters, len(solution.centres)),
-            background=background,
-            within_mean=within_mean,
-        )
-        agreement += _agreement(
-            row_clusters[sample], steps, k, sample_clusters, other_steps, len(solution.centres)
-        )
+        agreement += _agreement(merges._replace(labels=row_clusters[sample]), sample_merges)
+    # All arrays from here on have one entry for each partition, of k groups, k - 1, and so on down to 2; heights has
+    # one more, because a partition lies between two merges. Running minima, because a later merge can be more similar.
     heights = np.minimum.accumulate([1.0, *(step.similarity for step in steps)])
-    thresholds = (heights[:-1] + heights[1:]) / 2  # of k groups, k - 1, and so on down to 2
+    thresholds = (heights[:-1] + heights[1:]) / 2
     prior = np.exp(-(((thresholds - PRIOR_THRESHOLD) / PRIOR_WIDTH) ** 2) / 2)
     scale = np.maximum(heights, 0) + RATIO_OFFSET
     pairs_in_groups, all_pairs = _pairs_inside(sizes, steps[:-1])
     separated = 1 - pairs_in_groups / all_pairs
+    # `[:1:-1]` turns an array by number of groups, 0 to k, into one from k groups down to 2.
     stability = np.maximum(agreement[:1:-1] / SUBSAMPLES, 0) * scale[:-1] / scale[1:]
     silhouettes = np.maximum(_silhouettes(rows, row_clusters, sums, sizes, steps)[:1:-1], 0)
     index = _consensus(
@@ -176,9 +195,35 @@ def granularity(
     return Granularity(background, within_mean, float(thresholds[index]), k - index)
 
 
+def _merges_of_sample(
+    rows: Vectors,
+    k: int,
+    seeds: tuple[int, int],
+    background: float,
+    within_mean: float,
+    *,
+    few: bool,
+) -> _Merges:
+    """Clusters a subsample of the rows, shape (m, d), and returns its merges.
+
+    Args:
+        seeds: Seed of the order of the rows, and of k-means.
+        few: Whether there are few rows in all, of which k-means takes the best of several starts.
+    """
+    order_seed, solve_seed = seeds
+    order = canonical_order(rows, np.arange(len(rows)), order_seed)
+    restarts = STARTS_FOR_FEW_ROWS if few else 1
+    solution = solve(rows, order, k, solve_seed, restarts=restarts, note=lambda *_: None)
+    labels, _ = closest(rows, solution.centres)
+    cluster_count = len(solution.centres)
+    sums, sizes = _sums(rows, labels, cluster_count)
+    steps = _agglomerate(sums, sizes, background, within_mean)
+    return _Merges(labels, steps, cluster_count)
+
+
 def _pairs_inside(sizes: Floats, steps: Sequence[_Step]) -> tuple[Floats, float]:
-    """Returns the number of pairs of rows in the same group, for each partition from the clusters down to two groups;
-    and the number of all pairs."""
+    """Returns the number of pairs of rows in the same group, for each partition from the clusters down to two groups,
+    shape (partitions,); and the number of all pairs. `sizes` has the shape (clusters,)."""
     sizes, count = sizes.copy(), float(sizes.sum())
     pair_counts = [float((sizes * (sizes - 1)).sum()) / 2]
     for step in steps:
@@ -195,8 +240,8 @@ def _consensus(quality: Floats, pairs: Floats, all_pairs: float) -> int:
     one in the coarser too. Their adjusted Rand index therefore follows from the two numbers of such pairs.
 
     Args:
-        quality: Of each partition, not negative, the finest first.
-        pairs: Number of pairs of rows in the same group, for each partition.
+        quality: Of each partition, not negative, the finest first, shape (partitions,).
+        pairs: Number of pairs of rows in the same group, for each partition, shape (partitions,).
         all_pairs: Number of all pairs of rows.
     """
     best = quality.max()
@@ -216,7 +261,8 @@ def _consensus(quality: Floats, pairs: Floats, all_pairs: float) -> int:
 
 def _without_gaps(labels: Numbers) -> Numbers:
     """Returns labels renumbered to 0, 1, 2, ... without gaps, in their order."""
-    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+    _, renumbered = np.unique(labels, return_inverse=True)
+    return renumbered.astype(np.int32)
 
 
 def _sums(rows: Vectors, labels: Numbers, k: int) -> tuple[Floats, Floats]:
@@ -227,7 +273,11 @@ def _sums(rows: Vectors, labels: Numbers, k: int) -> tuple[Floats, Floats]:
 
 
 def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
-    """Returns b0 and the mean of within over clusters."""
+    """Returns b0 and the mean of within over clusters, from the sums and sizes of `_sums`.
+
+    The product of two sums is the sum of the cosines of all pairs of their members. That of a sum with itself has the
+    cosine 1 of each member with itself too, which is subtracted.
+    """
     products, pairs = sums @ sums.T, np.outer(sizes, sizes)
     cluster_pairs = np.triu_indices(len(sizes), 1)
     has_pairs = sizes > 1
@@ -235,7 +285,7 @@ def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
         sizes[has_pairs] * (sizes[has_pairs] - 1)
     )
     within_mean = float(np.average(within, weights=sizes[has_pairs])) if has_pairs.any() else 1.0
-    if not len(cluster_pairs[0]):
+    if len(sizes) < 2:
         return 0.0, within_mean
     cross, weights = products[cluster_pairs] / pairs[cluster_pairs], pairs[cluster_pairs]
     order = np.argsort(cross, kind="stable")
@@ -257,7 +307,8 @@ def _scaled_similarity(
 
 
 def _scale(squares: Floats, sizes: Floats, background: float, within_mean: float) -> Floats:
-    """Returns what the scaled similarity of each pair is divided by; `squares` are the squared lengths of the sums."""
+    """Returns what the scaled similarity of each pair is divided by, shape (groups, groups); `squares` are the squared
+    lengths of the sums, shape (groups,)."""
     own_pairs, pseudo_pairs = sizes * (sizes - 1), PSEUDO_MEMBERS * (PSEUDO_MEMBERS - 1)
     within = (squares - sizes + within_mean * pseudo_pairs) / (own_pairs + pseudo_pairs)
     scale = np.sqrt(np.maximum(0.0, np.outer(within, within))) - background
@@ -266,7 +317,8 @@ def _scale(squares: Floats, sizes: Floats, background: float, within_mean: float
 
 
 def _agglomerate(sums: Floats, sizes: Floats, background: float, within_mean: float) -> list[_Step]:
-    """Merges the most similar pair until one group is left; returns the merges in order."""
+    """Merges the most similar pair until one group is left; returns the merges in order. Arguments as from `_sums` and
+    `_background`."""
     products, sizes = sums @ sums.T, sizes.copy()
     remaining = np.arange(len(sizes))
     steps: list[_Step] = []
@@ -285,28 +337,25 @@ def _agglomerate(sums: Floats, sizes: Floats, background: float, within_mean: fl
     return steps
 
 
-def _agreement(
-    labels: Numbers, steps: Sequence[_Step], k: int,
-    others: Numbers, other_steps: Sequence[_Step], other_k: int,
-) -> Floats:  # fmt: skip
+def _agreement(merges: _Merges, other: _Merges) -> Floats:
     """Returns the adjusted Rand index of two partitions of the same rows at each number of groups, shape (k + 1,); 0
     below 2 groups.
 
     Each merge updates the contingency table, so no step looks at rows. While one partition has fewer groups than asked
     for, it is compared unmerged.
     """
-    table = np.zeros((k, other_k), dtype=np.int64)
-    np.add.at(table, (labels, others), 1)
-    rand_indices = np.zeros(k + 1)
-    first_groups, second_groups = k, other_k
-    for groups in range(k, 1, -1):
+    table = np.zeros((merges.k, other.k), dtype=np.int64)
+    np.add.at(table, (merges.labels, other.labels), 1)
+    rand_indices = np.zeros(merges.k + 1)
+    first_groups, second_groups = merges.k, other.k
+    for groups in range(merges.k, 1, -1):
         while first_groups > groups:
-            step = steps[k - first_groups]
+            step = merges.steps[merges.k - first_groups]
             table[step.first] += table[step.second]
             table[step.second] = 0
             first_groups -= 1
         while second_groups > groups:
-            step = other_steps[other_k - second_groups]
+            step = other.steps[other.k - second_groups]
             table[:, step.first] += table[:, step.second]
             table[:, step.second] = 0
             second_groups -= 1
@@ -318,16 +367,23 @@ def _silhouettes(
     rows: Vectors, labels: Numbers, sums: Floats, sizes: Floats, steps: Sequence[_Step]
 ) -> Floats:
     """Returns the mean silhouette at each number of groups, shape (k + 1,), by mean cosine distance to the members of
-    groups."""
+    groups. A row alone in its group counts as 0.
+
+    Args:
+        rows: Shape (n, d).
+        labels: Cluster of each row, shape (n,).
+        sums, sizes: From `_sums` of the clusters.
+        steps: The merges of the clusters.
+    """
     k = len(sizes)
-    cosine_sums = (
-        np.asarray(rows, dtype=np.float64) @ sums.T
-    )  # sums of cosines to the members of each group
+    # Sums of cosines of each row with the members of each group, shape (n, k).
+    cosine_sums = np.asarray(rows, dtype=np.float64) @ sums.T
     sizes, group_of_row, is_group = sizes.copy(), labels.astype(np.int64), np.ones(k, dtype=bool)
     all_rows = np.arange(len(rows))
     silhouettes = np.zeros(k + 1)
     for groups in range(k, 1, -1):
         own_sums = cosine_sums[all_rows, group_of_row]
+        # Without the row itself, whose cosine with itself is 1.
         own_distance = np.where(
             sizes[group_of_row] > 1,
             1 - (own_sums - 1) / np.maximum(sizes[group_of_row] - 1, 1),

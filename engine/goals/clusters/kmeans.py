@@ -42,6 +42,10 @@ MAX_ITERATIONS = 50
 """Most iterations of Lloyd's algorithm."""
 MINI_BATCH_ROWS = 8_192
 """Rows of a mini-batch."""
+_ALL_CHOSEN = 1e-6
+"""Mean squared distance to the centers up to which every row equals a center, save for rounding."""
+_COSINES_PER_BLOCK, _MIN_BLOCK_ROWS = 16_000_000, 256
+"""Most cosines (rows times centers) of a block, 64 MB; and the least rows of one, which comes first."""
 MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
 
@@ -89,10 +93,12 @@ def solve(
         note: Called with (steps done, steps in all); may raise to stop the work.
     """
     sample = vectors[order[:FULL_BATCH_ROWS]]
+    # Rounded up: the last batch may have fewer rows.
     batches = -(-len(order) // MINI_BATCH_ROWS) if len(order) > FULL_BATCH_ROWS else 0
     total = restarts + batches
 
     def attempt(restart: int) -> Solution:
+        """Returns the solution of one run on the sample."""
         note(restart, total)
         rng = np.random.default_rng([seed, restart, k])
         return lloyd(sample, seed_centres(sample[:SEEDING_ROWS], k, rng))
@@ -105,7 +111,8 @@ def solve(
 
 
 def canonical_order(vectors: Vectors, rows: Indices, seed: int) -> Indices:
-    """Returns `rows` sorted by a hash of their vectors and the seed, so that the order of the input does not matter."""
+    """Returns `rows`, shape (n,), sorted by a hash of their vectors and the seed, so that the order of the input does
+    not matter."""
     keys = row_keys(vectors, seed)[rows]
     return rows[np.argsort(keys, kind="stable")]
 
@@ -117,13 +124,14 @@ def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
     Returns:
         At most k different rows, shape (k, d).
     """
-    draws = 2 + int(np.log(k))
+    draws = 2 + int(np.log(k))  # candidates for each center, as the authors of k-means++ propose
     chosen = [int(rng.integers(len(rows)))]
     squared_distances = _distances(rows, rows[chosen])[:, 0]
     while len(chosen) < k:
         sums = np.cumsum(squared_distances, dtype=np.float64)
-        if sums[-1] <= 1e-6 * len(rows):
+        if sums[-1] <= _ALL_CHOSEN * len(rows):
             break
+        # A uniform number in the cumulative sums picks a row with probability proportional to its squared distance.
         candidates = np.searchsorted(sums, rng.random(draws) * sums[-1], side="right")
         candidates = np.minimum(candidates, len(rows) - 1)
         candidate_distances = np.minimum(
@@ -137,7 +145,12 @@ def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
 
 def lloyd(rows: Vectors, centres: Vectors) -> Solution:
     """Returns the solution of Lloyd's iterations, which move centers to the mean directions of their rows until the
-    inertia hardly decreases."""
+    inertia hardly decreases.
+
+    Args:
+        rows: Shape (n, d).
+        centres: The first centers, shape (k, d).
+    """
     previous_inertia = np.inf
     for _ in range(MAX_ITERATIONS):
         labels, cosines = closest(rows, centres)
@@ -161,7 +174,7 @@ def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
 
 
 def nearest(rows: Vectors, centres: Vectors) -> Nearest:
-    """Returns the two nearest centers of each row."""
+    """Returns the two nearest centers of each row, arrays of shape (n,)."""
     count = len(rows)
     nearest_two = Nearest(
         np.zeros(count, np.int32),
@@ -174,15 +187,16 @@ def nearest(rows: Vectors, centres: Vectors) -> Nearest:
         nearest_two.first[part] = first = block.argmax(axis=1)
         nearest_two.first_cosine[part] = block[block_rows, first]
         if len(centres) > 1:
-            block[block_rows, first] = -2
+            block[block_rows, first] = -2  # below every cosine, so that the maximum is the second
             nearest_two.second[part] = second = block.argmax(axis=1)
             nearest_two.second_cosine[part] = block[block_rows, second]
     return nearest_two
 
 
 def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
-    """Yields (rows, cosines with all centers) block by block; a block of cosines has at most 64 MB."""
-    for part in blocks(len(rows), max(256, min(BLOCK, 16_000_000 // len(centres)))):
+    """Yields (rows, their cosines with all centers, shape (rows of the block, k)) block by block."""
+    block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centres)))
+    for part in blocks(len(rows), block_rows):
         yield part, rows[part] @ centres.T
 
 
@@ -193,12 +207,13 @@ def _distances(rows: Vectors, others: Vectors) -> Floats:
 
 
 def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
-    """Returns the sums of the rows of each label, shape (k, d), added up in the order of the rows."""
+    """Returns the sums of the rows of each label, shape (k, d), added up in the order of the rows. The sums are a
+    product with the sparse matrix that has a one at (label, row)."""
     from scipy.sparse import csr_matrix
 
     ones = np.ones(len(rows), dtype=np.float32)
-    where = (labels, np.arange(len(rows)))
-    return np.asarray(csr_matrix((ones, where), shape=(k, len(rows))) @ rows)
+    positions = (labels, np.arange(len(rows)))
+    return np.asarray(csr_matrix((ones, positions), shape=(k, len(rows))) @ rows)
 
 
 def directions(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
@@ -208,14 +223,21 @@ def directions(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
 
 
 def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
-    """Returns labels in which each center without rows gets the row with the lowest cosine with its own center."""
+    """Returns labels, shape (n,), in which each center without rows gets the row with the lowest cosine with its own
+    center; a row that is alone with its center stays there.
+
+    Args:
+        labels, cosines: From `closest`, shape (n,).
+        k: Number of centers.
+    """
     labels = labels.copy()
     sizes = np.bincount(labels, minlength=k)
     empty = np.flatnonzero(sizes == 0)
     if len(empty):
-        worst = iter(np.argsort(cosines, kind="stable"))
+        # One iterator for all centers: each goes on with the rows that the one before left.
+        worst_rows = iter(np.argsort(cosines, kind="stable"))
         for centre in empty:
-            for row in worst:
+            for row in worst_rows:
                 if sizes[labels[row]] > 1:
                     sizes[labels[row]] -= 1
                     labels[row] = centre
@@ -227,13 +249,19 @@ def _refine(
     vectors: Vectors, order: Indices, start: Solution, note: Callable[[int], None]
 ) -> Solution:
     """Returns the solution after one pass of mini-batch k-means over all rows (Sculley 2010, Web-scale k-means): each
-    center becomes the mean direction of the rows that were nearest to it in their batch. `order` begins with the
-    sample."""
+    center becomes the mean direction of the rows that were nearest to it in their batch.
+
+    Args:
+        vectors: Shape (n, d).
+        order: Numbers of all rows; it begins with the sample.
+        start: The solution of the sample.
+        note: Called with the number of batches done.
+    """
     centres = start.centres
     sums = np.zeros(centres.shape, dtype=np.float64)
     total_distance = 0.0
-    for number, part in enumerate(blocks(len(order), MINI_BATCH_ROWS)):
-        note(number)
+    for batches_done, part in enumerate(blocks(len(order), MINI_BATCH_ROWS)):
+        note(batches_done)
         batch = vectors[order[part]]
         labels, cosines = closest(batch, centres)
         total_distance += float(np.sum(1 - cosines, dtype=np.float64))
@@ -257,6 +285,10 @@ TRIAL_RESTARTS = 2
 """Runs of k-means for each k that is tried."""
 MANY_DIMENSIONS = 256
 """Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
+_TRIAL_ROWS_PER_CLUSTER = 4
+"""Rows of the sample for each cluster of the greatest k that is tried: with fewer a silhouette says little."""
+_MIN_DISTANCE = 1e-9
+"""Least distance that a silhouette divides by: with equal rows both distances are 0."""
 
 
 def propose_k(vectors: Vectors, seed: int = 0) -> int:
@@ -278,13 +310,16 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     sample = vectors[canonical_order(vectors, rows, seed)[:TRIAL_ROWS]]
     order = np.arange(len(sample))
-    silhouettes = []
+    silhouettes: list[tuple[int, float]] = []
     with one_thread():
-        for k in _series(min(MAX_TRIAL_K, len(sample) // 4)):
+        for k in _series(min(MAX_TRIAL_K, len(sample) // _TRIAL_ROWS_PER_CLUSTER)):
             solution = solve(sample, order, k, seed, restarts=TRIAL_RESTARTS, note=lambda *_: None)
-            silhouettes.append((k, silhouette(sample, closest(sample, solution.centres)[0])))
+            labels, _ = closest(sample, solution.centres)
+            silhouettes.append((k, silhouette(sample, labels)))
     highest = max((score for _, score in silhouettes), default=0.0)
+    # Of a negative silhouette nine tenths are more than it, hence `min`.
     best = next((k for k, score in silhouettes if score >= min(NEARLY_BEST * highest, highest)), 1)
+    # The square root of the size of the sample; four times the size gives twice its root.
     min_k = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
     return min(max(math.ceil(OVERESTIMATE * best), min_k), len(sample))
 
@@ -293,6 +328,10 @@ def silhouette(rows: Vectors, labels: Numbers) -> float:
     """Returns the mean silhouette by cosine distance. A row alone in its cluster counts as 0; one cluster gives 0.
 
     The mean cosine of a row with the rows of a cluster is its dot product with their mean, so no two rows are compared.
+
+    Args:
+        rows: Shape (n, d), of length 1.
+        labels: Cluster of each row, shape (n,).
     """
     k = int(labels.max()) + 1
     sizes = np.bincount(labels, minlength=k)
@@ -302,13 +341,13 @@ def silhouette(rows: Vectors, labels: Numbers) -> float:
     distances = 1 - (rows @ means.T).astype(np.float64)
     distances[:, sizes == 0] = np.inf
     all_rows = np.arange(len(rows))
-    size = sizes[labels]
+    own_size = sizes[labels]
     # Without the row itself, whose distance to itself is 0.
-    own_distance = distances[all_rows, labels] * size / np.maximum(1, size - 1)
+    own_distance = distances[all_rows, labels] * own_size / np.maximum(1, own_size - 1)
     distances[all_rows, labels] = np.inf
     next_distance = distances.min(axis=1)
-    scale = np.maximum(np.maximum(own_distance, next_distance), 1e-9)
-    return float(np.where(size > 1, (next_distance - own_distance) / scale, 0).mean())
+    scale = np.maximum(np.maximum(own_distance, next_distance), _MIN_DISTANCE)
+    return float(np.where(own_size > 1, (next_distance - own_distance) / scale, 0).mean())
 
 
 def _series(max_k: int) -> list[int]:

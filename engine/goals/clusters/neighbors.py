@@ -1,7 +1,8 @@
 """Nearest-neighbor search, and settling: moving rows to the group of most of their neighbors.
 
 The search is exact for few rows; many are searched by an HNSW index, a graph with links between near rows, which finds
-nearly all of the nearest ones (Malkov & Yashunin 2018, IEEE TPAMI 42).
+nearly all of the nearest ones (Malkov & Yashunin 2018, IEEE TPAMI 42). Distances are cosine distances (one minus the
+cosine) between rows of length 1.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class Neighbours:
         return len(self._nonzero_rows) < MIN_INDEXED_ROWS
 
     def query(self, vectors: Vectors, count: int) -> NearestRows:
-        """Returns the `count` rows nearest to each of m vectors of length 1; a row of the index finds itself first."""
+        """Returns the `count` rows nearest to each of m vectors of length 1, shape (m, d); a row of the index finds
+        itself first."""
         nearest = NearestRows(
             np.full((len(vectors), count), -1, dtype=np.int64),
             np.full((len(vectors), count), 2, dtype=np.float32),
@@ -135,7 +137,7 @@ class Neighbours:
         return rows.astype(np.int64), np.maximum(0, distances)
 
     def _search_exactly(self, vectors: Vectors, count: int) -> tuple[Indices, Floats]:
-        """Returns what `_search` does, by comparing every row."""
+        """Returns what `_search` does, shape (m, count), by comparing every row."""
         distances = np.concatenate(
             [
                 1 - np.asarray(vectors) @ self._vectors[self._nonzero_rows[part]].T
@@ -162,7 +164,8 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
     """
     from scipy.sparse import csr_matrix
 
-    own_clusters = np.repeat(labels[rows], near.rows.shape[1])
+    _, neighbor_count = near.rows.shape
+    own_clusters = np.repeat(labels[rows], neighbor_count)
     neighbor_rows = near.rows.ravel()
     neighbor_clusters = np.where(neighbor_rows >= 0, labels[neighbor_rows], -1)
     both_clustered = (own_clusters >= 0) & (neighbor_clusters >= 0)
@@ -173,6 +176,7 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
         ),
         shape=(k, k),
     )
+    # `data` holds the entries row after row, and `indptr` where each row begins: so each is divided by its row's sum.
     sums = np.asarray(counts.sum(axis=1)).ravel()
     counts.data /= np.repeat(sums, np.diff(counts.indptr))
     return counts
@@ -184,6 +188,8 @@ MIN_SETTLE_SHARE = 0.6
 """Share of the neighbors' weight (their cosines, if positive) from which a row moves to a group."""
 SETTLE_ROUNDS = 3
 """Most rounds in which rows move."""
+_SETTLE_BLOCK_ROWS = 4_096
+"""Rows that vote at once; it bounds the memory, which grows with the square of the number of neighbors."""
 
 
 def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:
@@ -194,13 +200,13 @@ def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:
     of its neighbors, for a few rounds (label propagation; Zhu & Ghahramani 2002, CMU-CALD-02-107, with a majority
     instead of a distribution).
 
-    Returns:
-        The group of each row, shape (n,). A group that would lose all of its rows keeps them.
-
     Args:
         near: The nearest other rows of each of n rows.
         labels: Group of each row, shape (n,); negative for a row in none, which has no vote.
         fixed: Rows that do not move, shape (n,); they vote.
+
+    Returns:
+        The group of each row, shape (n,). A group that would lose all of its rows keeps them.
     """
     groups = np.unique(labels[labels >= 0])
     current = labels
@@ -219,12 +225,13 @@ def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:
 
 def _settle_once(near: NearestRows, labels: Numbers) -> Numbers:
     """Returns the labels after one round: a row takes the label with the most weight among its neighbors if that has at
-    least `MIN_SETTLE_SHARE` of the weight."""
+    least `MIN_SETTLE_SHARE` of the weight. Labels have the shape (n,)."""
     settled = labels.copy()
-    for part in blocks(len(labels), 4_096):
+    for part in blocks(len(labels), _SETTLE_BLOCK_ROWS):
         rows = near.rows[part]
         votes = np.where(rows >= 0, labels[rows], -1)
         weights = np.where(votes >= 0, np.maximum(0.0, 1.0 - near.distances[part]), 0.0)
+        # For each neighbor, the weight of all neighbors that vote as it does, shape (rows, neighbors).
         same = votes[:, :, None] == votes[:, None, :]
         weight_of_vote = (same * weights[:, None, :]).sum(axis=2)
         best = weight_of_vote.argmax(axis=1)

@@ -35,10 +35,12 @@ def project_to_plane(vectors: Vectors, seed: int = 0) -> Floats:
     sample -= centre
     with one_thread():
         _, axes = np.linalg.eigh(sample.T @ sample)
-    axes = axes[:, ::-1][:, :2]
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    axes = axes[:, ::-1][:, :2]  # `eigh` gives the largest eigenvalues last
+    _, axis_count = axes.shape  # one where the vectors have a single dimension
+    largest_loadings = axes[np.abs(axes).argmax(axis=0), np.arange(axis_count)]
+    axes = axes * np.sign(largest_loadings)
     for part in blocks(len(vectors)):
-        points[part, : axes.shape[1]] = (vectors[part] - centre) @ axes
+        points[part, :axis_count] = (vectors[part] - centre) @ axes
     points[~nonzero] = 0
     scale = float(np.quantile(np.abs(points[rows]), EDGE_QUANTILE, axis=0).max())
     if scale > 0:

@@ -21,6 +21,10 @@ from engine.goals.clusters.clustering import assign, cluster, membership_of
 from engine.goals.clusters.kmeans import FULL_BATCH_ROWS
 from engine.model.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
 
+_HOLD_OUT_STREAM = 0x484F
+"""Number of the stream of random numbers of a hold-out (ASCII "HO"), so that no other use of the seed draws the same
+ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
@@ -58,8 +62,9 @@ def choose_held_out(count: int, share: float, seed: int) -> Mask:
     if count < 2:
         raise NotYet("There are too few conversations to hold any out.")
     is_held_out = np.zeros(count, dtype=np.bool_)
-    number = min(count - 1, max(1, round(share * count)))
-    is_held_out[np.random.default_rng([seed, 0x484F]).permutation(count)[:number]] = True
+    held_out_count = min(count - 1, max(1, round(share * count)))
+    order = np.random.default_rng([seed, _HOLD_OUT_STREAM]).permutation(count)
+    is_held_out[order[:held_out_count]] = True
     return is_held_out
 
 
@@ -67,8 +72,8 @@ def measure_held_out(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
     """Returns the distances of the clustered rows, and of the held-out rows after these are assigned to clusters.
 
     Args:
-        train, test: Rows of length 1 from one embedder; rows of zeros are ignored.
-        labels: Cluster of each row of `train` in 0 .. k - 1, negative for outliers.
+        train, test: Rows of length 1 from one embedder, shapes (n, d) and (m, d); rows of zeros are ignored.
+        labels: Cluster of each row of `train` in 0 .. k - 1, negative for outliers, shape (n,).
     """
     k = int(labels.max()) + 1
     membership = membership_of(train, labels, k)
@@ -92,7 +97,7 @@ def measure_held_out(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
 
 
 def _mean(values: Floats) -> float:
-    """Returns the mean; 0 without values."""
+    """Returns the mean of values of shape (n,); 0 without values."""
     return float(values.mean(dtype=np.float64)) if len(values) else 0.0
 
 
@@ -108,6 +113,8 @@ class Repetition:
     """Agreement of one repetition with the clustering whose stability is measured.
 
     Attributes:
+        kind: How the clustering was repeated.
+        number: Number of the repetition among those of its kind, from 0.
         ari: Adjusted Rand index over the rows that are in a cluster in both.
         jaccard: For each cluster its Jaccard similarity with the most similar cluster of the repetition; None if the
             bootstrap drew none of its members.
@@ -126,7 +133,8 @@ def stability_run(
     resumed.
 
     Args:
-        labels: Cluster of each row in the clustering that is measured, negative for outliers.
+        vectors: Shape (n, d), rows of length 1.
+        labels: Cluster of each row in the clustering that is measured, negative for outliers, shape (n,).
         k: Number of clusters that it was made with.
         seed: Seed that it was made with; the seed of the repetition is derived from it and from `number`.
         kind: `seed` clusters the same rows with another seed; `bootstrap` clusters rows drawn with replacement, at most
@@ -155,12 +163,14 @@ def _compare(
     from sklearn.metrics import adjusted_rand_score
 
     in_both = (labels >= 0) & (new_labels >= 0)
-    pairs = labels[in_both], new_labels[in_both]
-    ari = float(adjusted_rand_score(*pairs))
-    shape = (count, int(new_labels.max()) + 1)
-    common = csr_matrix((np.ones(len(pairs[0])), pairs), shape=shape).tocoo()
+    old, new = labels[in_both], new_labels[in_both]
+    ari = float(adjusted_rand_score(old, new))
+    new_count = int(new_labels.max()) + 1
+    # Number of rows that each cluster has in common with each new one; pairs of clusters without any are not stored.
+    common = csr_matrix((np.ones(len(old)), (old, new)), shape=(count, new_count)).tocoo()
     sizes = np.bincount(labels[labels >= 0], minlength=count)
-    new_sizes = np.bincount(new_labels[new_labels >= 0], minlength=shape[1])
+    new_sizes = np.bincount(new_labels[new_labels >= 0], minlength=new_count)
+    # Rows in both divided by rows in either.
     jaccard = common.data / (sizes[common.row] + new_sizes[common.col] - common.data)
     best = np.zeros(count)
     np.maximum.at(best, common.row, jaccard)

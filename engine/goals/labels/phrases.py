@@ -47,9 +47,13 @@ _VERB_AFTER_OPENING = re.compile(
 )
 """What follows is a verb: of verbs that no list has, as in the jargon of a field."""
 
+# The words of these patterns are followed by a space, because a clause is matched with one after it.
 _ADVERB = r"(?:also |really |just |only |now |first |currently |still |kindly |urgently |please )*"
+"""Adverbs before a verb, or none: "also really "."""
 _USER = rf"(?:i|we|the user|user) {_ADVERB}"
+"""Who wants something: "i just "."""
 _AUX = rf"(?:would |will |am |are |have been |was |were )?{_ADVERB}"
+"""An auxiliary verb, or none: "would really "."""
 _OPENINGS = re.compile(
     "(?:"
     + "|".join(

@@ -51,6 +51,10 @@ CONVERGED_DECREMENT = 1e-10
 """Newton decrement (slope times step) below which the fit has converged; a smaller line-search step is not tried."""
 COUNT_RANGE_DRAWS, COUNT_RANGE_SEED = 200, 0
 """Number of draws of the weights for `count_range`, and the seed of their random numbers."""
+_SUFFICIENT_DECREASE = 0.25
+"""Share of the decrease of the loss that the gradient predicts, which a step of the fit must reach (Armijo's rule)."""
+_MAX_EXPONENT = 500.0
+"""Greatest absolute value that is exponentiated, so that nothing overflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class MergeModel:
         averages = self._average_probabilities(x)
         if self.decisions or self.prior.leeway is None:
             return averages
+        # The pair that sets the limit: the same first feature plus the leeway, and 0 for the others.
         limits = np.zeros_like(x)
         limits[..., 0], limits[..., 1] = 1, x[..., 1] + self.prior.leeway
         limited_averages: Floats = np.minimum(averages, self._average_probabilities(limits))
@@ -101,6 +106,7 @@ class MergeModel:
         """Returns the 5% and 95% quantiles of the number of these pairs that are to be merged: those of the sum of
         their probabilities over the distribution of the weights; features have the shape (pairs, features)."""
         x = design(features)
+        # A draw of the weights is their mean plus a root of their covariance times a standard normal draw.
         root = np.linalg.cholesky(np.array(self.covariance))
         standard_draws = np.random.default_rng(COUNT_RANGE_SEED).standard_normal(
             (COUNT_RANGE_DRAWS, len(root))
@@ -112,7 +118,8 @@ class MergeModel:
         return float(low), float(high)
 
     def _average_probabilities(self, x: Floats) -> Floats:
-        """Returns mean probabilities over the distribution of the weights, from rows of `design`."""
+        """Returns mean probabilities over the distribution of the weights, shape (...), from `x` of `design`, shape
+        (..., 1 + features)."""
         variance = np.einsum("...f,fg,...g->...", x, np.array(self.covariance), x)
         return _sigmoid(x @ np.array(self.weights) / np.sqrt(1 + np.pi / 8 * variance))
 
@@ -131,7 +138,7 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
     y = np.array(merged, float)
 
     def loss(weights: Floats) -> float:
-        """Returns the negative log posterior, up to a constant."""
+        """Returns the negative log posterior of weights of shape (1 + features,), up to a constant."""
         z = x @ weights
         return float(
             (np.logaddexp(0, z) - y * z).sum() + (precision * (weights - mean) ** 2).sum() / 2
@@ -148,31 +155,34 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
             weights = weights - step
             break
         step_size, previous_loss = 1.0, loss(weights)
-        # backtracking line search: halve the step until the loss falls by a quarter of what the gradient predicts
+        # backtracking line search: halve the step until the loss falls by a share of what the gradient predicts
         while (
             step_size > CONVERGED_DECREMENT
             and loss(weights - step_size * step)
-            > previous_loss - step_size * float(slope @ step) / 4
+            > previous_loss - step_size * float(slope @ step) * _SUFFICIENT_DECREASE
         ):
             step_size /= 2
         weights = weights - step_size * step
     covariance = np.linalg.inv(curvature)
+    symmetric = (covariance + covariance.T) / 2  # up to rounding it is so already
     return MergeModel(
-        prior,
-        tuple(weights.tolist()),
-        tuple(map(tuple, ((covariance + covariance.T) / 2).tolist())),
-        len(merged),
+        prior=prior,
+        weights=tuple(weights.tolist()),
+        covariance=tuple(map(tuple, symmetric.tolist())),
+        decisions=len(merged),
     )
 
 
 def design(features: Floats) -> Floats:
-    """Returns features with a leading 1 for the intercept; NaN becomes 0."""
+    """Returns features of shape (..., features) with a leading 1 for the intercept, shape (..., 1 + features); NaN
+    becomes 0."""
     filled = np.nan_to_num(features, nan=0.0)
     return np.concatenate([np.ones((*filled.shape[:-1], 1)), filled], axis=-1)
 
 
 def _sigmoid(z: Floats) -> Floats:
-    return 1 / (1 + np.exp(-np.clip(z, -500, 500)))
+    """Returns the probabilities of logits, of the same shape."""
+    return 1 / (1 + np.exp(-np.clip(z, -_MAX_EXPONENT, _MAX_EXPONENT)))
 
 
 NAMES = ("closeness", "description", "overlap", "likelihood", "yes", "size")
@@ -200,24 +210,29 @@ MAX_ABSOLUTE_FEATURE = 10.0
 """Features are clipped to this absolute value, so that none outweighs all others."""
 MIN_SPREAD = 1e-6
 """Least standard deviation of a `RobustScale`, so that it can be divided by."""
+_DEVIATIONS_PER_MAD = 1.4826
+"""Standard deviation of normal data in units of its median absolute deviation."""
+_MIN_PROBABILITY = 1e-3
+"""Probabilities are clipped to this and one minus this before their log-odds are taken, which stay finite so."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobustScale:
-    """Median and robust standard deviation of a measure over pairs of groups, most of which are different goals."""
+    """Median (`middle`) and robust standard deviation (`spread`) of a measure over pairs of groups, most of which are
+    different goals."""
 
     middle: float
     spread: float
 
     @classmethod
     def of(cls, values: Floats) -> RobustScale:
-        """Returns the median and 1.4826 times the median absolute deviation, which for normal data is the standard
-        deviation; NaN values are left out."""
+        """Returns the median and `_DEVIATIONS_PER_MAD` times the median absolute deviation of values of shape (pairs,);
+        NaN values are left out."""
         known_values = values[~np.isnan(values)]
         if not len(known_values):
             return cls(0.0, 1.0)
         middle = float(np.median(known_values))
-        spread = 1.4826 * float(np.median(np.abs(known_values - middle)))
+        spread = _DEVIATIONS_PER_MAD * float(np.median(np.abs(known_values - middle)))
         if spread < MIN_SPREAD:  # most values are equal, for example when most groups share no word
             spread = max(MIN_SPREAD, float(known_values.std()))
         return cls(middle, spread)
@@ -248,7 +263,7 @@ def standardize(
         yes, yes_reversed: Probability that the model answers yes, in both orders of the pair.
         sizes: Number of members of the first and of the second groups.
     """
-    columns = np.empty((len(scaled_similarity), len(NAMES)))
+    columns = np.empty((len(scaled_similarity), len(NAMES)))  # in the order of NAMES
     columns[:, 0] = (scaled_similarity - threshold) / SIMILARITY_UNIT
     columns[:, 1] = (description - description_scale.middle) / description_scale.spread
     columns[:, 2] = np.log2((overlap + OVERLAP_OFFSET) / (NEUTRAL_OVERLAP + OVERLAP_OFFSET))
@@ -260,8 +275,8 @@ def standardize(
 
 
 def _logit(p: Floats) -> Floats:
-    """Returns log-odds, with probabilities clipped to 0.001–0.999."""
-    clipped = np.clip(p, 1e-3, 1 - 1e-3)
+    """Returns the log-odds of probabilities, of the same shape."""
+    clipped = np.clip(p, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
     logits: Floats = np.log(clipped / (1 - clipped))
     return logits
 
@@ -273,14 +288,18 @@ def expected_error_reduction(model: MergeModel, features: Floats, masses: Floats
         features: Of the undecided pairs, shape (pairs, features), NaN where unknown.
         masses: Weight of each pair, not negative, shape (pairs,).
     """
+    # In the symbols of the module docstring: x, p, c; a row of `projected` is x_i' S, and `own_variance` x_i' S x_i.
     x = design(features)
     p = model.probabilities(features)
     c = p * (1 - p)
     projected = x @ np.array(model.covariance)
+    # The sum over all j of mass_j c_j^2 x_j x_j', from which the sum of each i follows as a quadratic form.
     weighted_moment = (x.T * (masses * c * c)) @ x
     others_reduction = np.einsum("if,fg,ig->i", projected, weighted_moment, projected)
     own_variance = np.einsum("if,if->i", projected, x)
-    others_reduction -= masses * np.square(c * own_variance)
+    others_reduction -= masses * np.square(
+        c * own_variance
+    )  # the pair itself is none of the others
     reduction: Floats = masses * c + c / (1 + c * own_variance) * others_reduction
     return reduction
 

@@ -34,6 +34,8 @@ class Group:
     """A current or former group.
 
     Attributes:
+        id: `c12` for cluster 12; for a group that a decision made, as in `GoalDecision.made`.
+        label, description: A few words, and one sentence; either may be empty.
         size: Number of members.
         lowest: Lowest conversation id of a member.
         own: Conversation ids of the members, ascending; None if the members are those of `made_of`.
@@ -61,8 +63,10 @@ class Group:
     @property
     def settled_by_person(self) -> bool:
         """Whether a person looked at its members: it is pinned, or a part of a split by a person."""
-        by = self.made_by
-        return self.pinned or (by is not None and by.kind == "split" and by.author == "human")
+        made_by = self.made_by
+        return self.pinned or (
+            made_by is not None and made_by.kind == "split" and made_by.author == "human"
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +105,12 @@ class MergeState:
         for number, ids in members.items():
             sorted_ids = _ids(ids)
             groups[f"c{number}"] = Group(
-                f"c{number}", "", "", len(sorted_ids), int(sorted_ids[0]), sorted_ids
+                id=f"c{number}",
+                label="",
+                description="",
+                size=len(sorted_ids),
+                lowest=int(sorted_ids[0]),
+                own=sorted_ids,
             )
         sorted_outliers = _ids(outliers)
         conversation_ids = np.sort(
@@ -121,16 +130,16 @@ class MergeState:
     def copy(self) -> MergeState:
         """Returns an independent copy."""
         return MergeState(
-            dict(self.groups),
-            dict(self.current),
-            self.outliers,
-            self.conversation_ids,
-            dict(self.successor),
-            dict(self.refused),
-            dict(self.forbidden),
-            set(self.touched),
-            dict(self.latecomers),
-            dict(self.digests),
+            groups=dict(self.groups),
+            current=dict(self.current),
+            outliers=self.outliers,
+            conversation_ids=self.conversation_ids,
+            successor=dict(self.successor),
+            refused=dict(self.refused),
+            forbidden=dict(self.forbidden),
+            touched=set(self.touched),
+            latecomers=dict(self.latecomers),
+            digests=dict(self.digests),
         )
 
     # Queries
@@ -151,10 +160,8 @@ class MergeState:
         """Returns the conversation ids of a current or former group, ascending; those of the outliers for None."""
         if key is None:
             return self.outliers
-        member_arrays = [part.own for part in self.parts(key) if part.own is not None]
-        return (
-            member_arrays[0] if len(member_arrays) == 1 else np.sort(np.concatenate(member_arrays))
-        )
+        first, *others = [part.own for part in self.parts(key) if part.own is not None]
+        return np.sort(np.concatenate([first, *others])) if others else first
 
     def parts(self, key: str) -> list[Group]:
         """Returns the groups with members of their own (`Group.own`) that a group was merged from; the group itself if
@@ -177,7 +184,7 @@ class MergeState:
 
     def group_indices(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
         """Returns all conversation ids, ascending, and for each the index of its group in `ids`; -1 for one in none of
-        them."""
+        them. Both have the shape (conversations,)."""
         group_indices = np.full(len(self.conversation_ids), -1, dtype=np.int32)
         for index, key in enumerate(ids):
             group_indices[np.searchsorted(self.conversation_ids, self.members(key))] = index
@@ -220,7 +227,7 @@ class MergeState:
     # Changes
 
     def apply(self, decision: GoalDecision) -> None:
-        """Applies a decision.
+        """Applies a decision: each kind has a method.
 
         Raises:
             UsageError: It cannot be applied to the current groups; the state is unchanged.
@@ -243,27 +250,31 @@ class MergeState:
         labels = tuple(self.groups[key].label for key in decision.sides if key in self.groups)
         names = decision.names
         if decision.kind == "merge" and not names:
-            first, _ = sorted(self._pair(decision), key=lambda g: (not g.pinned, -g.size, g.id))
+            first, _ = sorted(
+                self._pair(decision), key=lambda group: (not group.pinned, -group.size, group.id)
+            )
             names = ((first.label, first.description),)
         elif decision.kind == "split":
             group = self._single(decision)
             _, parts = self._parts(decision, group)
             unnamed_parts = range(len(names), len(parts))
-            numbered_labels = (f"{group.label} ({n + 1})".strip() for n in unnamed_parts)
+            numbered_labels = (f"{group.label} ({index + 1})".strip() for index in unnamed_parts)
             names += tuple((label, group.description) for label in numbered_labels)
         return replace(decision, labels=labels, names=names)
 
     def _pair(self, decision: GoalDecision) -> tuple[Group, Group]:
         """Returns the two groups of a decision; raises UsageError if it does not have two different ones."""
-        if len(decision.sides) != 2 or decision.sides[0] == decision.sides[1]:
+        if len(decision.sides) != 2 or len(set(decision.sides)) != 2:
             raise UsageError("That takes two different groups.", "Choose another one.")
-        return self.group(decision.sides[0]), self.group(decision.sides[1])
+        first, second = decision.sides
+        return self.group(first), self.group(second)
 
     def _single(self, decision: GoalDecision) -> Group:
         """Returns the group of a decision; raises UsageError if it does not have exactly one."""
         if len(decision.sides) != 1:
             raise UsageError("That takes one group.")
-        return self.group(decision.sides[0])
+        (side,) = decision.sides
+        return self.group(side)
 
     def _merge(self, decision: GoalDecision) -> None:
         """Replaces two groups by one with all their members."""
@@ -271,17 +282,18 @@ class MergeState:
         if decision.author != "human" and (a.pinned or b.pinned or self.decided(a.id, b.id)):
             raise UsageError("A person decided otherwise on these groups.")
         label, description = self.complete(decision).names[0]
+        (made_id,) = decision.made
         made = Group(
-            decision.made[0],
-            label,
-            description,
-            a.size + b.size,
-            min(a.lowest, b.lowest),
-            None,
-            (a.id, b.id),
-            decision,
-            decision,
-            a.pinned_by or b.pinned_by,
+            id=made_id,
+            label=label,
+            description=description,
+            size=a.size + b.size,
+            lowest=min(a.lowest, b.lowest),
+            own=None,
+            made_of=(a.id, b.id),
+            made_by=decision,
+            named_by=decision,
+            pinned_by=a.pinned_by or b.pinned_by,
         )
         self._replace((a.id, b.id), (made,))
 
@@ -304,9 +316,22 @@ class MergeState:
         named_parts, parts = self._parts(decision, group)
         names = self.complete(decision).names
         made = [
-            Group(key, *name, len(part), int(part[0]), part, (group.id,), decision, decision)
-            for key, name, part in zip(part_ids(decision.id, len(parts)), names, parts, strict=True)
+            Group(
+                id=key,
+                label=label,
+                description=description,
+                size=len(part),
+                lowest=int(part[0]),
+                own=part,
+                made_of=(group.id,),
+                made_by=decision,
+                named_by=decision,
+            )
+            for key, (label, description), part in zip(
+                part_ids(decision.id, len(parts)), names, parts, strict=True
+            )
         ]
+        # Not strict: the part of the members that no part names, which comes last, has no latecomers.
         for part, target in zip(named_parts, made, strict=False):
             for latecomer in np.setdiff1d(part, self.conversation_ids, assume_unique=True).tolist():
                 self.latecomers[latecomer] = target.id
@@ -340,9 +365,10 @@ class MergeState:
     def _move(self, decision: GoalDecision) -> None:
         """Moves conversations to a group or, without one, to the outliers; latecomers are only noted."""
         target = self._single(decision) if decision.sides else None
-        if len(decision.parts) != 1 or not len(decision.parts[0]):
+        if len(decision.parts) != 1 or not all(map(len, decision.parts)):
             raise NotYet("There is no conversation to move.")
-        named_ids = np.unique(_ids(decision.parts[0]))
+        (part,) = decision.parts
+        named_ids = np.unique(_ids(part))
         clustered_ids = named_ids[np.isin(named_ids, self.conversation_ids, assume_unique=True)]
         changed: dict[str, Ids] = {}
         for key in self.current:
@@ -374,9 +400,9 @@ class MergeState:
     def _rename(self, decision: GoalDecision) -> None:
         """Gives a group the label and the description of the decision."""
         group = self._single(decision)
-        if not decision.names or not decision.names[0][0].strip():
+        label, description = decision.names[0] if decision.names else ("", "")
+        if not label.strip():
             raise UsageError("A group needs a name.", "Write a few words.")
-        label, description = decision.names[0]
         self.groups[group.id] = replace(
             group, label=label, description=description, named_by=decision
         )
@@ -387,6 +413,7 @@ class MergeState:
         pins = decision.kind == "pin"
         if group.pinned == pins:
             raise UsageError("It is pinned already." if pins else "It is not pinned.")
+        # A pinned group keeps the label that it had when it was pinned.
         label = decision.labels[0] if decision.labels and pins else group.label
         self.groups[group.id] = replace(group, label=label, pinned_by=decision if pins else None)
 

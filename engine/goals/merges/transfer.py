@@ -131,16 +131,16 @@ class _Transfer:
         """Yields the merges, one after another, of new groups into one with the label of the old group; for a single
         new group yields a rename if its label differs."""
         label_and_description = (group.label, group.description)
-        merged = pieces[0]
-        if len(pieces) == 1:
-            if group.label and label_and_description[0] != self.new.group(merged).label:
+        merged, *others = pieces
+        if not others:
+            if group.label and group.label != self.new.group(merged).label:
                 yield _copy_for_new(made_by, "rename", (merged,), (label_and_description,))
             return
-        for piece in pieces[1:]:
+        for piece in others:
             yield _copy_for_new(made_by, "merge", (merged, piece), (label_and_description,))
             # the group that this merge has just made, after the caller applied it
             merged = next(
-                k for k in reversed(self.new.current) if piece in self.new.groups[k].made_of
+                key for key in reversed(self.new.current) if piece in self.new.groups[key].made_of
             )
 
     def transfer_names(self) -> Generator[GoalDecision]:
@@ -176,7 +176,8 @@ class _Transfer:
         conversations that are still there in the old state, are in both clusterings, and are not there yet in the new
         one."""
         for decision in self.decisions_of("move"):
-            ids = np.asarray(decision.parts[0], np.int64)
+            (part,) = decision.parts
+            ids = np.asarray(part, np.int64)
             old_target = self.old.current_of(decision.sides[0]) if decision.sides else None
             old_members = self.old.members(old_target) if old_target else self.old.outliers
             shared_ids = np.intersect1d(np.intersect1d(ids, old_members), self.new.conversation_ids)
@@ -187,16 +188,15 @@ class _Transfer:
             unmoved_ids = np.setdiff1d(shared_ids, self.new.members(home))
             if not len(unmoved_ids):
                 continue
-            moved_parts = (array("q", unmoved_ids.tolist()),)
+            moved_part = array("q", unmoved_ids.tolist())
+            move = _copy_for_new(decision, "move", (home,) if home else (), parts=(moved_part,))
             try:
                 # tried on a copy, because it may fail
-                self.new.copy().apply(
-                    _copy_for_new(decision, "move", (home,) if home else (), parts=moved_parts)
-                )
+                self.new.copy().apply(move)
             except UsageError as error:
                 self.leave_out(decision, error.message)
                 continue
-            yield _copy_for_new(decision, "move", (home,) if home else (), parts=moved_parts)
+            yield move
 
     def transfer_refusals(self) -> Generator[GoalDecision]:
         """Yields *apart* and *never* decisions for all pairs of a new group of the first side and one of the second."""
@@ -208,16 +208,13 @@ class _Transfer:
             first_places, second_places = map(self.find_places, sides)
             pairs = [(a, b) for a in first_places for b in second_places if a != b]
             if not pairs:
-                homeless = next(
-                    (
-                        s
-                        for s, pieces in zip(sides, (first_places, second_places), strict=True)
-                        if not pieces
-                    ),
-                    None,
-                )
+                homeless = [
+                    members
+                    for members, places in zip(sides, (first_places, second_places), strict=True)
+                    if not places
+                ]
                 self.leave_out(
-                    decision, TOGETHER if homeless is None else self.reason_without_home(homeless)
+                    decision, self.reason_without_home(homeless[0]) if homeless else TOGETHER
                 )
             for a, b in pairs:
                 if decision.kind == "never" or not self.new.decided(a, b):
@@ -229,7 +226,9 @@ class _Transfer:
         """Notes each split whose parts lie in one new group; a split is never repeated."""
         for decision in self.decisions_of("split"):
             parts = [
-                g for g in self.old.groups.values() if g.made_by and g.made_by.id == decision.id
+                group
+                for group in self.old.groups.values()
+                if group.made_by and group.made_by.id == decision.id
             ]
             homes = [self.home(self.old.members(group.id)) for group in parts]
             if any(a is not None and a == b for a, b in combinations(homes, 2)):
@@ -295,9 +294,8 @@ class _Transfer:
             group_indices[in_group & (group_indices >= 0)], minlength=len(keys)
         )
         counts = {key: int(n) for key, n in zip(keys, group_counts, strict=True) if n}
-        return _Overlap(
-            counts, dict(zip(keys, all_counts.tolist(), strict=True)), int(in_group.sum())
-        )
+        sizes = dict(zip(keys, all_counts.tolist(), strict=True))
+        return _Overlap(counts, sizes, total=int(in_group.sum()))
 
 
 def _copy_for_new(

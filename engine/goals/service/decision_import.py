@@ -16,7 +16,7 @@ from engine.goals.records import Author, GoalDecision
 from engine.goals.views.decision_log import Plan
 
 _GROUPS_OF_KIND = {"merge": 2, "apart": 2, "never": 2, "rename": 1, "pin": 1, "unpin": 1}
-"""Kinds of decisions that a file can hold, with the number of groups that each is about."""
+"""Kinds of decisions that can be repeated from a file, with the number of groups that each is about."""
 
 
 @dataclass(slots=True)
@@ -58,6 +58,7 @@ def import_decisions(decide_all: Callable[[Plan], int], path: Path) -> DecisionR
     report = DecisionReport()
 
     def plan(state: MergeState) -> Iterator[GoalDecision]:
+        """Yields the decisions of the lines; the groups that one makes can be meant by the next."""
         for number, line in lines:
             if line.get("stands") is False:
                 report.undone += 1
@@ -111,13 +112,14 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
     if kind == "rename" and not (names and names[0].strip()):
         raise _LeftOut("a rename needs the new label in `names`")
     author, evidence = line.get("author"), line.get("evidence")
-    pinned = [state.groups[key].pinned for key in sides]
-    if kind == "pin" and pinned[0]:
+    any_pinned = any(state.groups[key].pinned for key in sides)
+    if kind == "pin" and any_pinned:
         raise _LeftOut("the group is pinned here already")
-    if kind == "unpin" and not pinned[0]:
+    if kind == "unpin" and not any_pinned:
         raise _LeftOut("the group is not pinned here")
-    if kind == "merge" and author in ("auto", "llm") and any(pinned):
+    if kind == "merge" and author in ("auto", "llm") and any_pinned:
         raise _LeftOut("a group that is pinned here can be merged only by a person")
+    # A file has labels only, so a renamed or merged group keeps the description of the first group here.
     description = state.groups[sides[0]].description
     probability = line.get("probability")
     return GoalDecision(
@@ -140,9 +142,10 @@ def _group(state: MergeState, label: str) -> str:
         if " ".join(state.groups[key].label.split()).lower() == folded_label
     ]
     if len(matching) != 1:
-        many = "several groups are" if matching else "no group is"
-        raise _LeftOut(f"{many} called {label!r} here")
-    return matching[0]
+        how_many = "several groups are" if matching else "no group is"
+        raise _LeftOut(f"{how_many} called {label!r} here")
+    (key,) = matching
+    return key
 
 
 def _texts(value: Any) -> list[str]:

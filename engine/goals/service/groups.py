@@ -291,6 +291,7 @@ class GoalService:
         ]
 
     def _view_and_space(self) -> tuple[ClusteringView, Space]:
+        """Returns the clustering that is shown, and its vectors."""
         view = self.view()
         return view, self._cache.space(view.stored)
 
@@ -306,13 +307,13 @@ class GoalService:
         labels = [view.state.groups[key].label for key in keys]
         return [
             MemberRow(
-                key,
-                external_ids[key],
-                entry.text,
-                float(own),
-                float(doubt),
-                labels[int(other)] if other >= 0 else "",
-                states[key],
+                conversation_id=key,
+                external_id=external_ids[key],
+                text=entry.text,
+                distance=float(own),
+                doubt=float(doubt),
+                other=labels[int(other)] if other >= 0 else "",
+                state=states[key],
             )
             for key, entry, own, doubt, other in zip(
                 conversation_ids, texts, *distances, strict=True

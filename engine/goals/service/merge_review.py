@@ -226,6 +226,7 @@ class MergeReviewService:
         listed = [_as_listed(_merge(proposal, None), probability) for proposal in shown]
 
         def plan(state: MergeState) -> Iterator[GoalDecision]:
+            """Yields the decisions on the pairs that are still open."""
             for decision in listed:
                 first, second = (state.current_of(key) for key in decision.sides)
                 if first and second and first != second and not state.decided(first, second):
@@ -239,6 +240,7 @@ class MergeReviewService:
         listed = [_as_listed(_refusal(proposal, "apart"), probability) for proposal in shown]
 
         def plan(state: MergeState) -> Iterator[GoalDecision]:
+            """Yields the decisions on the pairs that are still open."""
             for decision in listed:
                 both_current = all(key in state.current for key in decision.sides)
                 if both_current and not state.decided(*decision.sides):
@@ -257,6 +259,7 @@ class MergeReviewService:
         name = " ".join(label.split())
 
         def plan(state: MergeState) -> list[GoalDecision]:
+            """Returns the decision, with the description that the group has now."""
             names = ((name, state.group(group_id).description),)
             return [GoalDecision("rename", (group_id,), names)]
 

@@ -34,7 +34,11 @@ OUTLIER = "like no group"
 NOT_ASSIGNED = "came after the clustering and was not assigned"
 """Reason of a conversation that is not in the clustering."""
 
-_Shares = npt.NDArray[np.float64]
+_MOST_USED_CATEGORIES = 10
+"""Categories of the LLM-only baseline that a result lists."""
+
+_Scores = npt.NDArray[np.float64]
+"""Membership scores, 0–1."""
 
 
 def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
@@ -53,6 +57,7 @@ def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
+    """Returns the line of a group; `words` are the distinctive words of the cluster, none for a merged group."""
     return {
         "cluster": row.id,
         "label": row.label,
@@ -90,6 +95,7 @@ def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]:
+    """Returns the line of a decision; `reason` says why it could not be taken over, None if it applies here."""
     return {
         "id": decision.id,
         "act": decision.act,
@@ -129,15 +135,15 @@ def assignment_lines(
         keys = list(view.sizes)
         judged = second_goals.judgements(conn, view.stored.id)
         membership = membership_of(*_vectors_and_groups(view, space, keys), len(keys))
-        group_of: dict[int, int] = {}
-        for number, key in enumerate(keys):
-            group_of |= dict.fromkeys(view.members(key).tolist(), number)
+        index_of_group: dict[int, int] = {}  # index in `keys`, by conversation
+        for index, key in enumerate(keys):
+            index_of_group |= dict.fromkeys(view.members(key).tolist(), index)
         outliers = set(view.members(None).tolist())
         for page in id_pages(conn, conversation_ids):
-            in_clustering = [item in group_of or item in outliers for item in page]
+            in_clustering = [item in index_of_group or item in outliers for item in page]
             ids = np.asarray(page, dtype=np.int64)[np.array(in_clustering)]
             rows = space.rows_of(ids)
-            shares = _shares(rows, membership)
+            scores = _membership_scores(rows, membership)
             distances = 1 - rows @ membership.centres.T
             row_of = {int(item): row for row, item in enumerate(ids)}
             for conversation in imported(conn, page):
@@ -149,15 +155,22 @@ def assignment_lines(
                 row = row_of.get(conversation_id)
                 if row is not None:
                     judgements = [judged.get((conversation_id, key)) for key in keys]
-                    own = group_of.get(conversation_id)
-                    line |= _assignment(view, keys, own, shares[row], distances[row], judgements)
+                    line |= _assignment(
+                        view,
+                        keys,
+                        index_of_group.get(conversation_id),
+                        scores=scores[row],
+                        distances=distances[row],
+                        judgements=judgements,
+                    )
                 yield line
 
 
 def _vectors_and_groups(
     view: ClusteringView, space: Space, keys: Sequence[str]
 ) -> tuple[Vectors, Numbers]:
-    """Returns the vectors of the conversations of a clustering, and the index in `keys` of the group of each."""
+    """Returns the vectors of the conversations of a clustering, shape (conversations, d), and the index in `keys` of
+    the group of each, -1 for one in none of them."""
     ids, groups = view.state.group_indices(keys)
     return space.rows_of(ids), groups
 
@@ -166,7 +179,8 @@ def _assignment(
     view: ClusteringView,
     keys: Sequence[str],
     own: int | None,
-    shares: _Shares,
+    *,
+    scores: _Scores,
     distances: Vectors,
     judgements: Sequence[str | None],
 ) -> dict[str, Any]:
@@ -174,28 +188,28 @@ def _assignment(
 
     Args:
         own: Index in `keys` of its group; None if it is in none.
-        shares, distances: Its membership score in each group, and its distance to the center, shape (groups,).
+        scores, distances: Its membership score in each group, and its distance to the center, shape (groups,).
         judgements: What a person said of each group as a second goal of it.
     """
-    best = [
-        int(number)
-        for number in np.argsort(-shares, kind="stable")
-        if number != own and judgements[number] != "remove"
+    others = [
+        int(index)
+        for index in np.argsort(-scores, kind="stable")
+        if index != own and judgements[index] != "remove"
     ]
     nearest = int(distances.argmin()) if own is None else own
     return {
         "cluster": None if own is None else keys[own],
         "label": None if own is None else view.state.groups[keys[own]].label,
-        "score": None if own is None else float(shares[own]),
+        "score": None if own is None else float(scores[own]),
         "others": [
-            [keys[number], float(shares[number])]
-            for number in best[:MAX_OTHERS]
-            if shares[number] >= MIN_OTHER_SCORE
+            [keys[index], float(scores[index])]
+            for index in others[:MAX_OTHERS]
+            if scores[index] >= MIN_OTHER_SCORE
         ],
         "confirmed": [
-            keys[number]
-            for number, judgement in enumerate(judgements)
-            if judgement == "confirm" and number != own
+            keys[index]
+            for index, judgement in enumerate(judgements)
+            if judgement == "confirm" and index != own
         ],
         "distance": max(0.0, float(distances[nearest])),
         "reason": OUTLIER if own is None else None,
@@ -203,16 +217,17 @@ def _assignment(
 
 
 def _view(conn: sqlite3.Connection) -> ClusteringView:
+    """Returns the clustering that is shown, with its current groups; raises NotYet if there is none."""
     stored = stored_clustering(conn, None)
     return ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
 
 
-def _shares(rows: Vectors, membership: Membership) -> _Shares:
+def _membership_scores(rows: Vectors, membership: Membership) -> _Scores:
     """Returns the membership scores in every group, shape (rows, groups); each row sums to 1."""
-    cosines = membership.sharpness * (rows @ membership.centres.T).astype(np.float64)
-    exponentials = np.exp(cosines - cosines.max(axis=1, keepdims=True))
-    shares: _Shares = exponentials / exponentials.sum(axis=1, keepdims=True)
-    return shares
+    logits = membership.sharpness * (rows @ membership.centres.T).astype(np.float64)
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    scores: _Scores = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return scores
 
 
 # Results of runs
@@ -257,6 +272,7 @@ def assignment_result(project: Project, decision_log: DecisionLog) -> dict[str, 
         stored = stored_clustering(conn, None)
         assignments = clusterings.assignments(conn, stored.id)
     state = decision_log.state(stored.id)
+    # A decision since the assignment may have merged or split its group.
     current = [
         assignment.group and state.current_of(assignment.group) for assignment in assignments
     ]
@@ -281,7 +297,8 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
         runs = measurements.agreements(conn, stored.id, stage.config_hash)
         jaccard = measurements.stability(conn, stored.id)
         clusters = clusterings.clusters(conn, stored.id)
-    ari = {kind: [value for (of, _), value in runs if of == kind] for kind in ("seed", "bootstrap")}
+    ari_seeds = [ari for (kind, _), ari in runs if kind == "seed"]
+    ari_bootstraps = [ari for (kind, _), ari in runs if kind == "bootstrap"]
     rows = [
         {
             "id": f"c{cluster.number}",
@@ -292,14 +309,15 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
         }
         for cluster in clusters
     ]
+    # Clusters that were not measured come last.
     rows.sort(key=lambda row: (row["jaccard"] is None, row["jaccard"] or 0.0))
     return {
         "clustering": stored.id,
-        "seeds": len(ari["seed"]),
-        "bootstraps": len(ari["bootstrap"]),
-        "ari_seeds": mean(ari["seed"]) if ari["seed"] else None,
-        "ari_bootstraps": mean(ari["bootstrap"]) if ari["bootstrap"] else None,
-        "ari_each_seed": ari["seed"],
+        "seeds": len(ari_seeds),
+        "bootstraps": len(ari_bootstraps),
+        "ari_seeds": mean(ari_seeds) if ari_seeds else None,
+        "ari_bootstraps": mean(ari_bootstraps) if ari_bootstraps else None,
+        "ari_each_seed": ari_seeds,
         "clusters": rows,
     }
 
@@ -327,73 +345,25 @@ def paper_result(result: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]
     Args:
         gold: Gold goals by conversation; may be empty.
     """
-
-    def as_json(clusters: PaperClusters) -> dict[str, Any]:
-        sizes = np.bincount(
-            clusters.labels[clusters.labels >= 0], minlength=len(clusters.descriptions)
-        )
-        return {
-            "clusters_before": int(clusters.first.max()) + 1,
-            "clusters": len(clusters.descriptions),
-            "asked": clusters.asked,
-            "merged": clusters.merged,
-            "unread": clusters.unread,
-            "undescribed": clusters.undescribed,
-            "questions": [
-                {
-                    "clusters": list(question.clusters),
-                    "shown": [[result.ids[row] for row in part] for part in question.shown],
-                    "merge": question.merge,
-                }
-                for question in clusters.questions
-            ],
-            "groups": [
-                {"size": int(size), "description": description}
-                for size, description in zip(sizes, clusters.descriptions, strict=True)
-            ],
-            "against_gold": _against(clusters.labels, result.ids, gold, placed=True),
-        }
-
-    table = None
-    if result.train is not None and result.train_distances and result.test_distances:
-        table = {
-            "clusters_train": len(result.train.descriptions),
-            "train": asdict(result.train_distances),
-            "test": asdict(result.test_distances),
-            "without_vector": len(result.ids)
-            - result.train_distances.rows
-            - result.test_distances.rows,
-            "clusters_full": len(result.full.descriptions),
-            "full": asdict(result.distances),
-        }
-    orders = [_as_clusters(labels) for labels in result.categories]
-    baseline = [
-        {
-            "categories": len({category for categories in labels for category in categories}),
-            "several": sum(1 for categories in labels if len(categories) > 1),
-            "without": sum(1 for categories in labels if not categories),
-            "most_used": Counter(
-                category for categories in labels for category in categories
-            ).most_common(10),
-            "against_gold": _against(numbers, result.ids, gold),
-        }
-        for labels, numbers in zip(result.categories, orders, strict=True)
-    ]
-    ari_orders = pairwise_ari(orders)
+    labels_of_orders = [_as_clusters(categories) for categories in result.categories]
+    ari_orders = pairwise_ari(labels_of_orders)
     return {
         "conversations": len(result.ids),
-        "clustering": as_json(result.full),
-        "table_4": table,
+        "clustering": _paper_clusters(result.full, result.ids, gold),
+        "table_4": _table_4(result),
         "figure_4": {
             "ari_seeds": result.ari_seeds,
             "ari_seeds_mean": _mean(result.ari_seeds),
             "ari_bootstraps": result.ari_bootstraps,
             "ari_bootstraps_mean": _mean(result.ari_bootstraps),
-            "seeds": [as_json(clusters) for clusters in result.seeds],
-            "bootstraps": [as_json(clusters) for clusters in result.bootstraps],
+            "seeds": [_paper_clusters(run, result.ids, gold) for run in result.seeds],
+            "bootstraps": [_paper_clusters(run, result.ids, gold) for run in result.bootstraps],
         },
         "llm_only": {
-            "orders": baseline,
+            "orders": [
+                {**_category_counts(categories), "against_gold": _against(labels, result.ids, gold)}
+                for categories, labels in zip(result.categories, labels_of_orders, strict=True)
+            ],
             "ari_orders": ari_orders,
             "ari_orders_mean": _mean(ari_orders),
             "shortened": result.shortened,
@@ -401,20 +371,81 @@ def paper_result(result: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]
     }
 
 
+def _paper_clusters(
+    clusters: PaperClusters, ids: Sequence[int], gold: Mapping[int, str]
+) -> dict[str, Any]:
+    """Returns the values of one run of the algorithm.
+
+    Args:
+        ids: Ids of the conversations, in the order of the labels.
+        gold: Gold goals by conversation.
+    """
+    sizes = np.bincount(clusters.labels[clusters.labels >= 0], minlength=len(clusters.descriptions))
+    return {
+        "clusters_before": int(clusters.first.max()) + 1,
+        "clusters": len(clusters.descriptions),
+        "asked": clusters.asked,
+        "merged": clusters.merged,
+        "unread": clusters.unread,
+        "undescribed": clusters.undescribed,
+        "questions": [
+            {
+                "clusters": list(question.clusters),
+                "shown": [[ids[row] for row in part] for part in question.shown],
+                "merge": question.merge,
+            }
+            for question in clusters.questions
+        ],
+        "groups": [
+            {"size": int(size), "description": description}
+            for size, description in zip(sizes, clusters.descriptions, strict=True)
+        ],
+        "against_gold": _against(clusters.labels, ids, gold, placed=True),
+    }
+
+
+def _table_4(result: PaperResult) -> dict[str, Any] | None:
+    """Returns the values of the hold-out, Table 4 of the paper; None if no conversation was held out."""
+    train, test = result.train_distances, result.test_distances
+    if result.train is None or not (train and test):
+        return None
+    return {
+        "clusters_train": len(result.train.descriptions),
+        "train": asdict(train),
+        "test": asdict(test),
+        "without_vector": len(result.ids) - train.rows - test.rows,
+        "clusters_full": len(result.full.descriptions),
+        "full": asdict(result.distances),
+    }
+
+
+def _category_counts(categories_by_conversation: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    """Returns the counts of one order of the LLM-only baseline: categories, conversations with several of them or none,
+    and the categories of most conversations."""
+    uses = Counter(category for categories in categories_by_conversation for category in categories)
+    return {
+        "categories": len(uses),
+        "several": sum(1 for categories in categories_by_conversation if len(categories) > 1),
+        "without": sum(1 for categories in categories_by_conversation if not categories),
+        "most_used": uses.most_common(_MOST_USED_CATEGORIES),
+    }
+
+
 def store_paper_result(project: Project, result: Mapping[str, Any]) -> None:
     """Stores the result with the clustering that is shown, which is that of the run; reports show it."""
 
-    def work(conn: sqlite3.Connection) -> None:
+    def put(conn: sqlite3.Connection) -> None:
+        """Stores the result with the clustering that is shown."""
         shown = clusterings.shown_id(conn)
         assert shown is not None
         measurements.put(conn, "paper_goals", shown, result)
 
-    project.write(work)
+    project.write(put)
 
 
 def _as_clusters(labels: Sequence[tuple[str, ...]]) -> Numbers:
-    """Returns a cluster for each set of categories, in the order of the conversations; those without a category have
-    -1."""
+    """Returns the cluster of each conversation, shape (conversations,): those with the same set of categories are one
+    cluster. A conversation without a category has -1."""
     numbers: dict[frozenset[str], int] = {}
     return np.array(
         [
@@ -431,6 +462,9 @@ def _against(
     """Returns the agreement with gold goals, with 95% intervals; None without two different ones.
 
     Args:
+        labels: Cluster of each conversation, negative for none, shape (conversations,).
+        ids: Ids of the conversations, in the order of the labels.
+        gold: Gold goals by conversation.
         placed: Only conversations that the run placed, as a bootstrap does not have all; else those in no group are one
             more group.
     """

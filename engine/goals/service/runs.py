@@ -1,4 +1,8 @@
-"""The stages of goal runs: clustering, asking the model, assigning, stability, holding out."""
+"""The stages of goal runs: clustering, asking the model, assigning, stability, holding out.
+
+A stage is handed the source of its texts as a function (`source`), because the texts of a run may be summaries that an
+earlier stage of the same run writes: under which hash they are stored is known when that stage has begun.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +39,10 @@ from engine.project.idset import IdSet
 from engine.project.records import ClusteringEstimate, RunRow
 
 PER_CONVERSATION = ("summarise", "embed", "cluster")
-"""Stages whose time grows with the conversations; that of the others grows with the clusters."""
+"""Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
+does."""
 MODEL_TASKS = {"summarise": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
-"""What the stages ask the model for."""
+"""What the stages ask the model for, as the estimate of a run says it: "asked of MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"
 """Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
 SUMMARY_PROMPTS = ("summary", "paper-summary")
@@ -48,7 +53,12 @@ PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-ca
 
 @dataclass(frozen=True, slots=True)
 class GoalStages:
-    """Makes the stages of goal runs."""
+    """Makes the stages of goal runs.
+
+    Attributes:
+        setup: Project, models, prompts and model process, which the stages share.
+        queue_cache: Reads the merge queue and the decisions.
+    """
 
     setup: RunSetup
     queue_cache: MergeQueueCache
@@ -78,10 +88,11 @@ class GoalStages:
             stages.append(summarise)
 
         def source() -> TextSource:
+            """Returns the source of the texts; the hash of the summaries is known once they are written."""
             return TextSource(request.text, summarise.config_hash if summarise else None)
 
         embed = self._embedding(request.embedder, request.seed, source, selection)
-        cluster = ClusterStage(
+        clustering = ClusterStage(
             self.setup.project,
             self.queue_cache.decision_log,
             embed,
@@ -89,28 +100,46 @@ class GoalStages:
             seed=request.seed,
             largest=request.largest,
         )
-        stages += [embed, cluster]
-        asking: ProposeStage | None = None
+        stages += [embed, clustering]
+        propose: ProposeStage | None = None
         if model and request.labels:
             if model.writes_labels:
-                stages.append(self._label(model, request, cluster))
-            asking = self._propose(model, request.ask, cluster)
-        if request.decide == "ask" and asking is not None:
-            stages.append(asking)
+                stages.append(self._label(model, request, clustering))
+            propose = self._propose(model, request.ask, clustering)
+        writes_labels = any(isinstance(stage, LabelStage) for stage in stages)
+        if request.decide == "ask" and propose is not None:
+            stages.append(propose)
         elif request.decide in ("auto", "llm"):
-            stages.append(
-                DecideStage(
-                    self.setup.project,
-                    self.queue_cache,
-                    "auto" if request.decide == "auto" else "llm",
-                    cluster=cluster,
-                    asking=asking,
-                    threshold=request.threshold,
-                )
+            stages += self._decide(request, clustering, propose, name_groups=not writes_labels)
+        return stages
+
+    def _decide(
+        self,
+        request: ClusteringRequest,
+        clustering: ClusterStage,
+        propose: ProposeStage | None,
+        *,
+        name_groups: bool,
+    ) -> list[Stage]:
+        """Returns the stages that decide on merges without a person.
+
+        Args:
+            propose: Asks the model about pairs; None decides without a model.
+            name_groups: Whether merged groups are named by phrases of their members, because no model labels them.
+        """
+        project, log = self.setup.project, self.queue_cache.decision_log
+        stages: list[Stage] = [
+            DecideStage(
+                project,
+                self.queue_cache,
+                "auto" if request.decide == "auto" else "llm",
+                cluster=clustering,
+                asking=propose,
+                threshold=request.threshold,
             )
-            if not any(isinstance(stage, LabelStage) for stage in stages):
-                log = self.queue_cache.decision_log
-                stages.append(NameStage(self.setup.project, log, cluster=cluster))
+        ]
+        if name_groups:
+            stages.append(NameStage(project, log, cluster=clustering))
         return stages
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
@@ -128,20 +157,21 @@ class GoalStages:
         known_seconds = [value for value in seconds if value is not None]
         with_model = [stage.name for stage in stages if stage.lane == "model"]
         return ClusteringEstimate(
-            conversations,
-            None,
-            None,
-            sum(known_seconds) if len(known_seconds) == len(seconds) else None,
-            self.model().label if with_model else request.embedder,
+            items=conversations,
+            tokens=None,  # of a clustering neither tokens nor speed are estimated
+            tokens_per_second=None,
+            seconds=sum(known_seconds) if len(known_seconds) == len(seconds) else None,
+            model=self.model().label if with_model else request.embedder,
             asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
         )
 
-    def as_paper(self, request: ClusteringRequest, wanted: PaperMeasurements) -> list[Stage]:
+    def as_paper(self, request: ClusteringRequest, measurements: PaperMeasurements) -> list[Stage]:
         """Returns the stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with
         what is measured of it. The last one is a `PaperStage`.
 
         Args:
             request: Of it `embedder`, `k`, `seed`, `model`, `filter` and `limit` are taken.
+            measurements: What is measured beside the clustering.
 
         Raises:
             UsageError: There is no such embedder or model, or no number of clusters is asked for.
@@ -155,6 +185,7 @@ class GoalStages:
         summarise = self._summarise(model, selection, "paper-summary")
 
         def source() -> TextSource:
+            """Returns the source of the summaries, whose hash is known once they are written."""
             return TextSource("summary", summarise.config_hash)
 
         embed = self._embedding(request.embedder, request.seed, source, selection)
@@ -162,14 +193,14 @@ class GoalStages:
             self.setup.project,
             self.setup.process,
             model,
-            self.queue_cache.decision_log,
-            embed,
-            source,
-            lambda: self._vectoriser(request.embedder, request.seed).embedder,
-            {name: self.setup.prompts.prompt(name) for name in PAPER_PROMPTS},
+            decision_log=self.queue_cache.decision_log,
+            embed=embed,
+            source=source,
+            make=lambda: self._vectoriser(request.embedder, request.seed).embedder,
+            prompts={name: self.setup.prompts.prompt(name) for name in PAPER_PROMPTS},
             k=request.k,
             seed=request.seed,
-            wanted=wanted,
+            measurements=measurements,
         )
         return [*self.setup.tuning_before(model), summarise, embed, paper]
 
@@ -201,8 +232,11 @@ class GoalStages:
         stages: list[Stage] = []
         if stored.text == "summary":
             run_model = self.model(model)
+            # New conversations need summaries of the same model and prompt: which prompt it was tells the hash.
             candidates = [self._summarise(run_model, ALL, name) for name in SUMMARY_PROMPTS]
-            summarise = next((s for s in candidates if s.config_hash == stored.goal_config), None)
+            summarise = next(
+                (stage for stage in candidates if stage.config_hash == stored.goal_config), None
+            )
             if summarise is None:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
@@ -272,7 +306,13 @@ class GoalStages:
         cluster: ClusterStage | None = None,
         kind: type[ProposeStage] = ProposeStage,
     ) -> ProposeStage:
-        """Returns the stage that asks about pairs; raises UsageError if the model cannot answer such questions."""
+        """Returns the stage that asks about pairs; raises UsageError if the model cannot answer such questions.
+
+        Args:
+            limit: Most pairs to ask about; None asks about all.
+            cluster: The stage before that makes the clustering; None takes the one that is shown.
+            kind: Class of the stage.
+        """
         merge, reason = (
             self.setup.prompts.prompt("merge"),
             self.setup.prompts.prompt("merge-reason"),
@@ -283,9 +323,9 @@ class GoalStages:
             self.setup.project,
             self.setup.process,
             model,
-            self.queue_cache,
-            merge,
-            reason,
+            queue_cache=self.queue_cache,
+            merge=merge,
+            reason=reason,
             limit=limit,
             cluster=cluster,
         )
@@ -329,6 +369,7 @@ class GoalStages:
         options = LoadOptions(embedding=True)
 
         def embed(texts: Sequence[str]) -> Vectors:
+            """Returns the vectors of texts, shape (texts, d); loads the model first, unless it is loaded."""
             self.setup.process.load(path, options)
             return self.setup.process.ask(Embed(texts))
 
@@ -336,10 +377,16 @@ class GoalStages:
 
 
 def _seconds(stage: str, conversations: int, earlier_runs: Sequence[RunRow]) -> float | None:
-    """Returns the seconds that a stage takes, by its newest finished run; None where it never finished one."""
+    """Returns the seconds that a stage takes, by its newest finished run; None where it never finished one.
+
+    Args:
+        stage: Name of the stage.
+        conversations: Number of conversations that it will work on.
+        earlier_runs: All runs of the project, newest first.
+    """
     for run in earlier_runs:
         if run.stage == stage and run.state == "done" and run.finished_at and run.done:
             begun, ended = map(datetime.datetime.fromisoformat, (run.started_at, run.finished_at))
-            took = (ended - begun).total_seconds()
-            return took / run.done * conversations if stage in PER_CONVERSATION else took
+            seconds = (ended - begun).total_seconds()
+            return seconds / run.done * conversations if stage in PER_CONVERSATION else seconds
     return None

@@ -9,10 +9,11 @@ the last one.
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +54,11 @@ from engine.project.sql import to_json
 
 WORDS_PER_CLUSTER = 8
 """Most distinctive words that are stored with a cluster."""
+_BOOTSTRAP_STREAM, _ORDER_STREAM = 0xB0, 0xC1
+"""Numbers of the streams of random numbers of bootstraps, and of the orders of the baseline (appendix C.1), so that the
+two do not draw the same ones."""
+_WORDS_PER_LABEL = 3
+"""Most distinctive words in the label of a cluster that no model labeled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +95,14 @@ class PaperResult:
 
     Attributes:
         ids: Conversations with a summary and a vector, ascending.
-        full: The clustering that is stored, and the distances of its members.
+        full: The clustering that is stored.
+        distances: Distances of its members to their centers.
         seeds, bootstraps: Further runs.
         ari_seeds: Adjusted Rand index of each pair of runs with different seeds, the first included.
         ari_bootstraps: Of each bootstrap with the first run. None where two runs have hardly a row in common.
-        train: The clustering without the held-out conversations, with distances of both; None if none were held out.
+        train: The clustering without the held-out conversations; None if none were held out.
+        train_distances, test_distances: Distances of its members, and of the held-out conversations to their nearest
+            center; None if none were held out.
         categories: Of the LLM-only baseline, for each order the categories of each conversation.
         shortened: Logs of which the baseline's model read a part, because they do not fit its context.
     """
@@ -112,8 +121,15 @@ class PaperResult:
     shortened: int = 0
 
 
+class _Embedded(NamedTuple):
+    """Rows of length 1 or 0 of some summaries, shape (summaries, d), and the embedder that made them."""
+
+    rows: Vectors
+    embedder: Embedder
+
+
 class PaperStage(ModelStage):
-    """Clusters the summaries of the stages before as the paper does, and measures what is wanted.
+    """Clusters the summaries of the stages before as the paper does, and measures what is asked for.
 
     Attributes:
         result: What was found; None before the run.
@@ -135,7 +151,7 @@ class PaperStage(ModelStage):
         *,
         k: int,
         seed: int = 0,
-        wanted: PaperMeasurements | None = None,
+        measurements: PaperMeasurements | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -145,12 +161,14 @@ class PaperStage(ModelStage):
             make: Returns a new embedder like that of `embed`.
             prompts: The prompts `paper-label`, `paper-merge`, `paper-first-category` and `paper-categories`.
             k: Number of clusters to begin with, an overestimate.
+            seed: Seed of k-means and of all samples.
+            measurements: What is measured beside the clustering; None measures nothing.
         """
         super().__init__(project, process, model)
         self._decision_log, self._embed = decision_log, embed
         self._get_source, self._make = source, make
         self._prompts, self._k, self._seed = prompts, k, seed
-        self._wanted = wanted or PaperMeasurements()
+        self._measurements = measurements or PaperMeasurements()
         self._replies = _ReplyCache(project, self._work)
         self.result: PaperResult | None = None
 
@@ -208,77 +226,140 @@ class PaperStage(ModelStage):
     def _measure(self, run_id: int, report: OnProgress) -> PaperResult:
         """Returns the result of the clustering and of all further runs that are asked for."""
         with self._project.reading() as conn:
-            all_ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
-            has_text_vector = has_vector(rows)
-            ids = all_ids[has_text_vector]
-            texts = [entry.text for entry in self._get_source().each(conn, ids.tolist())]
+            all_ids, stored_rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
+            ids = all_ids[has_vector(stored_rows)].tolist()
+            texts = [entry.text for entry in self._get_source().each(conn, ids)]
         embedder = self._make()
         embedder.fit(texts)
-        rows = embedder.embed(texts)
-
-        def run_algorithm(
-            name: str,
-            sampled: Numbers | None,
-            seed: int,
-            embedder: Embedder,
-            train_embedder: Vectors,
-        ) -> PaperClusters:
-            """Returns the result of one run on some of the rows; its labels cover all rows."""
-            chosen_texts = texts if sampled is None else [texts[row] for row in sampled]
-            clusters = paper_clusters(
-                lambda prompt, body: self._replies.reply(prompt, [body], 0)[0],
-                self._algorithm_prompts, chosen_texts, train_embedder, embedder.embed, self._k, seed,
-                lambda what: self._note(report, f"{name}: {what}"),
-            )  # fmt: skip
-            if sampled is None:
-                return clusters
-            labels, first = (np.full(len(texts), -1, dtype=np.int32) for _ in range(2))
-            labels[sampled], first[sampled] = clusters.labels, clusters.first
-            questions = tuple(
-                replace(
-                    question,
-                    shown=tuple(tuple(sampled[[*part]].tolist()) for part in question.shown),
-                )
-                for question in clusters.questions
-            )
-            return replace(clusters, labels=labels, first=first, questions=questions)
-
-        full = run_algorithm("the clustering", None, self._seed, embedder, rows)
-        self._store(run_id, ids.tolist(), texts, rows, full)
-        result = PaperResult(ids.tolist(), full, own_distances(rows, full.labels))
-        for number in range(self._wanted.seeds):
-            seed = self._seed + 1 + number
-            result.seeds.append(run_algorithm(f"seed {seed}", None, seed, embedder, rows))
-        result.ari_seeds.extend(pairwise_ari([run.labels for run in (full, *result.seeds)]))
-        for number in range(self._wanted.bootstraps):
-            rng = np.random.default_rng([self._seed, number, 0xB0])
-            sampled = np.unique(rng.integers(len(texts), size=len(texts))).astype(np.int32)
-            clusters = run_algorithm(
-                f"bootstrap {number + 1}", sampled, self._seed, embedder, rows[sampled]
-            )
-            result.bootstraps.append(clusters)
-            result.ari_bootstraps.extend(pairwise_ari([full.labels, clusters.labels]))
-        if self._wanted.hold_out is not None:
-            is_held_out = choose_held_out(len(texts), self._wanted.hold_out, self._seed)
-            sampled = np.flatnonzero(~is_held_out).astype(np.int32)
-            train_embedder = self._make()
-            train_embedder.fit([texts[row] for row in sampled])
-            train_rows = train_embedder.embed([texts[row] for row in sampled])
-            test_rows = train_embedder.embed([texts[row] for row in np.flatnonzero(is_held_out)])
-            train = run_algorithm(
-                "the training part", sampled, self._seed, train_embedder, train_rows
-            )
-            result = replace(
-                result,
-                train=train,
-                train_distances=own_distances(train_rows, train.labels[sampled]),
-                test_distances=assigned_distances(train_rows, train.labels[sampled], test_rows),
-            )
-        for number in range(self._wanted.orders):
-            labelled, shortened = self._baseline(ids.tolist(), number, report)
-            result.categories.append(labelled)
+        embedded = _Embedded(embedder.embed(texts), embedder)
+        full = self._cluster("the clustering", texts, embedded, self._seed, report)
+        self._store(run_id, ids, texts, embedded.rows, full)
+        result = PaperResult(ids, full, own_distances(embedded.rows, full.labels))
+        self._repeat_with_seeds(result, texts, embedded, report)
+        self._repeat_on_bootstraps(result, texts, embedded, report)
+        if self._measurements.hold_out is not None:
+            result = self._hold_out(result, texts, self._measurements.hold_out, report)
+        for number in range(self._measurements.orders):
+            categories, shortened = self._baseline(ids, number, report)
+            result.categories.append(categories)
             result = replace(result, shortened=result.shortened + shortened)
         return result
+
+    def _repeat_with_seeds(
+        self,
+        result: PaperResult,
+        texts: Sequence[str],
+        embedded: _Embedded,
+        report: OnProgress,
+    ) -> None:
+        """Adds to the result the runs with other seeds, and how far they agree."""
+        for seed in range(self._seed + 1, self._seed + 1 + self._measurements.seeds):
+            result.seeds.append(self._cluster(f"seed {seed}", texts, embedded, seed, report))
+        runs_with_seeds = [run.labels for run in (result.full, *result.seeds)]
+        result.ari_seeds.extend(pairwise_ari(runs_with_seeds))
+
+    def _repeat_on_bootstraps(
+        self,
+        result: PaperResult,
+        texts: Sequence[str],
+        embedded: _Embedded,
+        report: OnProgress,
+    ) -> None:
+        """Adds to the result the runs on rows drawn with replacement, and how far each agrees with the first run. A row
+        that is drawn several times is clustered once."""
+        for number in range(self._measurements.bootstraps):
+            rng = np.random.default_rng([self._seed, number, _BOOTSTRAP_STREAM])
+            sampled = np.unique(rng.integers(len(texts), size=len(texts))).astype(np.int32)
+            clusters = self._cluster_sample(
+                f"bootstrap {number + 1}",
+                texts,
+                sampled,
+                embedded._replace(rows=embedded.rows[sampled]),
+                report,
+            )
+            result.bootstraps.append(clusters)
+            result.ari_bootstraps.extend(pairwise_ari([result.full.labels, clusters.labels]))
+
+    def _hold_out(
+        self, result: PaperResult, texts: Sequence[str], held_out_share: float, report: OnProgress
+    ) -> PaperResult:
+        """Returns the result with the run without a share of the conversations. The embedder is fitted on the others
+        alone, so that nothing of the held-out ones reaches the clusters."""
+        is_held_out = choose_held_out(len(texts), held_out_share, self._seed)
+        sampled = np.flatnonzero(~is_held_out).astype(np.int32)
+        train_texts = [texts[row] for row in sampled.tolist()]
+        embedder = self._make()
+        embedder.fit(train_texts)
+        train_rows = embedder.embed(train_texts)
+        test_rows = embedder.embed([texts[row] for row in np.flatnonzero(is_held_out).tolist()])
+        train = self._cluster_sample(
+            "the training part", texts, sampled, _Embedded(train_rows, embedder), report
+        )
+        train_labels = train.labels[sampled]
+        return replace(
+            result,
+            train=train,
+            train_distances=own_distances(train_rows, train_labels),
+            test_distances=assigned_distances(train_rows, train_labels, test_rows),
+        )
+
+    def _cluster(
+        self,
+        name: str,
+        texts: Sequence[str],
+        embedded: _Embedded,
+        seed: int,
+        report: OnProgress,
+    ) -> PaperClusters:
+        """Returns the result of one run of the algorithm on texts and their rows.
+
+        Args:
+            name: Name of the run, for notes on progress.
+        """
+
+        def ask(prompt: Prompt, body: str) -> str:
+            """Returns the model's reply."""
+            text, _stopped, _note = self._replies.reply(prompt, [body], pinned_count=0)
+            return text
+
+        return paper_clusters(
+            ask,
+            self._algorithm_prompts,
+            texts,
+            embedded.rows,
+            embed=embedded.embedder.embed,
+            k=self._k,
+            seed=seed,
+            note=lambda what: self._note(report, f"{name}: {what}"),
+        )
+
+    def _cluster_sample(
+        self,
+        name: str,
+        texts: Sequence[str],
+        sampled: Numbers,
+        embedded: _Embedded,
+        report: OnProgress,
+    ) -> PaperClusters:
+        """Returns the result of one run on some of the texts; its labels and questions number all of them.
+
+        Args:
+            name: Name of the run, for notes on progress.
+            texts: All texts.
+            sampled: Indices of the texts to cluster, ascending, shape (sample,).
+            embedded: Their rows, in this order.
+        """
+        sampled_texts = [texts[row] for row in sampled.tolist()]
+        clusters = self._cluster(name, sampled_texts, embedded, self._seed, report)
+        labels, first = (np.full(len(texts), -1, dtype=np.int32) for _ in range(2))
+        labels[sampled], first[sampled] = clusters.labels, clusters.first
+        questions = tuple(
+            replace(
+                question, shown=tuple(tuple(sampled[[*part]].tolist()) for part in question.shown)
+            )
+            for question in clusters.questions
+        )
+        return replace(clusters, labels=labels, first=first, questions=questions)
 
     @property
     def _algorithm_prompts(self) -> Prompts:
@@ -293,8 +374,14 @@ class PaperStage(ModelStage):
     def _baseline(
         self, ids: Sequence[int], number: int, report: OnProgress
     ) -> tuple[list[tuple[str, ...]], int]:
-        """Returns the categories of each conversation in one shuffled order, and how many logs were shortened."""
-        order = np.random.default_rng([self._seed, number, 0xC1]).permutation(len(ids))
+        """Returns the categories of each conversation that the LLM-only baseline gives in one shuffled order, and how
+        many logs were shortened.
+
+        Args:
+            ids: Ids of the conversations; the categories come in their order.
+            number: Number of the shuffled order, from 0.
+        """
+        order = np.random.default_rng([self._seed, number, _ORDER_STREAM]).permutation(len(ids))
         with self._project.reading() as conn:
             pieces = {
                 key: [piece.text for piece in render_log(messages)]
@@ -303,10 +390,11 @@ class PaperStage(ModelStage):
         shortened = 0
 
         def ask(name: str, log: Sequence[str]) -> str:
+            """Returns the reply to a log, whose first piece (the earlier answers) is never left out."""
             nonlocal shortened
             reply_count = f"{self._replies.count:,} replies"
             self._note(report, f"one after another, order {number + 1}: {reply_count}")
-            text, _, note = self._replies.reply(self._prompts[name], log, 1)
+            text, _, note = self._replies.reply(self._prompts[name], log, pinned_count=1)
             shortened += note is not None
             return text
 
@@ -324,7 +412,13 @@ class PaperStage(ModelStage):
         rows: Vectors,
         result: PaperClusters,
     ) -> None:
-        """Stores the clusters after merging with their descriptions, and shows them."""
+        """Stores the clusters after merging with their descriptions, and shows them; where the same clustering is
+        stored already, shows that one.
+
+        Args:
+            ids, texts: Of the conversations, in the order of the labels of `result`.
+            rows: Vectors of the texts, shape (texts, d).
+        """
         key = self.config_hash
         with self._project.reading() as conn:
             existing = clusterings.find(conn, key)
@@ -337,13 +431,21 @@ class PaperStage(ModelStage):
         words = distinctive_words(texts, result.labels, count=WORDS_PER_CLUSTER, seed=self._seed)
         clusters = []
         for number in range(count):
-            own_distances = distances[result.labels == number, number]
+            member_distances = distances[result.labels == number, number]
             clusters.append(
                 Cluster(
-                    number, len(own_distances), float(own_distances.mean()), float(own_distances.max()),
-                    words.get(number, ()), means[number].astype("<f4").tobytes(),
+                    number=number,
+                    size=len(member_distances),
+                    spread=float(member_distances.mean()),
+                    reach=float(member_distances.max()),
+                    words=words.get(number, ()),
+                    centre=means[number].astype("<f4").tobytes(),
                 )
-            )  # fmt: skip
+            )
+        labels_of_words = [
+            LabelEntry(number, " · ".join(words.get(number, ())[:_WORDS_PER_LABEL]), "")
+            for number in range(count)
+        ]
         clustering_id = self._decision_log.add_clustering(
             config_hash=key,
             run_id=run_id,
@@ -355,18 +457,26 @@ class PaperStage(ModelStage):
                 Member(ids[index], None if label < 0 else label, float(distances[index, label]))
                 for index, label in enumerate(result.labels.tolist())
             ],
-            names=[LabelEntry(n, " · ".join(words.get(n, ())[:3]), "") for n in range(count)],
+            names=labels_of_words,
         )
+        self._store_descriptions(run_id, clustering_id, result.descriptions)
+
+    def _store_descriptions(
+        self, run_id: int, clustering_id: int, descriptions: Sequence[str]
+    ) -> None:
+        """Stores the model's descriptions as the labels of the clusters."""
+        key = self.config_hash
         entries = [
-            LabelEntry(number, described, "", None if described else "the model wrote nothing")
-            for number, described in enumerate(result.descriptions)
+            LabelEntry(number, label, "", None if label else "the model wrote nothing")
+            for number, label in enumerate(descriptions)
         ]
 
-        def labels(conn: Any) -> None:
+        def store_labels(conn: sqlite3.Connection) -> None:
+            """Stores the labels in one transaction."""
             clusterings.register_labels(conn, clustering_id, key)
             clusterings.add_labels(conn, clustering_id, key, run_id, entries)
 
-        self._project.write(labels)
+        self._project.write(store_labels)
 
 
 class _ReplyCache:

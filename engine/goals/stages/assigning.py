@@ -62,6 +62,7 @@ class ToGroupsStage(CpuStage):
 
     @cached_property
     def _stored(self) -> Clustering:
+        """The clustering whose groups are assigned to."""
         with self._project.reading() as conn:
             return stored_clustering(conn, self._clustering_id)
 
@@ -91,13 +92,14 @@ class ToGroupsStage(CpuStage):
             return
 
         def commit(conn: sqlite3.Connection, entries: Sequence[Entry], done: int) -> None:
+            """Stores a batch and the counter of the run."""
             store(conn, self._stored.id, run_id, entries)
             runs.count(conn, run_id, done, total)
 
         learned_groups: list[tuple[list[str], Membership]] = []
         for _, note in self._run_on_thread(self._membership, learned_groups.append):
             yield Progress(0, total, note)
-        groups, membership = learned_groups[0]
+        ((groups, membership),) = learned_groups
         for start in range(0, total, size):
             self._check()
             batch = items[start : start + size]

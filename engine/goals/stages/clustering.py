@@ -203,8 +203,14 @@ class ClusterStage(CpuStage):
 def _cluster_rows(
     rows: Vectors, clusters: Clusters, words: Mapping[int, tuple[str, ...]]
 ) -> list[Cluster]:
-    """Returns the rows of the clusters to store, by number."""
-    sums = np.zeros((clusters.k, rows.shape[1]), dtype=np.float64)
+    """Returns the rows of the clusters to store, by number.
+
+    Args:
+        rows: Vectors of the conversations, shape (conversations, d).
+        words: Distinctive words of each cluster, by number.
+    """
+    _, dimensions = rows.shape
+    sums = np.zeros((clusters.k, dimensions), dtype=np.float64)
     for part in blocks(len(rows)):
         labels = clusters.labels[part]
         np.add.at(sums, labels[labels >= 0], rows[part][labels >= 0])
@@ -254,12 +260,18 @@ class OnClustering:
 
     @cached_property
     def _stored(self) -> Clustering:
+        """The clustering; read when it is first needed, because the stage before must have made it."""
         with self._project.reading() as conn:
             return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 
 
 class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
-    """Labels the clusters that have no label under this configuration yet, the largest first."""
+    """Labels the clusters that have no label under this configuration yet, the largest first.
+
+    Attributes:
+        written: Number of clusters that the model labeled.
+        without: Number of clusters that it gave no label.
+    """
 
     name = "label"
     unit = "clusters"
@@ -330,33 +342,40 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
 
     @cached_property
     def _clusters(self) -> dict[int, Cluster]:
+        """The clusters by number."""
         with self._project.reading() as conn:
             return {c.number: c for c in clusterings.clusters(conn, self._stored.id)}
 
     @cached_property
     def _members(self) -> tuple[Ids, Ids]:
-        """Conversation ids, ascending, and the cluster of each."""
+        """Conversation ids, ascending, and the cluster of each, both of shape (conversations,)."""
         with self._project.reading() as conn:
             ids, numbers = clusterings.membership(conn, self._stored.id)
         return np.asarray(ids), np.asarray(numbers)
 
     @cached_property
     def _vectors(self) -> Vectors:
-        """Vectors in the order of `_members`."""
+        """Vectors in the order of `_members`, shape (conversations, d)."""
+        ids, _ = self._members
         with self._project.reading() as conn:
-            return read_vectors(conn, self._stored.vector_config, self._members[0])[1]
+            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        return rows
 
     def _key_of(self, entry: LabelEntry) -> int:
+        """Returns the number of the cluster of an entry."""
         return entry.number
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[LabelEntry]) -> None:
+        """Stores the labels of a block."""
         clusterings.add_labels(conn, self._stored.id, self.config_hash, run_id, entries)
 
     def _tally(self, entries: Sequence[LabelEntry]) -> None:
+        """Counts the labels of a block after they were stored."""
         self.without += sum(1 for entry in entries if entry.reason)
         self.written += sum(1 for entry in entries if not entry.reason)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[LabelEntry]:
+        """Returns the label of each cluster of a block, or the reason why the model gave none."""
         names = self._work.each(
             block,
             partial(self._ask, report=report),
@@ -373,6 +392,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
 
     @cached_property
     def _phrases(self) -> dict[int, tuple[str, str]]:
+        """Label and description of each cluster by phrases of its members, by number."""
         with self._project.reading() as conn:
             return clusterings.phrase_labels(conn, self._stored.id)
 
@@ -403,14 +423,19 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
         """Returns ids of conversations outside a cluster: those nearest to its center, or random ones. All vectors are
-        compared, which is faster than an index for one query per cluster."""
-        ids = self._members[0]
+        compared, which is faster than an index for one query per cluster.
+
+        Args:
+            inside: Whether each conversation is in the cluster, in the order of `_members`, shape (conversations,).
+        """
+        ids, _ = self._members
         if not self._near:
             return choose(ids[~inside].tolist(), EXAMPLES, self._stored.seed)
         centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
         cosines = self._vectors @ centre
         cosines[inside] = -np.inf
         count = min(EXAMPLES, len(ids))
+        # The nearest in any order, without sorting all; then these are sorted, equal ones by their ids.
         nearest = np.argpartition(-cosines, count - 1)[:count]
         ordered = nearest[np.lexsort((nearest, -cosines[nearest]))]
         return [int(ids[row]) for row in ordered if not inside[row]]
@@ -427,6 +452,7 @@ class ProcessAsker:
     ) -> list[str]:
         """Returns one greedy reply to each body inside the prompt; reports the number of replies done."""
         request = Generate(
+            # each text is one piece, of which none is pinned
             [((body,), 0) for body in bodies],
             prompt,
             Sampling(grammar=grammar),
@@ -442,5 +468,6 @@ class ProcessAsker:
         for body, continuation in pairs:
             continuations.setdefault(body, []).append(continuation)
         log_probs = self._process.ask(LogProbs(list(continuations.items()), prompt), self._progress)
+        # A body that was asked with several continuations gives its answers back in the order of the pairs.
         answers = {body: iter(each) for body, each in zip(continuations, log_probs, strict=True)}
         return [LogProb(*next(answers[body])) for body, _ in pairs]

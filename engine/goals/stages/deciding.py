@@ -225,6 +225,7 @@ class DecideStage(OnClustering, CpuStage):
         report(self.merged, text)
 
         def note(what: str, done: int, total: int) -> None:
+            """Reports how far it is; raises Cancelled if the run was interrupted."""
             self._check()
             report(self.merged, f"{text}: {done:,} of {total:,} {what}")
 

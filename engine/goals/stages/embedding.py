@@ -98,16 +98,20 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         return text + self._work.spent()
 
     def _key_of(self, entry: GoalEntry) -> int:
+        """Returns the id of the conversation of an entry."""
         return entry.conversation_id
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[GoalEntry]) -> None:
+        """Stores the summaries of a block."""
         goals.add(conn, self.config_hash, run_id, entries)
 
     def _tally(self, entries: Sequence[GoalEntry]) -> None:
+        """Counts the summaries of a block after they were stored."""
         self.without += sum(1 for entry in entries if entry.reason)
         self.written += sum(1 for entry in entries if not entry.reason)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[GoalEntry]:
+        """Returns the summary of each conversation of a block, or the reason why there is none."""
         with self._project.reading() as conn:
             rows = conversations.conversations_for(conn, block)
         answers = self._work.each(
@@ -239,6 +243,7 @@ class EmbedStage(CpuStage):
 
     @cached_property
     def _source(self) -> TextSource:
+        """The source of the texts; asked for when it is first needed, because a stage before may write them."""
         return self._get_source()
 
     @cached_property
@@ -331,6 +336,7 @@ class EmbedStage(CpuStage):
         return text + (f"; {self.without:,} have no vector." if self.without else ".")
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:
+        """Fits the embedder on all texts of the run; runs on a thread of its own."""
         with self._project.reading() as conn:
             embedder.fit(self._texts(conn, report))
 
@@ -344,7 +350,7 @@ class EmbedStage(CpuStage):
     def _embed(
         self, embedder: Embedder, batch: Sequence[int], _report: OnProgress
     ) -> tuple[list[GoalEntry], Vectors]:
-        """Returns the texts of a batch and their vectors; runs on a thread of its own."""
+        """Returns the texts of a batch and their vectors, shape (batch, d); runs on a thread of its own."""
         with self._project.reading() as conn:
             entries = self._source.read(conn, batch, self._left_out)
         return entries, embedder.embed(["" if e.reason else e.text for e in entries])
@@ -360,7 +366,11 @@ class EmbedStage(CpuStage):
         done: int,
         total: int,
     ) -> None:
-        """Stores the vectors of entries, a reason for each without one, and the counter of the run."""
+        """Stores the vectors of entries, a reason for each without one, and the counter of the run.
+
+        Args:
+            rows: Vectors of the entries, shape (entries, d); zeros for one without a vector.
+        """
         nonzero = has_vector(rows)
         reasons = {
             entry.conversation_id: entry.reason or NO_KNOWN_WORD

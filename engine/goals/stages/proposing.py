@@ -96,6 +96,7 @@ class PairQuestions:
         texts = self._texts([*samples.values(), *outside.values(), *outsiders_of_pairs])
 
         def texts_of(ids: Sequence[int]) -> list[str]:
+            """Returns the texts of conversations, in the order of the ids."""
             return [texts[key] for key in ids]
 
         questions = [
@@ -290,6 +291,8 @@ class ProposeStage(OnClustering, ModelStage):
 
     @cached_property
     def _questions(self) -> PairQuestions:
+        """The questions about the clustering; made when it is first needed, because the stage before must have made
+        it."""
         return PairQuestions(
             self._project,
             source_of(self._stored).shown,
@@ -307,6 +310,7 @@ class ProposeStage(OnClustering, ModelStage):
         reasons: list[str] = []
 
         def given_up(reason: str) -> AnswerEntry | None:
+            """Notes why the model could not be asked about a pair, in the order of the pairs."""
             reasons.append(reason)
             return None
 
@@ -332,6 +336,7 @@ class ProposeStage(OnClustering, ModelStage):
         entries: Sequence[AnswerEntry],
         total: int | None,
     ) -> None:
+        """Stores the answers of a block, and the counter of the run unless `total` is None."""
         decisions.add_answers(conn, self.config_hash, run_id, entries)
         if total is not None:
             runs.count(conn, run_id, self.asked, total)
@@ -368,7 +373,9 @@ class SplitQuestionsStage(ProposeStage):
         return text + self._work.spent()
 
     def _state(self) -> MergeState:
-        return self._supposed[0]
+        """Returns the groups as if all candidates were split."""
+        state, _ = self._supposed
+        return state
 
     @cached_property
     def _supposed(self) -> tuple[MergeState, Sequence[Pair]]:

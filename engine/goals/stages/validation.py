@@ -35,7 +35,11 @@ SEEDS, BOOTSTRAPS = 5, 20
 
 
 class StabilityStage(OnClustering, CpuStage):
-    """Computes the repetitions that are not stored yet."""
+    """Computes the repetitions that are not stored yet.
+
+    Attributes:
+        done: Number of repetitions that this run computed.
+    """
 
     name = "stability"
     title = "Measuring how stable the clusters are"
@@ -48,6 +52,12 @@ class StabilityStage(OnClustering, CpuStage):
         seeds: int = SEEDS,
         bootstraps: int = BOOTSTRAPS,
     ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            seeds: Repetitions on the same conversations with other seeds.
+            bootstraps: Repetitions on conversations drawn with replacement.
+        """
         super().__init__(project)
         self._repetitions: list[measurements.RepetitionKey] = [
             *(("seed", number) for number in range(seeds)),
@@ -78,17 +88,19 @@ class StabilityStage(OnClustering, CpuStage):
         inputs: list[tuple[Vectors, Numbers]] = []
         for _ in self._run_on_thread(self._read, inputs.append):
             yield Progress(0, len(missing))
+        ((rows, labels),) = inputs
         for repetition in missing:
             self._check()
             results: list[Repetition] = []
-            repeat = partial(self._repeat, *inputs[0], repetition)
+            repeat = partial(self._repeat, rows, labels, repetition)
             for _ in self._run_on_thread(repeat, results.append):
                 yield Progress(self.done, len(missing))
+            (result,) = results
             self._project.write(
                 partial(
                     self._commit,
                     run_id=run_id,
-                    result=results[0],
+                    result=result,
                     done=self.done + 1,
                     total=len(missing),
                 )
@@ -101,10 +113,10 @@ class StabilityStage(OnClustering, CpuStage):
         return f"Clustered {self.done:,} times more to see what comes again."
 
     def _read(self, _report: OnProgress) -> tuple[Vectors, Numbers]:
-        """Returns the vectors of the clustering and the cluster of each."""
+        """Returns the vectors of the clustering, shape (n, d), and the cluster of each, shape (n,)."""
         with self._project.reading() as conn:
             ids, numbers = clusterings.membership(conn, self._stored.id)
-            rows = read_vectors(conn, self._stored.vector_config, ids)[1]
+            _, rows = read_vectors(conn, self._stored.vector_config, ids)
         return rows, np.asarray(numbers, dtype=np.int32)
 
     def _repeat(
@@ -114,22 +126,23 @@ class StabilityStage(OnClustering, CpuStage):
         repetition: measurements.RepetitionKey,
         _report: OnProgress,
     ) -> Repetition:
-        """Returns one repetition; runs on a thread of its own."""
+        """Returns one repetition; runs on a thread of its own. Arrays as from `_read`."""
         kind, number = repetition
-        return stability_run(rows, labels, self._stored.k, self._stored.seed, kind, number)
+        stored = self._stored
+        return stability_run(rows, labels, k=stored.k, seed=stored.seed, kind=kind, number=number)
 
     def _commit(
         self, conn: sqlite3.Connection, *, run_id: int, result: Repetition, done: int, total: int
     ) -> None:
-        jaccard = {n: value for n, value in enumerate(result.jaccard) if value is not None}
+        """Stores one repetition and the counter of the run."""
         measurements.add_repetition(
             conn,
             self._stored.id,
             self.config_hash,
             run_id,
-            (result.kind, result.number),
-            result.ari,
-            jaccard,
+            repetition=(result.kind, result.number),
+            ari=result.ari,
+            jaccard={n: value for n, value in enumerate(result.jaccard) if value is not None},
         )
         runs.count(conn, run_id, done, total)
 
@@ -174,7 +187,7 @@ class HoldOutStage(OnClustering, CpuStage):
         results: list[HeldOut] = []
         for done, note in self._run_on_thread(self._measure, results.append):
             yield Progress(done, None, note)
-        self.result = results[0]
+        (self.result,) = results
         measured = {**asdict(self.result), "share": self._share, "seed": self._seed}
         key = self._stored.id
         self._project.write(lambda conn: measurements.put(conn, "hold_out", key, measured))
@@ -197,7 +210,8 @@ class HoldOutStage(OnClustering, CpuStage):
         stored = self._stored
         report(0, "reading the texts")
         with self._project.reading() as conn:
-            ids = np.asarray(clusterings.membership(conn, stored.id)[0])
+            clustered_ids, _ = clusterings.membership(conn, stored.id)
+        ids = np.asarray(clustered_ids)
         is_held_out = choose_held_out(len(ids), self._share, self._seed)
         train, test = self._rows(ids[~is_held_out], ids[is_held_out])
         clusters = cluster(
@@ -209,12 +223,15 @@ class HoldOutStage(OnClustering, CpuStage):
         return measure_held_out(train, clusters.labels, test)
 
     def _rows(self, train: Ids, test: Ids) -> tuple[Vectors, Vectors]:
-        """Returns the vectors of both parts: those that are stored, or of an embedder that is fitted anew."""
+        """Returns the vectors of both parts, shape (part, d): those that are stored, or of an embedder that is fitted
+        anew on the first part."""
         embedder = self._make(self._stored.embedder, self._stored.seed)
         with self._project.reading() as conn:
             if embedder.fitted:
                 key = self._stored.vector_config
-                return read_vectors(conn, key, train)[1], read_vectors(conn, key, test)[1]
+                _, train_rows = read_vectors(conn, key, train)
+                _, test_rows = read_vectors(conn, key, test)
+                return train_rows, test_rows
             source = source_of(self._stored)
             train_texts, test_texts = (
                 [entry.text for entry in source.each(conn, ids.tolist())] for ids in (train, test)

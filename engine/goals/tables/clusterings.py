@@ -182,6 +182,7 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
     sharpness = math.log(MEDIAN_SHARE / (1 - MEDIAN_SHARE)) / min(2.0, max(gap, 1e-3))
 
     def share(difference: float) -> float:
+        """Returns the share of the second cluster, which is farther away by this difference."""
         return 1 / (1 + math.exp(min(700.0, sharpness * difference)))
 
     conn.create_function("share_of_second", 1, share, deterministic=True)

@@ -90,6 +90,7 @@ def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
 def _undo_or_redo(
     conn: sqlite3.Connection, clustering_id: int, act: int, kind: Literal["undo", "redo"]
 ) -> int:
+    """Appends a row that undoes or redoes an act, and returns the id of the act."""
     conn.execute(
         "INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author,"
         " model, given_at) VALUES (?1, ?2, ?1, ?3, ?4, '[]', '[]', '[]', 'human', '', ?5)",
@@ -129,6 +130,7 @@ def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
 
 
 def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> GoalDecision:
+    """Returns the decision of a row of `_COLUMNS` and `_IS_ACTIVE`; `parts` has its parts by id of the decision."""
     return GoalDecision(
         kind=row[0],
         sides=tuple(json.loads(row[1])),

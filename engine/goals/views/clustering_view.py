@@ -42,7 +42,8 @@ class Space:
         return cls(*read_vectors(conn, vector_config))
 
     def rows_of(self, ids: Ids) -> Vectors:
-        """Returns the vectors of those of `ids` that have one, in this order; they must not be changed."""
+        """Returns the vectors of those of `ids` that have one, in this order, shape (ids with a vector, d); they must
+        not be changed."""
         if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
             return self.rows
         if not len(self.ids):
@@ -147,7 +148,8 @@ class ClusteringView:
         return self._means.setdefault(key, total / group.size)
 
     def _mean_of(self, part: Group, space: Space | None) -> Floats | None:
-        """Returns the mean vector of a group that was not merged; None if it needs `space` and that is None."""
+        """Returns the mean vector of a group that was not merged, shape (d,); None if it needs `space` and that is
+        None."""
         if self._as_clustered(part):
             return np.frombuffer(self._by_key[part.id].centre, dtype="<f4").astype(np.float64)
         if space is None or part.own is None:
@@ -178,6 +180,7 @@ class ClusteringView:
 
     @cached_property
     def _by_key(self) -> Mapping[str, Cluster]:
+        """The original clusters by the id of their group."""
         return {f"c{cluster.number}": cluster for cluster in self.clusters}
 
     def _as_clustered(self, group: Group) -> bool:

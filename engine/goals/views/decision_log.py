@@ -96,6 +96,7 @@ class DecisionLog:
         decisions of people from the one shown before, in one transaction. Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
+            """Stores and shows the clustering."""
             shown_before = clusterings.shown_id(conn)
             clustering_id = clusterings.add(conn, **made)
             if shown_before is not None:
@@ -112,6 +113,7 @@ class DecisionLog:
         `engine.goals.tables.clusterings.show` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
+            """Shows the earlier clustering."""
             shown_before = clusterings.shown_id(conn)
             clusterings.show(conn, clustering_id)
             if shown_before is not None and shown_before != clustering_id:
@@ -134,6 +136,7 @@ class DecisionLog:
         """Takes back an act, or the taking back, and returns its first decision; None if there is none."""
 
         def work(conn: sqlite3.Connection) -> GoalDecision | None:
+            """Appends the undo or redo, and stores the groups that follow."""
             act = undo_or_redo(conn, clustering_id)
             if act is None:
                 return None
@@ -211,6 +214,7 @@ class DecisionLog:
         unplaced: dict[int, str] = {}
 
         def plan(state: MergeState) -> Iterable[GoalDecision]:
+            """Yields the transferred decisions, and notes those that have no place."""
             # the newest clustering first, because its decisions take precedence
             for clustering_id in sorted(sources, reverse=True):
                 old = self._read_state(conn, clustering_id)

@@ -155,7 +155,8 @@ class PairTables:
     def _descriptions(
         self, view: ClusteringView, keys: Sequence[str]
     ) -> tuple[Floats, RobustScale]:
-        """Returns the cosines of labels and descriptions of the groups, and their scale over the original clusters."""
+        """Returns the cosines of labels and descriptions of the groups, shape (groups, groups), and their scale over
+        the original clusters."""
         cluster_texts = [
             _as_text(c.label, c.description) if c.by_model else _as_text(" ".join(c.words), "")
             for c in view.clusters
@@ -249,6 +250,7 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
     answers = [table.answer(pair) for pair in pairs]
 
     def answered(field: Callable[[PairAnswer], float | None]) -> Floats:
+        """Returns a value of each answer, shape (pairs,); NaN where there is none."""
         values = [None if answer is None else field(answer) for answer in answers]
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 

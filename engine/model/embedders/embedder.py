@@ -40,6 +40,10 @@ MINILM_BATCH = 1_024
 """Texts in one call; the library sorts them by length, so that batches need little padding."""
 
 
+MINILM_PASS_TEXTS = 32
+"""Texts that the model reads in one pass."""
+
+
 class Embedder(Protocol):
     """Makes vectors of texts.
 
@@ -51,13 +55,20 @@ class Embedder(Protocol):
     """
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The kind of the embedder."""
+
     @property
-    def recipe(self) -> str: ...
+    def recipe(self) -> str:
+        """Everything that the vectors depend on except the fitted texts."""
+
     @property
-    def fitted(self) -> bool: ...
+    def fitted(self) -> bool:
+        """Whether `embed` may be called."""
+
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """See `Embedder`."""
 
     def fit(self, texts: Iterable[str]) -> None:
         """Fits the embedder to the project's texts, which are read once; does nothing if `fitted`."""
@@ -161,13 +172,16 @@ class MiniLmEmbedder(_PretrainedEmbedder):
         return embed_in_batches(texts, self._encode, MINILM_BATCH)
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
+        """Returns the rows of one call, shape (texts, 384); loads the model at the first."""
         # The library draws a progress bar on standard error while it loads, which would spoil the screen.
         with redirect_stderr(StringIO()):
             if self._model is None:
                 from sentence_transformers import SentenceTransformer
 
                 self._model = SentenceTransformer(str(self._folder), local_files_only=True)
-            rows: Vectors = self._model.encode(list(texts), batch_size=32, show_progress_bar=False)
+            rows: Vectors = self._model.encode(
+                list(texts), batch_size=MINILM_PASS_TEXTS, show_progress_bar=False
+            )
         return rows
 
 
@@ -232,11 +246,13 @@ class HttpEmbedder(_PretrainedEmbedder):
         return rows
 
     def _named_model(self) -> str:
+        """Returns the name of the model; asks the endpoint for it once if the URL names none."""
         if not self._model:
             self._model = with_model(self._client).model
         return self._model
 
     def _unexpected(self, what: str) -> ModelError:
+        """Returns the error for an answer that is something else than vectors; `what` says what it is."""
         return EndpointError(
             f"{self._base} answered {what}.", "It has to speak OpenAI's /v1/embeddings."
         )
@@ -281,11 +297,12 @@ class ConcatEmbedder:
         self._words.fit(texts)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Returns a row of length 1 for each text: MiniLM alone for a text without a known word, zeros for a blank
-        one."""
+        """Returns a row of length 1 for each text, shape (texts, d): MiniLM alone for a text without a known word,
+        zeros for a blank one."""
         words, meaning = self._words.embed(texts), self._meaning.embed(texts)
-        columns = np.sqrt(WORDS_WEIGHT) * words, np.sqrt(1 - WORDS_WEIGHT) * meaning
-        return unit_rows(np.concatenate(columns, axis=1))
+        # A cosine multiplies two rows, so each gets the root of the weight.
+        weighted = np.sqrt(WORDS_WEIGHT) * words, np.sqrt(1 - WORDS_WEIGHT) * meaning
+        return unit_rows(np.concatenate(weighted, axis=1))
 
     def state(self) -> bytes:
         """Returns the state of the TF-IDF part; MiniLM has none, its weights are an installed package."""

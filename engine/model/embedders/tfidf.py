@@ -1,8 +1,10 @@
 """The default embedder: TF-IDF of words and word pairs, reduced to few dimensions by latent semantic analysis.
 
-Counts are sublinear, and a truncated singular value decomposition reduces them (Deerwester et al. 1990, Indexing by
-latent semantic analysis, JASIS 41). It is fitted on the project's own texts and stored in the project. Its state is not
-a pickle, because unpickling runs code and a project file may come from anybody.
+A term is a word or a pair of words. TF-IDF weighs each term of a text by how often it is in the text and by how rare it
+is among all texts (its rarity, the inverse document frequency). Counts are sublinear: 1 + log of the count. A truncated
+singular value decomposition reduces the weights (Deerwester et al. 1990, Indexing by latent semantic analysis, JASIS
+41) to positions on a few axes, each a mixture of terms. The embedder is fitted on the project's own texts and stored in
+the project. Its state is not a pickle, because unpickling runs code and a project file may come from anybody.
 """
 
 from __future__ import annotations
@@ -39,14 +41,28 @@ if TYPE_CHECKING:
 DIMENSIONS = 32
 """With more dimensions, axes of single phrases outweigh those of goals: k-means with the true k on the user texts of
 1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
+
 MAX_TERMS = 20_000
-"""The most frequent words and pairs are kept; with 32 dimensions the state is then about 3 MB."""
+"""Most terms, the most frequent ones; with 32 dimensions the state is then about 3 MB."""
+
 MAX_FIT_TEXTS = 100_000
 """Most texts to fit on; of more, a random sample is used."""
+
 MAX_TEXT_CHARS = 8_000
 """Characters of a text that are read, which bounds the memory that one very long text takes."""
+
 MIN_TEXTS_FOR_RARITY = 50
 """Number of texts from which a term has to occur in two of them."""
+
+MIN_AXIS_SIZE = 1e-5
+"""Least size of an axis (its singular value), as a share of the largest; smaller ones are rounding errors."""
+
+MAX_STATE_NUMBER = 1e6
+"""Largest plausible number in a state."""
+
+SAMPLE_SALT = 0x7466
+"""Second part of the seed of the sample, so that it does not repeat other draws with the same seed; `tf` in ASCII."""
+
 TEXTS_PER_BATCH = 4_096
 """Texts whose counts are in memory together."""
 
@@ -56,6 +72,7 @@ _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
 """A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
 Numbers are left out: they identify a booking, not a goal."""
+
 _LEFTOVERS = (
     "ve",
     "ll",
@@ -72,6 +89,7 @@ _LEFTOVERS = (
     "hasn",
 )
 """Parts of contractions such as `I've` that are stop words."""
+
 _MAGIC = b"WTFIDF1\n"
 """First bytes of a state."""
 
@@ -145,13 +163,14 @@ class TfidfEmbedder:
                     "Look at the texts, or choose another embedder.",
                 ) from None
         self._words = [str(word) for word in counter.get_feature_names_out()]
-        in_texts = np.bincount(counts.indices, minlength=len(self._words))
-        self._rarity = (np.log((1 + len(sample)) / (1 + in_texts)) + 1).astype(np.float32)
+        # For each term the number of texts that have it: `indices` has the term of each count that is not 0.
+        text_counts = np.bincount(counts.indices, minlength=len(self._words))
+        self._rarity = (np.log((1 + len(sample)) / (1 + text_counts)) + 1).astype(np.float32)
         weights = _weigh(counts, self._rarity)
         rank = min(self._dimensions, *weights.shape)
         with one_thread():
             _, sizes, axes = randomized_svd(weights, rank, n_iter=5, random_state=self._seed)
-        significant = sizes > 1e-5 * sizes[0]
+        significant = sizes > MIN_AXIS_SIZE * sizes[0]
         self._axes = np.ascontiguousarray(axes[significant].T, dtype=np.float32)
         self._finish_fit()
 
@@ -166,13 +185,13 @@ class TfidfEmbedder:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_PER_BATCH):
-            part = [text[:MAX_TEXT_CHARS] for text in texts[start : start + TEXTS_PER_BATCH]]
-            weights = _weigh(counter.transform(part), self._rarity)
+            batch = [text[:MAX_TEXT_CHARS] for text in texts[start : start + TEXTS_PER_BATCH]]
+            weights = _weigh(counter.transform(batch), self._rarity)
             vectors[start : start + TEXTS_PER_BATCH] = unit_rows(weights @ self._axes)
         return vectors
 
     def state(self) -> bytes:
-        """Words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
+        """Returns words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
         if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         head = json.dumps(
@@ -211,6 +230,7 @@ class TfidfEmbedder:
         return embedder
 
     def _finish_fit(self) -> None:
+        """Makes the counter and the fingerprint from words, rarity and axes."""
         self._counter = term_counter(self._words)
         self._fingerprint = f"tfidf:{hashlib.sha256(self.state()).hexdigest()[:16]}"
 
@@ -218,13 +238,13 @@ class TfidfEmbedder:
 def _sample(texts: Iterable[str], seed: int) -> list[str]:
     """Returns all texts, or a uniform random sample of `MAX_FIT_TEXTS` of them in one pass (reservoir sampling, Vitter
     1985, algorithm R)."""
-    rng = np.random.default_rng([seed, 0x7466])
+    rng = np.random.default_rng([seed, SAMPLE_SALT])
     sample: list[str] = []
-    for number, text in enumerate(texts):
-        if number < MAX_FIT_TEXTS:
+    for index, text in enumerate(texts):
+        if index < MAX_FIT_TEXTS:
             sample.append(text[:MAX_TEXT_CHARS])
-        elif (place := int(rng.integers(number + 1))) < MAX_FIT_TEXTS:
-            sample[place] = text[:MAX_TEXT_CHARS]
+        elif (replaced := int(rng.integers(index + 1))) < MAX_FIT_TEXTS:
+            sample[replaced] = text[:MAX_TEXT_CHARS]
     return sample
 
 
@@ -252,15 +272,23 @@ def term_counter(
 
 
 def _weigh(counts: Any, rarity: Floats) -> Any:
-    """Sublinear counts times inverse document frequency, in rows of length 1; changes `counts`, sparse (n, words)."""
+    """Returns sublinear counts times inverse document frequency, in rows of length 1.
+
+    Args:
+        counts: Sparse matrix of shape (texts, words), which is changed: `data` has its numbers that are not 0, row by
+            row, `indices` their columns, `indptr` where in `data` each row begins.
+        rarity: Inverse document frequencies, shape (words,).
+    """
     counts.data = (1 + np.log(counts.data)) * rarity[counts.indices]
     lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
+    # Each number is divided by the length of its row; a row without numbers has length 0.
     counts.data /= np.repeat(np.maximum(lengths, 1e-12), np.diff(counts.indptr)).astype(np.float32)
     return counts
 
 
 def _parse_state(state: bytes) -> tuple[dict[str, Any], Floats]:
-    """(header, numbers) of a state; raises ModelError unless every field is valid."""
+    """Returns header and numbers of a state, shape (words * (1 + rank),); raises ModelError unless every field is
+    valid."""
     start = len(_MAGIC) + 4
     if not state.startswith(_MAGIC) or len(state) < start:
         raise _damaged("it does not begin as one")
@@ -285,12 +313,13 @@ def _parse_state(state: bytes) -> tuple[dict[str, Any], Floats]:
     if len(body) != 4 * len(words) * (1 + head["rank"]):
         raise _damaged("its length differs from its header")
     numbers = np.frombuffer(body, dtype="<f4").astype(np.float32)
-    if not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e6:
+    if not np.isfinite(numbers).all() or np.abs(numbers).max() > MAX_STATE_NUMBER:
         raise _damaged("it has numbers that are not finite")
     return head, numbers
 
 
 def _damaged(why: str) -> ModelError:
+    """Returns the error for a state that is not valid."""
     return ModelError(
         f"The stored TF-IDF embedder is damaged: {why}.", "Run `workbench run cluster` again."
     )

@@ -15,17 +15,28 @@ import numpy.typing as npt
 from engine.base.errors import ModelError, UsageError
 
 Vectors = npt.NDArray[np.float32]
-"""Shape (n, d)."""
+"""One row for each text, shape (n, d)."""
+
 Numbers = npt.NDArray[np.int32]
+"""Whole numbers, shape (n,) unless said otherwise."""
+
 Indices = npt.NDArray[np.int64]
+"""Indices of rows, shape (n,) unless said otherwise."""
+
 Mask = npt.NDArray[np.bool_]
-"""Whole numbers, indices of rows, flags, and a single vector, each of shape (n,) unless said otherwise."""
+"""Flags, shape (n,) unless said otherwise."""
 
 Floats = npt.NDArray[np.float32]
+"""Numbers such as those of a single vector, shape (d,) unless said otherwise."""
 
 BLOCK = 16_384
 """Rows in a block; fixed, because rounding of sums depends on the blocks."""
 
+HASH_BLOCK = 4096
+"""Rows in a block whose hashes are computed."""
+
+HASH_SALT = 0x6B657973
+"""Second part of the seed of the hashes, so that they do not repeat other draws with the same seed; `keys` in ASCII."""
 
 BATCH = 64
 """Texts that are sent to an embedding model at once, unless it takes more."""
@@ -35,13 +46,13 @@ TextsToRows = Callable[[Sequence[str]], npt.ArrayLike]
 
 
 def blocks(count: int, size: int = BLOCK) -> Iterator[slice]:
-    """Slices that cover `count` rows in order."""
+    """Yields slices that cover `count` rows in order."""
     for start in range(0, count, size):
         yield slice(start, min(count, start + size))
 
 
 def unit_rows(raw: npt.ArrayLike) -> Vectors:
-    """Scales rows to length 1, as float32; a row of zeros stays one.
+    """Returns rows scaled to length 1, as float32, shape (n, d); a row of zeros stays one.
 
     Raises:
         ValueError: A number is not finite, or `raw` does not have two dimensions.
@@ -60,7 +71,7 @@ def unit_rows(raw: npt.ArrayLike) -> Vectors:
 
 
 def has_vector(vectors: Vectors) -> Mask:
-    """Whether each row has a number other than 0, shape (n,)."""
+    """Returns whether each row has a number other than 0, shape (n,)."""
     mask = np.empty(len(vectors), dtype=np.bool_)
     for part in blocks(len(vectors)):
         mask[part] = vectors[part].any(axis=1)
@@ -79,7 +90,8 @@ def same_space(*fingerprints: str) -> str:
             f"Vectors of different embedders cannot be compared ({', '.join(different)}).",
             "Embed all conversations with one embedder.",
         )
-    return different[0]
+    (fingerprint,) = different
+    return fingerprint
 
 
 def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
@@ -87,11 +99,14 @@ def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
 
     Rows sorted by it are in an order that does not depend on their original order, and the first ones are a random
     sample. Arithmetic modulo 2**64 is exact, so the blocks do not matter.
+
+    The bits of each number are mixed by shifts and an odd factor; each column then gets a random odd factor, and the
+    sum over the row is mixed again.
     """
-    rng = np.random.default_rng([seed, 0x6B657973])
+    rng = np.random.default_rng([seed, HASH_SALT])
     factors = rng.integers(0, 2**63, size=vectors.shape[1], dtype=np.uint64) * 2 + 1
     keys = np.empty(len(vectors), dtype=np.uint64)
-    for part in blocks(len(vectors), 4096):
+    for part in blocks(len(vectors), HASH_BLOCK):
         bits = np.ascontiguousarray(vectors[part], dtype=np.float32).view(np.uint32)
         mixed = bits.astype(np.uint64)
         mixed ^= mixed >> np.uint64(15)
@@ -104,12 +119,13 @@ def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
 
 
 def mean_direction(vectors: Vectors, members: Indices) -> Floats:
-    """Mean of the rows `members` scaled to length 1, shape (d,); zeros if the mean is 0 or there are no rows."""
+    """Returns the mean of the rows `members` scaled to length 1, shape (d,); zeros if the mean is 0 or there are no
+    rows."""
     total = np.zeros(vectors.shape[1], dtype=np.float64)
     for part in blocks(len(members)):
         total += vectors[members[part]].sum(axis=0, dtype=np.float64)
-    direction: Floats = unit_rows(total[None, :] / max(1, len(members)))[0]
-    return direction
+    (direction,) = unit_rows(total[None, :] / max(1, len(members)))
+    return np.asarray(direction)
 
 
 def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH) -> Vectors:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
-
+"""Result of asynchronous work."""
 
 POLL_SECONDS = 0.1
 """Time between two looks at whether a background run was cancelled."""
@@ -64,6 +64,9 @@ REFUSED_REQUEST_STATUSES = frozenset({400, 413, 422})
 
 MAX_ANSWER_BYTES = 256 << 20
 """Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
+
+MAX_SHOWN_MODELS = 8
+"""Number of an endpoint's models that an error names."""
 
 MAX_ERROR_CHARACTERS = 300
 """Number of characters of an endpoint's error text that are shown."""
@@ -132,6 +135,7 @@ class _ContextThreadPool(ThreadPoolExecutor):
     """Resolves host names in the caller's context, which holds the permission of the network guard."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        """Runs a function in a thread, in a copy of the caller's context."""
         return super().submit(contextvars.copy_context().run, fn, *args, **options)
 
 
@@ -139,6 +143,7 @@ class BackgroundRun:
     """A run of asynchronous work that may reach some endpoints; `cancel` may be called from any thread."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
+        """Starts nothing yet; the work may reach these addresses."""
         self._addresses = tuple(addresses)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -177,6 +182,7 @@ class BackgroundRun:
         """Runs the work in an event loop of this thread, and gives its result or its error to `outcome`."""
 
         async def main() -> T:
+            """Runs the work, and lets `cancel` find its loop and its task."""
             self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
             self._loop.set_default_executor(_ContextThreadPool(4))
             if self._cancelled.is_set():
@@ -274,26 +280,16 @@ class EndpointClient:
         """
         import httpx
 
+        # What the endpoint did at the last attempt, and whether it gave no answer at all.
         failure, silent = "", False
         for attempt in range(self._attempts):
             headers: Mapping[str, str] = {}
             sent = time.monotonic()
             try:
-                method = "GET" if body is None else "POST"
-                async with (
-                    asyncio.timeout(self._seconds),
-                    client.stream(method, self.address.url(name), json=body) as answer,
-                ):
-                    content = await self._read_content(answer)
-            except TimeoutError as error:
-                raise self._overdue_error() from error
+                answer, content = await self._send(client, name, body)
             except httpx.TransportError as error:
                 what = one_line(str(error)) or type(error).__name__
                 failure, silent = f"cannot be reached ({what})", True
-            except httpx.HTTPError as error:
-                raise self._away_error(
-                    f"answered in a way that cannot be read ({error})"
-                ) from error
             else:
                 headers = answer.headers
                 if answer.is_success:
@@ -316,6 +312,31 @@ class EndpointClient:
         away.silent = silent
         raise away
 
+    async def _send(
+        self, client: httpx.AsyncClient, name: str, body: Mapping[str, Any] | None
+    ) -> tuple[httpx.Response, bytes]:
+        """Sends a request once, see `ask`; returns the answer, whatever its status is, and its content.
+
+        Raises:
+            httpx.TransportError: There is no connection, or it broke; another attempt may succeed.
+            EndpointAway: The answer cannot be read, or does not end in time.
+        """
+        import httpx
+
+        method = "GET" if body is None else "POST"
+        try:
+            async with (
+                asyncio.timeout(self._seconds),
+                client.stream(method, self.address.url(name), json=body) as answer,
+            ):
+                return answer, await self._read_content(answer)
+        except TimeoutError as error:
+            raise self._overdue_error() from error
+        except httpx.TransportError:
+            raise
+        except httpx.HTTPError as error:
+            raise self._away_error(f"answered in a way that cannot be read ({error})") from error
+
     def ask_blocking(self, name: str, body: Mapping[str, Any] | None) -> Any:
         """Does the same as `ask` for synchronous callers, with connections of its own."""
 
@@ -336,18 +357,21 @@ class EndpointClient:
         return b"".join(parts)
 
     def _parse_json(self, content: bytes) -> Any:
+        """Returns the JSON of an answer; raises EndpointAway if it is none."""
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
             raise self._away_error("gave an answer that is not JSON") from error
 
     def _status_text(self, answer: httpx.Response, content: bytes) -> str:
+        """Returns what is said of an answer that is an error: its status and the beginning of its text."""
         text = content.decode("utf-8", "replace")
         if self._key:
             text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
         return f"answered {answer.status_code} ({one_line(text, MAX_ERROR_CHARACTERS) or answer.reason_phrase})"
 
     def _overdue_error(self) -> EndpointAway:
+        """Returns the error of a request whose answer did not end in time."""
         error = EndpointAway(
             f"{self.address.base} did not finish an answer within {duration(self._seconds)}.",
             "Look at the endpoint; for one that is only slow, add it again with a longer --timeout.",
@@ -356,6 +380,7 @@ class EndpointClient:
         return error
 
     def _away_error(self, failure: str) -> EndpointAway:
+        """Returns the error of an endpoint that cannot be used; `failure` is what it did, a verb phrase."""
         return EndpointAway(
             f"{self.address.base} {failure}.", "Look at the endpoint, then run again."
         )
@@ -389,9 +414,10 @@ def with_model(client: EndpointClient) -> Address:
         return address
     names = served_models(client)
     if len(names) != 1:
-        shown = one_line(", ".join(names[:8])) or "none"
+        shown = one_line(", ".join(names[:MAX_SHOWN_MODELS])) or "none"
         raise UsageError(
             f"{address.base} serves {len(names)} models ({shown}).",
             "Name one: add #MODEL to the URL.",
         )
-    return replace(address, model=names[0])
+    (name,) = names
+    return replace(address, model=name)

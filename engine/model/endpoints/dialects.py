@@ -103,7 +103,12 @@ _CONTROL_TOKEN = re.compile(
     r"|<(?=｜[^｜<>\s]{1,48}｜>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
-"""The first character of a text that some server reads as a control token; what follows is only looked at."""
+"""The first character of a text that some server reads as a control token; what follows is only looked at. By line:
+`<|im_end|>`, `</s>`, `<end_of_turn>`, `<｜User｜>` with wide bars, and `[/INST]`."""
+
+
+MAX_ROUNDING = 1e-3
+"""Largest log-probability above 0 that is taken for a rounding error."""
 
 
 def without_controls(text: str) -> tuple[str, int]:
@@ -189,7 +194,8 @@ def _read_steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
         strict=True,
     ):
         listed = sorted(
-            (_read_named_token(n, p) for n, p in (top or {}).items()), key=lambda t: -t.log_p
+            (_read_named_token(top_name, top_log_p) for top_name, top_log_p in (top or {}).items()),
+            key=lambda token: -token.log_p,
         )
         chosen = None if log_p is None else _read_named_token(name, log_p)
         steps.append(Step(chosen, tuple(listed)))
@@ -199,22 +205,27 @@ def _read_steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
 def _read_named_token(name: str, log_p: Any) -> ListedToken:
     """Returns a token from its text, or from `token_id:` and its id."""
     if name.startswith(_TOKEN_ID_PREFIX):
-        return ListedToken(int(name[len(_TOKEN_ID_PREFIX) :]), None, _checked_log_p(log_p))
+        return ListedToken(int(name.removeprefix(_TOKEN_ID_PREFIX)), None, _checked_log_p(log_p))
     return ListedToken(None, name.encode(), _checked_log_p(log_p))
 
 
 def _read_chat_step(entry: Mapping[str, Any]) -> Step:
+    """Returns one position of an answer to messages."""
     top: Sequence[Mapping[str, Any]] = entry.get("top_logprobs") or entry.get("top_probs") or []
     listed = sorted((_read_chat_token(token) for token in top), key=lambda token: -token.log_p)
     return Step(_read_chat_token(entry), tuple(listed))
 
 
 def _read_chat_token(entry: Mapping[str, Any]) -> ListedToken:
-    name, token, raw, log_p = (entry.get(key) for key in ("token", "id", "bytes", "logprob"))
-    spelled = bytes(raw) if raw and isinstance(raw, list) else None
+    """Returns a token of an answer to messages, by its id where the entry gives one."""
+    name, token, byte_values, log_p = (
+        entry.get(key) for key in ("token", "id", "bytes", "logprob")
+    )
+    given_bytes = bytes(byte_values) if byte_values and isinstance(byte_values, list) else None
     if str(name).startswith(_TOKEN_ID_PREFIX):
-        return ListedToken(int(str(name)[len(_TOKEN_ID_PREFIX) :]), spelled, _checked_log_p(log_p))
-    text = spelled or str(name).encode()
+        token_id = int(str(name).removeprefix(_TOKEN_ID_PREFIX))
+        return ListedToken(token_id, given_bytes, _checked_log_p(log_p))
+    text = given_bytes or str(name).encode()
     return ListedToken(token if isinstance(token, int) else None, text, _checked_log_p(log_p))
 
 
@@ -222,9 +233,9 @@ def _checked_log_p(value: Any) -> float:
     """Returns a natural log-probability, at most 0.
 
     Raises:
-        ValueError: The number is not one; up to 0.001 above 0 is taken for a rounding error.
+        ValueError: The number is not one; up to `MAX_ROUNDING` above 0 is taken for a rounding error.
     """
     number = float(value)
-    if math.isnan(number) or number > 1e-3:
+    if math.isnan(number) or number > MAX_ROUNDING:
         raise ValueError(f"{number} is no log-probability")
     return min(0.0, number)

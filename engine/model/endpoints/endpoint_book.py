@@ -69,7 +69,14 @@ class EndpointEntry:
         """Returns the entry that `as_params` gave."""
         prices = Prices(**params["prices"]) if params.get("prices") else None
         can = Capabilities.from_params(params["capabilities"])
-        return cls(name, params["url"], can, params.get("key_env"), prices, params.get("timeout"))
+        return cls(
+            name=name,
+            url=params["url"],
+            can=can,
+            key_env=params.get("key_env"),
+            prices=prices,
+            timeout=params.get("timeout"),
+        )
 
 
 class EndpointBook:
@@ -127,6 +134,12 @@ class EndpointBook:
     ) -> EndpointEntry:
         """Probes an endpoint and stores the result; one with the same name and URL is probed again.
 
+        Args:
+            url: URL of the endpoint, with `#model` if it serves several models.
+            name: Name of the entry; None takes the last part of the model's name.
+            end_text: See `probe`.
+            key_env, prices, timeout: See `EndpointEntry`.
+
         Raises:
             ModelError: The endpoint cannot be reached, answers too slowly, or cannot do anything useful.
             UsageError: The URL is invalid, the name is taken, or the variable is not set.
@@ -135,14 +148,16 @@ class EndpointBook:
         seconds = timeout or PROBE_SECONDS
         address = with_model(EndpointClient(parse_address(url), key, seconds=seconds))
         url = f"{address.base}#{address.model}"
-        name = name or address.model.rstrip("/").rsplit("/", 1)[-1]
+        name = name or address.model.rstrip("/").rpartition("/")[-1]
         if "," in name:
             raise UsageError(f"{name!r} has a comma in it.", "Choose another with --name.")
         existing = self._entries.get(name)
         if existing is not None and existing.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
         can = probe(address, key, end_text=end_text, seconds=seconds)
-        self._entries[name] = entry = EndpointEntry(name, url, can, key_env, prices, timeout)
+        self._entries[name] = entry = EndpointEntry(
+            name=name, url=url, can=can, key_env=key_env, prices=prices, timeout=timeout
+        )
         self._save()
         return entry
 
@@ -158,6 +173,7 @@ class EndpointBook:
             UsageError: They do not serve the same model alike, or a variable with a key is not set.
         """
         entries = self._entries_alike(names)
+        first, *_ = entries
         members = [
             (
                 EndpointClient(
@@ -170,8 +186,7 @@ class EndpointBook:
             )
             for entry in entries
         ]
-        can = json.dumps(entries[0].can.decisive, sort_keys=True)
-        return Fleet(members, replies, identity=can)
+        return Fleet(members, replies, identity=json.dumps(first.can.decisive, sort_keys=True))
 
     def can(self, names: tuple[str, ...]) -> Capabilities:
         """Returns what every one of these endpoints can do.
@@ -180,10 +195,11 @@ class EndpointBook:
             UsageError: They do not serve the same model alike.
         """
         entries = self._entries_alike(names)
+        first, *_ = entries
         contexts = [entry.can.context for entry in entries if entry.can.context]
-        noise = [entry.can.noise for entry in entries if entry.can.noise is not None]
+        noises = [entry.can.noise for entry in entries if entry.can.noise is not None]
         return replace(
-            entries[0].can, context=min(contexts, default=None), noise=max(noise, default=None)
+            first.can, context=min(contexts, default=None), noise=max(noises, default=None)
         )
 
     def loadable(self, names: tuple[str, ...], options: LoadOptions) -> LoadableModel:
@@ -229,8 +245,8 @@ class EndpointBook:
             UsageError: They do not serve the same model, or differ in what results depend on.
         """
         entries = [self._entries[name] for name in names]
-        first = entries[0]
-        for other in entries[1:]:
+        first, *others = entries
+        for other in others:
             if other.address.model != first.address.model:
                 raise UsageError(
                     f"{first.name!r} serves {first.address.model!r} and {other.name!r} serves "
@@ -241,6 +257,7 @@ class EndpointBook:
                 capability
                 for capability, value in first.can.decisive.items()
                 if other.can.decisive[capability] != value
+                # The name changes no result, and of the contexts `can` takes the shortest.
                 and capability not in ("server", "context")
             ]
             if differences:
@@ -251,6 +268,7 @@ class EndpointBook:
         return entries
 
     def _save(self) -> None:
+        """Writes the file."""
         create_private_folder(self.file.parent)
         content = {name: entry.as_params() for name, entry in self._entries.items()}
         write_atomically(self.file, json.dumps(content, indent=1, sort_keys=True))

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
+"""Result of work that asks endpoints."""
+
+TOKENS_PRICED = 1_000_000
+"""Number of tokens that a price is given for."""
 
 
 class Replies(Protocol):
@@ -86,9 +90,11 @@ class Fleet:
         """Starts new counts, and clears an earlier `cancel`."""
         self._cancelled = False
         self._retries_before = self._count_retries()
-        self.account = Account(cost=0.0 if any(m.prices for m in self._members) else None)
+        has_prices = any(member.prices for member in self._members)
+        self.account = Account(cost=0.0 if has_prices else None)
 
     def _count_retries(self) -> int:
+        """Returns how many requests all clients have sent again since they were made."""
         return sum(member.client.retries for member in self._members)
 
     @property
@@ -104,7 +110,7 @@ class Fleet:
             NetworkRefused: An offline switch is on.
         """
         background_run = self._background_run = BackgroundRun(
-            [m.client.address for m in self._members if not m.removal_reason]
+            [member.client.address for member in self._members if not member.removal_reason]
         )
         if self._cancelled:
             background_run.cancel()
@@ -135,6 +141,7 @@ class Fleet:
         assert places is not None, "inside run only"
         keys = [self._key(member, name, body) for member in self._members]
         if self._replies is not None:
+            # Any endpoint of the fleet may have given the reply earlier.
             for key in keys:
                 cached_reply = self._replies.get(key)
                 if cached_reply is not None:
@@ -158,9 +165,11 @@ class Fleet:
                 places.give_back(member)
 
     def _body_with_model(self, member: _Member, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the body of a request to one endpoint, which names its model."""
         return {"model": member.client.address.model, **body}
 
     def _key(self, member: _Member, name: str, body: Mapping[str, Any]) -> str:
+        """Returns the key of a request to one endpoint in the cache of replies, a SHA-256 in hex."""
         content = [
             self._identity,
             member.client.address.base,
@@ -183,9 +192,11 @@ class Fleet:
         account.read += read
         account.written += written
         if member.prices and account.cost is not None:
-            account.cost += (read * member.prices.read + written * member.prices.written) / 1e6
+            millions_cost = read * member.prices.read + written * member.prices.written
+            account.cost += millions_cost / TOKENS_PRICED
 
     async def _run_with_clients(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs work while the connection pools of all endpoints are open."""
         async with AsyncExitStack() as stack:
             clients = {
                 id(member): await stack.enter_async_context(member.client.open_connections())
@@ -239,11 +250,10 @@ class _Places:
     def give_back(self, member: _Member) -> None:
         """Frees a place and wakes as many waiting requests as there are free places, the longest waiting first."""
         member.client.request_limit.active -= 1
-        free_places = sum(
-            max(0, m.client.request_limit.free) for m in self._members if not m.removal_reason
-        )
-        any_left = any(not m.removal_reason for m in self._members)
-        count = max(1, free_places) if any_left else len(self._waiting)
+        usable = [other for other in self._members if not other.removal_reason]
+        free_places = sum(max(0, other.client.request_limit.free) for other in usable)
+        # Where no endpoint is left, all wake up, to raise the error.
+        count = max(1, free_places) if usable else len(self._waiting)
         woken, self._waiting = self._waiting[:count], self._waiting[count:]
         for waiter in woken:
             if not waiter.done():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from engine.base.conversation import STEP_OPENING
@@ -41,7 +42,6 @@ _HEADERS = (
 )
 """Texts whose common beginning in tokens is that of every next step."""
 
-
 UNBOUNDED = 1_000_000_000
 """Context in tokens of an endpoint that does not say how much it holds: what is too long it refuses itself."""
 
@@ -64,6 +64,7 @@ class LearnedTokens:
     """An `engine.model.interface.Tokenizer` for texts whose tokens were requested before."""
 
     def __init__(self, ask: Ask, can: Capabilities) -> None:
+        """Knows no text yet."""
         self._ask, self._can = ask, can
         self._known: dict[tuple[str, bool, bool], list[int]] = {}
         self._layouts: dict[str, str] = {}
@@ -116,6 +117,7 @@ class LearnedTokens:
         return opening_tokens(self)
 
     async def _tokens(self, text: str, special: bool, start: bool) -> list[int]:
+        """Requests the tokens of one text."""
         style = self._can.tokens
         tokens = await token_ids(self._ask, style, text, special=special, start=start)
         if style == "llama-cpp-python" and not start:
@@ -132,7 +134,8 @@ class LearnedTokens:
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
         """Returns the one message of a prompt that the server tokenized before."""
-        return self._layouts[messages[0]["content"]]
+        (message,) = messages
+        return self._layouts[message["content"]]
 
     def token_bytes(self, token: int) -> bytes:
         """Raises NotImplementedError: texts are only read, never written token by token."""
@@ -183,6 +186,7 @@ class Reader:
     """Reads probabilities from endpoints that serve the same model. Equal requests in flight are sent once."""
 
     def __init__(self, ask: Ask, can: Capabilities) -> None:
+        """Sends no request yet."""
         self.can = can
         self.ask = ask
         self.tokenizer = LearnedTokens(ask, can)
@@ -205,6 +209,7 @@ class Reader:
         if ids is None:
             await self.tokenizer.learn([text])
             ids = self.tokenizer.tokenize(text)
+        # Neither prompts nor answers need the texts then.
         if self.can.named and self.can.ids and not self.can.forced:
             return Continuation(tuple(ids), ("",) * (len(ids) + 1))
         beginnings = (ids[:count] for count in range(1, len(ids) + 1))
@@ -212,9 +217,7 @@ class Reader:
             "",
             *[await text_of(self.ask, self.can.tokens, beginning) for beginning in beginnings],
         ]
-        grows = all(
-            texts_so_far[index + 1].startswith(texts_so_far[index]) for index in range(len(ids))
-        )
+        grows = all(after.startswith(before) for before, after in pairwise(texts_so_far))
         if texts_so_far[-1] != text or not grows:
             raise RequestRefused(f"The endpoint does not write {text!r} token by token.")
         return Continuation(tuple(ids), tuple(texts_so_far))
@@ -232,6 +235,7 @@ class Reader:
         return await self._in_flight[key]
 
     async def _after(self, raw: RawPrompt) -> Step | None:
+        """Requests what `top_after` returns."""
         body: dict[str, Any] = {
             "prompt": self.prompt(raw),
             "max_tokens": 1,
@@ -239,8 +243,9 @@ class Reader:
             "logprobs": self.can.top,
             "return_tokens_as_token_ids": True,
         }
-        steps = read_completion(await self.ask("completions", body)).steps
-        return steps[0] if steps and steps[0].top else None
+        written = read_completion(await self.ask("completions", body))
+        step = next(iter(written.steps), None)
+        return step if step is not None and step.top else None
 
     async def read_prompt(self, raw: RawPrompt) -> tuple[Step, ...]:
         """Returns the log-probability of each token of a prompt and the most probable tokens there, in order.
@@ -257,6 +262,7 @@ class Reader:
             "return_tokens_as_token_ids": True,
         }
         steps = read_completion(await self.ask("completions", body)).steps
+        # Some endpoints list the one token that they write as well.
         if len(steps) - len(raw.ids) not in (0, 1):
             raise RequestRefused("The endpoint reads the prompt as other tokens.")
         return steps[: len(raw.ids)]
@@ -285,6 +291,7 @@ class Reader:
         return total
 
     async def _echoed_log_p(self, raw: RawPrompt, answer: Continuation) -> float:
+        """Returns the log-probability of a continuation from that of a prompt which holds it."""
         steps = await self.read_prompt(await self._append(raw, answer, len(answer.ids)))
         total = 0.0
         for step in steps[-len(answer.ids) :]:

@@ -22,6 +22,7 @@ from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs,
 from engine.model.prompt_files import Prompt
 
 T = TypeVar("T")
+"""Answer to a request."""
 
 
 class EndpointModel:
@@ -147,6 +148,7 @@ class EndpointModel:
 def _generate(
     model: EndpointModel, request: Generate, report: Callable[[int], None]
 ) -> list[WrittenReply]:
+    """Writes one reply to each log; see the request."""
     model.refuse_writing(request.prompt)
     if request.sampling.json_schema and not model.can.schema:
         model.refuse("replies by a schema", "its replies do not follow one")
@@ -154,6 +156,7 @@ def _generate(
 
 
 def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) -> list[Completion]:
+    """Writes the reply to each call; see the request."""
     for sampling in {call.sampling for call in request.calls}:
         model.refuse_chat(sampling)
     return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
@@ -166,6 +169,7 @@ def _log_probs(
     model.refuse_reading(request.prompt)
 
     async def work() -> list[list[tuple[float, int]]]:
+        """Requests the probabilities of one item after another."""
         reader = model.reader()
         around = await reader.tokenizer.learn_prompt(request.prompt)
         results = []
@@ -196,10 +200,12 @@ def _log_probs(
 def _count_tokens(
     model: EndpointModel, request: CountTokens, _report: Callable[[int], None]
 ) -> list[int]:
+    """Counts the tokens of each item; see the request."""
     if not model.can.tokens:
         model.refuse("counts of tokens", "it cannot be asked which tokens a text has")
 
     async def work() -> list[int]:
+        """Requests the tokens of all texts, then counts them."""
         tokenizer = model.reader().tokenizer
         await tokenizer.learn([text for texts in request.items for text in texts])
         return [sum(len(tokenizer.tokenize(text)) for text in texts) for texts in request.items]

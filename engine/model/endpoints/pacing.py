@@ -28,7 +28,6 @@ requests gains from more of them even if each takes longer."""
 NEWEST_WEIGHT = 0.2
 """Weight of the newest answer in the moving average of the durations."""
 
-
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """The first and the longest wait in seconds; each wait is twice the previous one."""
 
@@ -39,7 +38,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 """Seconds of each unit in a duration such as `6m0s`."""
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-"""One number with its unit in a duration."""
+"""One number with its unit in a duration: `6m` and `0s` of `6m0s`, or `1.5h`."""
 
 _REMAINING = ("x-ratelimit-remaining-requests", "x-ratelimit-remaining", "ratelimit-remaining")
 """Headers with the number of requests that a rate limit still allows, the most specific first."""
@@ -95,6 +94,7 @@ class RequestLimit:
         if much_slower and self._answers_since_cut > self.limit:
             self._cut(SLOW_FACTOR)
         else:
+            # By one in all after as many answers as the limit allows.
             self._limit = min(self._max_limit, self._limit + 1 / self._limit)
 
     def record_refusal(self) -> None:
@@ -102,9 +102,11 @@ class RequestLimit:
         decrease."""
         if self._answers_since_cut >= 0:
             self._cut(REFUSED_FACTOR)
+            # The requests in flight were sent under the old limit; their answers count up to 0 first.
             self._answers_since_cut = -self.active
 
     def _cut(self, factor: float) -> None:
+        """Lowers the limit by a factor."""
         self._limit = max(1.0, self._limit * factor)
         self._answers_since_cut = 0
 

@@ -24,8 +24,22 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
+"""Result of a request."""
+
 LOG_PROB_COUNTS = (1000, 100, 50, 20, 10, 5, 1)
 """Numbers of log-probabilities that are requested, one after another, until the endpoint accepts one."""
+
+CHAT_LOG_PROB_COUNTS = (20, 10, 5, 1)
+"""The same for answers to messages, of which OpenAI's protocol allows 20."""
+
+MIN_REPLY_CHARACTERS = 8
+"""Length of the shortest reply whose first half says whether the endpoint continues it."""
+
+NEXT_CHARACTERS = 6
+"""Number of characters of a continued reply that have to be those of the whole one."""
+
+MAX_SERVER_CHARACTERS = 60
+"""Longest name of a server that is shown."""
 
 MAX_DIFFERENCE = 0.05
 """Largest difference between two readings of the same probability: more than the batch noise of any format, less than
@@ -81,6 +95,7 @@ class _Probe:
     """Sends the requests that show what one endpoint can do."""
 
     def __init__(self, endpoint: EndpointClient, end_text: str) -> None:
+        """Sends no request yet; `end_text` is that of `probe`."""
         self._endpoint, self._end_text = endpoint, end_text
         self._client: httpx.AsyncClient | None = None
         self._last_failure = ""
@@ -135,11 +150,13 @@ class _Probe:
     # Requests
 
     async def _ask(self, name: str, body: Mapping[str, Any] | None) -> Any:
+        """Sends a request for the model of the endpoint and returns the JSON answer; raises as `EndpointClient.ask`."""
         assert self._client is not None
         sent = None if body is None else {"model": self._endpoint.address.model, **body}
         return await self._endpoint.ask(self._client, name, sent)
 
     async def _get(self, name: str) -> Any:
+        """Returns the answer to a GET; None if there is none."""
         return await self._attempt(self._ask(name, None))
 
     async def _attempt(self, work: Awaitable[T]) -> T | None:
@@ -153,14 +170,17 @@ class _Probe:
             return None
 
     async def _complete(self, prompt: str | Sequence[int], **options: Any) -> Written:
+        """Returns the most probable continuation of a prompt; `options` are further fields of the request."""
         body = {"prompt": prompt, "temperature": 0, **options}
         return read_completion(await self._ask("completions", body))
 
     async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Written:
+        """Returns the most probable answer to messages; `options` are further fields of the request."""
         body = {"messages": list(messages), "temperature": 0, **options}
         return read_completion(await self._ask("chat/completions", body))
 
     async def _embed(self) -> Any:
+        """Returns the answer to a request for vectors; raises RequestRefused if there are none in it."""
         answer = await self._ask("embeddings", {"input": ["a text"]})
         if not (isinstance(answer, dict) and answer.get("data")):
             raise RequestRefused("no vectors")
@@ -185,19 +205,19 @@ class _Probe:
                 _TEXT, max_tokens=1, logprobs=count, return_tokens_as_token_ids=True
             )
             result = await self._attempt(request)
-            if result is not None and result.steps and result.steps[0].top:
-                return min(count, len(result.steps[0].top))
+            if top_count := _count_listed(result):
+                return min(count, top_count)
         return 0
 
     async def _find_chat_top(self) -> int:
         """Returns how many of the most probable tokens an answer to messages lists, 0 for none."""
-        for count in (20, 10, 5, 1):
+        for count in CHAT_LOG_PROB_COUNTS:
             request = self._reply(
                 [_user_message("Say hello.")], max_tokens=1, logprobs=True, top_logprobs=count
             )
             result = await self._attempt(request)
-            if result is not None and result.steps and result.steps[0].top:
-                return min(count, len(result.steps[0].top))
+            if top_count := _count_listed(result):
+                return min(count, top_count)
         return 0
 
     async def _takes_ids(self, tokens: Tokens, top: int) -> tuple[bool, bool]:
@@ -242,17 +262,22 @@ class _Probe:
         """Returns whether a token that only a grammar makes the model write has the probability that it has without the
         grammar: some servers divide by the probability of all that the grammar allows."""
         free = await self._complete(_TEXT, max_tokens=1, logprobs=20)
-        listed = free.steps[0].top[1:] if free.steps else ()
-        words = [token for token in listed if (token.text or b"").strip().isalpha()]
-        if not words:
+        # Not the most probable one, which the model would write without a grammar too.
+        less_probable = free.steps[0].top[1:] if free.steps else ()
+        target = next(
+            (token for token in less_probable if (token.text or b"").strip().isalpha()), None
+        )
+        if target is None:
             return False
-        target = words[0]
         text = (target.text or b"").decode()
         request = self._complete(_TEXT, max_tokens=1, logprobs=1, grammar=grammar_for(text))
         forced = await self._attempt(request)
-        if forced is None or len(forced.steps) != 1 or forced.steps[0].chosen is None:
+        if forced is None or len(forced.steps) != 1:
             return False
-        chosen = forced.steps[0].chosen
+        (forced_step,) = forced.steps
+        chosen = forced_step.chosen
+        if chosen is None:
+            return False
         return (
             chosen.text == target.text
             and abs(exp(chosen.log_p) - exp(target.log_p)) <= MAX_DIFFERENCE
@@ -272,9 +297,10 @@ class _Probe:
         has to continue."""
         messages = [_user_message("Count from one to ten in words, separated by commas.")]
         full_reply = await self._attempt(self._reply(messages, max_tokens=12))
-        if full_reply is None or len(full_reply.text) < 8:
+        if full_reply is None or len(full_reply.text) < MIN_REPLY_CHARACTERS:
             return ""
-        first_half = full_reply.text[: len(full_reply.text) // 2].rsplit(" ", 1)[0]
+        # Up to the last space, so that no word is cut.
+        first_half, *_ = full_reply.text[: len(full_reply.text) // 2].rsplit(" ", 1)
         if not first_half:
             return ""
         begun_messages = [*messages, {"role": "assistant", "content": first_half}]
@@ -282,7 +308,7 @@ class _Probe:
         kinds: tuple[tuple[Prefill, dict[str, bool]], ...] = (("last", {}), ("continue", continued))
         for kind, options in kinds:
             result = await self._attempt(self._reply(begun_messages, max_tokens=6, **options))
-            next_text = full_reply.text[len(first_half) :].strip()[:6]
+            next_text = full_reply.text[len(first_half) :].strip()[:NEXT_CHARACTERS]
             if result is not None and next_text and result.text.strip().startswith(next_text):
                 return kind
         return ""
@@ -291,6 +317,7 @@ class _Probe:
         """Returns whether the same seed gives the same sampled text, and another seed another one."""
 
         async def sampled(seed: int) -> str | None:
+            """Returns a text sampled with a seed; None if the endpoint does not give one."""
             options = {"temperature": 1.5, "seed": seed, "max_tokens": 12}
             request = (
                 self._complete(_TEXT, **options)
@@ -331,12 +358,16 @@ class _Probe:
         bare = await token_ids(self._ask, tokens, "", special=True)
         ids = await token_ids(self._ask, tokens, end_text, special=True)
         ids = ids[len(bare) :] if ids[: len(bare)] == bare else ids
-        return ids[0] if len(ids) == 1 else None
+        if len(ids) != 1:
+            return None
+        (end_token,) = ids
+        return end_token
 
     async def _reads_controls(self, tokens: Tokens, end_text: str) -> bool:
         """Returns whether control tokens in texts are read as such; True if the endpoint does not say."""
         if not tokens:
             return True
+        # Some servers put a start token in front of every text.
         bare = len(await token_ids(self._ask, tokens, ""))
         texts = [*_CONTROL_TOKENS, *([end_text] if end_text else [])]
         counts = [len(await token_ids(self._ask, tokens, text)) - bare for text in texts]
@@ -362,32 +393,41 @@ class _Probe:
     async def _find_server(self, props: Mapping[str, Any]) -> str:
         """Returns what the server calls itself."""
         if "build_info" in props:
-            return one_line(f"llama-server {props['build_info']}", 60)
+            return one_line(f"llama-server {props['build_info']}", MAX_SERVER_CHARACTERS)
         version = await self._get("/version")
         if isinstance(version, dict) and isinstance(version.get("version"), str):
-            return one_line(f"version {version['version']}", 60)
+            return one_line(f"version {version['version']}", MAX_SERVER_CHARACTERS)
         return "unknown"
 
     async def _measure_noise(self, top: int) -> float | None:
         """Returns the largest change of a probability while the endpoint answers other requests; None if unknown."""
 
         async def step() -> Step | None:
+            """Returns the most probable first tokens of a continuation; None without any."""
             result = await self._attempt(self._complete(_TEXT, max_tokens=1, logprobs=min(top, 20)))
             return result.steps[0] if result is not None and result.steps else None
 
         undisturbed = await step()
         others = [self._attempt(self._complete(text, max_tokens=4)) for text in _OTHER_TEXTS]
-        disturbed = (await asyncio.gather(step(), *others))[0]
+        disturbed, *_ = await asyncio.gather(step(), *others)
         if undisturbed is None or not isinstance(disturbed, Step):
             return None
         return _largest_difference(undisturbed, disturbed)
 
 
+def _count_listed(written: Written | None) -> int:
+    """Returns how many of the most probable tokens a completion lists at its first position; 0 without a completion."""
+    step = next(iter(written.steps), None) if written is not None else None
+    return len(step.top) if step is not None else 0
+
+
 def _user_message(content: str) -> dict[str, str]:
+    """Returns a message of the user, as a field of a request."""
     return {"role": "user", "content": content}
 
 
 def _positive(value: Any) -> int | None:
+    """Returns a number above 0; None for anything else."""
     return value if isinstance(value, int) and value > 0 else None
 
 

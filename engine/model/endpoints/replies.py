@@ -60,8 +60,9 @@ async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
     body = prompt_body(reader.can, prompt, log)
     options = {"max_tokens": 1, "temperature": 0, "logprobs": True}
     request = {**body, **options, "top_logprobs": reader.can.chat_top}
-    steps = read_completion(await reader.ask("chat/completions", request)).steps
-    return steps[0] if steps and steps[0].top else None
+    written = read_completion(await reader.ask("chat/completions", request))
+    step = next(iter(written.steps), None)
+    return step if step is not None and step.top else None
 
 
 async def reply_to(
@@ -114,6 +115,7 @@ async def write_replies(
     done = 0
 
     async def write_one(index: int) -> WrittenReply:
+        """Writes the reply to one log."""
         nonlocal done
         settings = sampling_fields(
             reader, request.sampling, request.max_tokens, request.stop, request.seed + index
@@ -161,6 +163,7 @@ class _Writer:
         self,
         reader: Reader,
         prompt: Prompt | None,
+        *,
         raw: bool,
         room: int,
         head: RawPrompt,
@@ -194,29 +197,32 @@ class _Writer:
                 await reader.tokenizer.learn([words])
                 # The template's own tokens are not known; servers write some dozens.
                 room -= len(reader.tokenizer.tokenize(words)) + TEMPLATE_TOKENS
-            return cls(reader, prompt, False, room, empty, empty)
+            return cls(reader, prompt, raw=False, room=room, head=empty, tail=empty)
         if not can.tokens:
             head = RawPrompt(prompt.before if prompt else "", ())
             tail = RawPrompt(prompt.question + prompt.reply if prompt else "", ())
-            return cls(reader, prompt, True, room, head, tail)
+            return cls(reader, prompt, raw=True, room=room, head=head, tail=tail)
         around = await reader.tokenizer.learn_prompt(prompt)
         room -= len(around.tokens.head) + len(around.tokens.tail)
         head = RawPrompt(around.head, tuple(around.tokens.head))
-        return cls(
-            reader, prompt, True, room, head, RawPrompt(around.tail, tuple(around.tokens.tail))
-        )
+        tail = RawPrompt(around.tail, tuple(around.tokens.tail))
+        return cls(reader, prompt, raw=True, room=room, head=head, tail=tail)
 
     async def write(
         self, texts: Sequence[str], leading_pieces: int, settings: dict[str, Any]
     ) -> tuple[Written, str | None]:
-        """Returns the reply to one log, and what was left out of that."""
+        """Returns the reply to one log, and a note on what was left out of the log or changed in it.
+
+        Args:
+            texts: The pieces of the log.
+            leading_pieces: Number of its first pieces that stay if it is too long.
+            settings: Fields of the request that say how the reply is written.
+        """
         reader, broken_tokens = self._reader, 0
         if reader.can.controls:
             split_texts = [without_controls(text) for text in texts]
-            texts, broken_tokens = (
-                [text for text, _ in split_texts],
-                sum(count for _, count in split_texts),
-            )
+            texts = [text for text, _ in split_texts]
+            broken_tokens = sum(count for _, count in split_texts)
         if self._raw and reader.can.ids:
             await reader.tokenizer.learn_log(texts)
             tokens, note = log_tokens(reader.tokenizer, texts, leading_pieces, self._room)
@@ -243,6 +249,7 @@ class _Writer:
         lengths = [len(tokenizer.tokenize(text)) for text in texts]
         if sum(lengths) <= self._room:
             return "".join(texts), None
+        # `plan_windows` takes no longer pieces.
         if max(lengths) > self._room // 3:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
@@ -280,6 +287,7 @@ async def chat_replies(
     done = 0
 
     async def reply_to_call(call: Call) -> Completion:
+        """Writes the reply to one call."""
         nonlocal done
         reply = await _reply(reader, call, context)
         done += 1
@@ -319,13 +327,14 @@ async def _drop_oldest(
         return messages
     await reader.tokenizer.learn([message.content for message in messages])
     fitting = messages
-    # The number of tokens of the template is unknown; it is some dozens.
-    while (
-        sum(
-            len(reader.tokenizer.tokenize(message.content)) + TEMPLATE_TOKENS for message in fitting
+
+    def needed(kept: Sequence[ChatMessage]) -> int:
+        """Returns the tokens of messages; of those of the template only some dozens for each message are known."""
+        return sum(
+            len(reader.tokenizer.tokenize(message.content)) + TEMPLATE_TOKENS for message in kept
         )
-        > room
-    ):
+
+    while needed(fitting) > room:
         shorter = without_oldest(fitting)
         if shorter is None:
             raise RequestRefused(

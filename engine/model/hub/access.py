@@ -1,4 +1,4 @@
-"""Access to the hub: its URL, the token, and its errors.
+"""Access to the hub, a server from which models are downloaded: its URL, the token, and its errors.
 
 What is covered: the hub's own host is let through the guard while a request runs, and no other; the token comes from
 the environment or the keyring of the system, goes to the hub's host only, encrypted (or to this machine), and is in no
@@ -35,12 +35,16 @@ TOKEN = "HF_TOKEN"
 
 READ_SECONDS = 10.0
 """Seconds without an answer before a request fails."""
+
 CONNECT_SECONDS = 4.0
 """Seconds to connect."""
+
 QUESTION_SECONDS = 60.0
 """Seconds until a question is answered whole, with its redirects and all pages of a list."""
+
 MAX_ANSWER_BYTES = 8 << 20
 """Most bytes of an answer about models: what the hub says of 50 repositories, or of 20,000 files."""
+
 MAX_REDIRECTS = 5
 """Most redirects that a question follows."""
 
@@ -56,8 +60,12 @@ SETTINGS = {
 
 BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Status codes of errors that may be temporary."""
+
+TOO_MANY_REQUESTS = 429
+"""Status code of a hub that asks to wait."""
+
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
-"""Number that an error of the system has in front of its text."""
+"""Number that an error of the system has in front of its text, like `[Errno 111] `."""
 
 _api_lock = threading.Lock()
 """Held while a thread asks the hub: the library has one HTTP client for the process."""
@@ -122,12 +130,14 @@ class Hub:
         import httpx2
 
         def bound_refusal(answer: Any) -> None:
+            """Limits the answer if it is a refusal; the file itself may be of any size."""
             if not answer.is_success:
                 self._limit_size(answer)
 
         return httpx2.Client(event_hooks={"response": [bound_refusal]}, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
+        """Returns the settings that all clients of the hub share."""
         import httpx2
 
         return {
@@ -151,7 +161,10 @@ class Hub:
         stream, host = answer.stream, self.host
 
         class Bounded(httpx2.SyncByteStream):  # type: ignore[misc]
+            """The content of the answer, up to the limit."""
+
             def __iter__(self) -> Iterator[bytes]:
+                """Yields the parts; raises HubError at the limit."""
                 size = 0
                 for part in stream:
                     size += len(part)
@@ -162,6 +175,7 @@ class Hub:
                     yield part
 
             def close(self) -> None:
+                """Closes the connection."""
                 stream.close()
 
         answer.stream = Bounded()
@@ -198,6 +212,7 @@ class Hub:
         send = client.send
 
         def send_once(request: Any, **options: Any) -> Any:
+            """Sends a request without packing and without a second attempt."""
             request.headers["Accept-Encoding"] = "identity"
             request.extensions["trace"] = limit.trace
             try:
@@ -222,7 +237,7 @@ class Hub:
 
     def busy(self, status: int) -> ModelError:
         """Returns the error for a hub that answers with a status that means nothing else."""
-        if status == 429:
+        if status == TOO_MANY_REQUESTS:
             return HubError(f"{self.host} asks to wait.", "Run it again in some minutes.")
         return HubError(f"{self.host} answered {status}.", "Run it again later.")
 
@@ -247,9 +262,8 @@ class Hub:
             raise self.unreachable(error) from error
         except httpx2.TooManyRedirects as error:
             raise HubError(f"{self.host} sends the question in circles.", _NO_HUB_HINT) from error
-        except (
-            Exception
-        ) as error:  # the library raises whatever a wrong answer makes it stumble over
+        except Exception as error:
+            # The library raises whatever a wrong answer makes it stumble over.
             raise HubError(
                 f"{self.host} gave an answer that is none of a hub ({type(error).__name__}).",
                 _NO_HUB_HINT,
@@ -311,10 +325,12 @@ class _TimeLimit:
         self._timer.daemon = True
 
     def __enter__(self) -> _TimeLimit:
+        """Begins the time."""
         self._timer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        """Ends the time."""
         self._timer.cancel()
 
     def trace(self, event: str, about: dict[str, Any]) -> None:
@@ -342,6 +358,7 @@ class _TimeLimit:
             raise
 
     def _end(self) -> None:
+        """Ends the connection, so that the thread that reads it goes on."""
         self._over.set()
         if self._connection is not None:
             with contextlib.suppress(OSError):  # it has ended by itself

@@ -17,19 +17,26 @@ from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, is_this_mac
 
 MAX_ATTEMPTS = 6
 """Most connections in a row that bring no data."""
+
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds; each wait is twice the one before, or what the server asks for."""
+"""The first and the longest wait in seconds; each is twice the one before, or what the server asks for."""
+
+WHOLE_FILE, PIECE, NO_SUCH_PIECE = 200, 206, 416
+"""Status codes of an answer with the file from its beginning, with the piece that was asked for, and of a refusal
+because the file ends before the piece."""
+
 MAX_REDIRECTS = 5
 """Most requests on the way from the hub to the file."""
 
-_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
-"""Header of an answer that gives a piece: the first byte of the piece."""
+_RANGE = re.compile(r"bytes (?P<first>\d+)-\d+/(\d+|\*)")
+"""Header of an answer that gives a piece, like `bytes 500-999/1000`: the first byte of the piece."""
 
 
 class _RetryLater(Exception):
     """The connection failed and may be tried again; `wait` is the time that the server asked for, in seconds."""
 
     def __init__(self, why: str, wait: float | None = None) -> None:
+        """Creates the exception; `why` is a sentence without its end."""
         super().__init__(why)
         self.wait = wait
 
@@ -77,10 +84,12 @@ class Fetch:
             while (have := self._bytes_on_disk()) < self._part.size:
                 try:
                     self._connect(client, have)
+                    # Where all has arrived nevertheless, the next lines end the download.
                     raise _RetryLater("the connection ended early")
                 except _RetryLater as failure:
                     if self._bytes_on_disk() >= self._part.size:
                         return
+                    # Only attempts that bring nothing count.
                     attempt = 0 if self._bytes_on_disk() > have else attempt + 1
                     if attempt >= MAX_ATTEMPTS:
                         raise self._final_error(failure) from failure
@@ -88,9 +97,11 @@ class Fetch:
                     self._wait(wait if failure.wait is None else failure.wait)
 
     def _bytes_on_disk(self) -> int:
+        """Returns the number of bytes that have arrived."""
         return self._target.stat().st_size if self._target.exists() else 0
 
     def _wait(self, seconds: float) -> None:
+        """Waits; raises Paused if the download is asked to stop meanwhile."""
         if self._stop.wait(seconds):
             raise Paused("The pull is paused.", "Pull again to go on.")
 
@@ -143,21 +154,22 @@ class Fetch:
         return onward
 
     def _bad_redirect_error(self) -> HubError:
+        """Returns the error for a redirect to something that is no address."""
         return HubError(f"{self._hub.host} sends the download to an address that is none.")
 
     def _write_answer(self, answer: Any, have: int, host: str) -> None:
         """Adds what arrives to the file; from its beginning where the server does not resume."""
         if answer.status_code in BUSY_STATUSES:
             raise _RetryLater(f"{host} answered {answer.status_code}", _retry_after(answer.headers))
-        if answer.status_code == 416:
+        if answer.status_code == NO_SUCH_PIECE:
             self._target.unlink(missing_ok=True)
             raise _RetryLater(f"{host} does not have the rest")
-        if answer.status_code not in (200, 206):
+        if answer.status_code not in (WHOLE_FILE, PIECE):
             self._refuse(answer, host)
-        begins = _RANGE.match(answer.headers.get("content-range", ""))
-        if answer.status_code == 200:
+        piece_range = _RANGE.match(answer.headers.get("content-range", ""))
+        if answer.status_code == WHOLE_FILE:
             have = 0
-        elif begins is None or int(begins[1]) != have:
+        elif piece_range is None or int(piece_range["first"]) != have:
             raise HubError(f"{host} sent another piece than was asked for.", "Pull again.")
         try:
             with self._target.open("r+b" if self._target.exists() else "wb") as file:
@@ -181,6 +193,7 @@ class Fetch:
             ) from error
 
     def _refuse(self, answer: Any, host: str) -> None:
+        """Raises the error for an answer that is no file."""
         from huggingface_hub.utils import hf_raise_for_status
 
         if host == self._hub.host:
@@ -190,13 +203,14 @@ class Fetch:
         raise HubError(f"{host} answered {answer.status_code}.", "Run it again later.")
 
     def _final_error(self, why: Exception) -> ModelError:
+        """Returns the error for a download that no further attempt is made at."""
         error = self._hub.unreachable(why)
         arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
         return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")
 
 
 def _retry_after(headers: Any) -> float | None:
-    """Seconds that a server asks to wait, bounded; a date or nonsense is not heard."""
+    """Returns the seconds that a server asks to wait, at most `LONGEST_WAIT`; None for a date or nonsense."""
     try:
         asked = float(headers.get("retry-after", ""))
     except ValueError:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from engine.base.errors import (
     HubError,
@@ -48,12 +49,15 @@ PART_SUFFIX = ".part"
 
 SPARE_BYTES = 500_000_000
 """Bytes that a pull leaves free on the disk."""
+
 _CHUNK = 1 << 20
 """Bytes that are read at once to compute a checksum."""
 
+MAX_NAME_CHARACTERS = 200
+"""Longest name of a model."""
+
 RATE_SECONDS = 5.0
 """Length of the time window of a rate."""
-
 
 CLOSE_SECONDS = 2.0
 """Longest wait for pulls to stop when the program ends. Partial files are kept in any case."""
@@ -79,7 +83,8 @@ class PullPlan:
     @property
     def first(self) -> Path:
         """The path of the first file of the model."""
-        return self.folder / self.manifest.files[0].name
+        first, *_ = self.manifest.files
+        return self.folder / first.name
 
     @property
     def file(self) -> Path:
@@ -104,10 +109,21 @@ class PullPlan:
 
     def row(self, state: PullState) -> PullRow:
         """Returns the pull in a state, with the bytes that are on disk."""
-        first = self.manifest.files[0].name
         return PullRow(
-            self.name, self.manifest.repository, first, state, self.done, self.manifest.size
+            name=self.name,
+            repository=self.manifest.repository,
+            file=self.first.name,
+            state=state,
+            done=self.done,
+            total=self.manifest.size,
         )
+
+
+class _Sample(NamedTuple):
+    """The number of bytes so far at a time, in seconds."""
+
+    time: float
+    done: int
 
 
 class Rate:
@@ -116,15 +132,16 @@ class Rate:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Starts a measurement; `clock` returns the time in seconds."""
         self._clock = clock
-        self._samples: deque[tuple[float, int]] = deque()
+        self._samples: deque[_Sample] = deque()
 
     def add(self, done: int) -> None:
         """Adds the number of bytes so far; if it is smaller than the last one, the measurement restarts."""
         time_now = self._clock()
-        if self._samples and done < self._samples[-1][1]:
+        if self._samples and done < self._samples[-1].done:
             self._samples.clear()
-        self._samples.append((time_now, done))
-        while len(self._samples) > 2 and time_now - self._samples[1][0] > RATE_SECONDS:
+        self._samples.append(_Sample(time_now, done))
+        # The oldest sample is the last one before the window, so that the rate covers all of it.
+        while len(self._samples) > 2 and time_now - self._samples[1].time > RATE_SECONDS:
             self._samples.popleft()
 
     @property
@@ -132,14 +149,16 @@ class Rate:
         """The bytes per second; None before two counts at different times."""
         if len(self._samples) < 2:
             return None
-        (first_time, first), (time_now, last) = self._samples[0], self._samples[-1]
-        return (last - first) / (time_now - first_time) if time_now > first_time else None
+        first, last = self._samples[0], self._samples[-1]
+        seconds = last.time - first.time
+        return (last.done - first.done) / seconds if last.time > first.time else None
 
 
 class _Reporter:
     """Reports the state of one pull with its rate, which each new state measures anew."""
 
     def __init__(self, plan: PullPlan, report: Callable[[PullRow], None]) -> None:
+        """Reports nothing yet."""
         self._row, self._report = plan.row("waiting"), report
         self._rate = Rate()
 
@@ -177,9 +196,9 @@ def plan_pull(
     Raises:
         UsageError: The file was pulled already, another version of it is unfinished, or the name cannot be used.
     """
-    stem = file.name.rpartition("/")[2].removesuffix(".gguf")
-    name = stem if name is None else name.strip()
-    if not name or not name.isprintable() or "/" in name or len(name) > 200:
+    _, _, file_name = file.name.rpartition("/")
+    name = file_name.removesuffix(".gguf") if name is None else name.strip()
+    if not name or not name.isprintable() or "/" in name or len(name) > MAX_NAME_CHARACTERS:
         raise UsageError(f"{name!r} cannot be the name of a model.", "Choose another with --name.")
     manifest = Manifest(
         name=name,
@@ -243,6 +262,7 @@ def carry_out(
                     _fetch(hub, plan, part, stop, reporter)
             files = tuple(_check(plan, part, stop, reporter) for part in plan.manifest.files)
         except (ModelError, NetworkRefused):
+            # Nothing has arrived, so there is nothing to resume.
             if not plan.done:
                 _delete_files(plan)
             raise
@@ -306,9 +326,11 @@ def _fetch(
     redirect = ""
 
     def arrived(count: int) -> None:
+        """Reports the bytes of all files, with so many of this one."""
         report("pulling", other_bytes + count, redirect=redirect)
 
     def on_redirect(host: str) -> None:
+        """Remembers the host for all later reports."""
         nonlocal redirect
         redirect = f"from {host}"
         report("pulling", plan.done, redirect=redirect)
@@ -382,6 +404,7 @@ def _locked_plan(plan: PullPlan) -> Iterator[None]:
 
 
 def _size(path: Path) -> int:
+    """Returns the bytes of a file; 0 if there is none."""
     return path.stat().st_size if path.exists() else 0
 
 
@@ -436,6 +459,7 @@ class Pulls:
     """
 
     def __init__(self, data: Path, ended: Callable[[], None] = lambda: None) -> None:
+        """Starts nothing yet."""
         self._data, self._ended = data, ended
         self._lock = threading.Lock()
         self._pulls: dict[str, _Pull] = {}
@@ -471,6 +495,7 @@ class Pulls:
         """
         with self._lock:
             pull = self._pulls.get(name)
+        # First the plan on disk; a pull that has not begun to download has none yet.
         for plan in unfinished(self._data):
             if plan.name == name:
                 return plan

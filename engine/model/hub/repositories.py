@@ -37,12 +37,22 @@ MAX_REPOSITORIES = 50
 """Most repositories that a search returns."""
 
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
-"""A path in a repository that is safe as a path on disk."""
+"""A path in a repository that is safe as a path on disk: of plain names, none of which begins with a dot."""
 
-_SPLIT_PATH = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
-"""The path of one file of a split model: its stem, its number and how many there are."""
+_SPLIT_PATH = re.compile(r"^(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$")
+"""The path of one file of a split model, like `a/model-00001-of-00003.gguf`: its stem, its number and how many there
+are."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+"""A SHA-256 in hex."""
+
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+"""The hash of a commit in hex."""
+
+FITTING_SHARE = 0.9
+"""Share of a set's memory that a machine must report. Makers count in units of 1000 and keep a part for the display or
+the firmware."""
+
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """OWNER/NAME of a repository."""
 
@@ -70,16 +80,19 @@ def recommended_sets(config: Path, memory: int | None = None) -> list[Recommende
             f"{path} cannot be read: {what}.",
             "Correct it, or delete it to have the program's own recommendations.",
         ) from error
-    # Makers count in units of 1000 and keep a part for the display or the firmware.
-    fitting = [models for models in sets if memory is not None and memory >= models.memory * 0.9]
+    fitting = [
+        models for models in sets if memory is not None and memory >= models.memory * FITTING_SHARE
+    ]
     return [replace(models, here=models in fitting[-1:]) for models in sets]
 
 
 def _parse_set(content: dict[str, Any]) -> RecommendedSet:
+    """Returns a set of the file; raises KeyError, TypeError or ValueError if it is none."""
     return RecommendedSet(int(content["memory"] * _GB), tuple(map(_parse_model, content["model"])))
 
 
 def _parse_model(content: dict[str, Any]) -> Recommended:
+    """Returns a model of a set; raises as `_parse_set`."""
     role = content["role"]
     if role not in get_args(Purpose):
         raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Purpose))}")
@@ -87,11 +100,18 @@ def _parse_model(content: dict[str, Any]) -> Recommended:
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("repository, file, licence and note are texts")
     repository, file, licence, note = texts
-    return Recommended(role, repository, file, int(content["size"] * _GB), licence, note)
+    return Recommended(
+        role=role,
+        repository=repository,
+        file=file,
+        size=int(content["size"] * _GB),
+        licence=licence,
+        note=note,
+    )
 
 
 def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:
-    """Repositories with GGUF files whose name holds these words, most downloaded first.
+    """Returns repositories with GGUF files whose name holds these words, most downloaded first.
 
     Raises:
         ModelError: The hub cannot be asked.
@@ -125,7 +145,7 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         )
     with hub.api_session(repository) as api:
         info = api.model_info(repository, revision=revision, files_metadata=True)
-        if not re.fullmatch(r"[0-9a-f]{40,64}", info.sha or ""):
+        if not _COMMIT.fullmatch(info.sha or ""):
             raise HubError(f"{hub.host} does not say which commit of {repository} this is.")
         ggufs = [
             sibling for sibling in info.siblings or () if str(sibling.rfilename).endswith(".gguf")
@@ -144,6 +164,7 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
 
 
 def _hub_model(info: Any) -> HubModel:
+    """Returns a repository of a search."""
     return HubModel(
         name=str(info.id),
         gated=bool(info.gated),
@@ -155,7 +176,8 @@ def _hub_model(info: Any) -> HubModel:
 
 
 def _licence(card: str | None, tags: Iterable[str] | None) -> str:
-    named = (tag.partition(":")[2] for tag in tags or () if tag.startswith("license:"))
+    """Returns the license of a repository: that of its card, else that of its tags; empty if there is none."""
+    named = (tag.removeprefix("license:") for tag in tags or () if tag.startswith("license:"))
     return card or next(named, "")
 
 
@@ -170,17 +192,19 @@ def _pullable_part(sibling: Any) -> PartFile | None:
 
 
 def _group_parts(parts: Iterable[PartFile]) -> list[HubFile]:
-    """Files, those of a split model together; one whose parts are not all there is left out."""
-    files, split_models = [], dict[tuple[str, int], dict[int, PartFile]]()
+    """Returns files, those of a split model together; one whose parts are not all there is left out."""
+    files: list[HubFile] = []
+    # Stem and number of parts -> the parts by their numbers.
+    split_models: dict[tuple[str, int], dict[int, PartFile]] = {}
     for part in parts:
-        split_name = _SPLIT_PATH.match(part.path)
-        if split_name:
-            split_models.setdefault((split_name["stem"], int(split_name["all"])), {})[
-                int(split_name["nth"])
-            ] = part
+        split_path = _SPLIT_PATH.match(part.path)
+        if split_path:
+            model = split_path["stem"], int(split_path["count"])
+            split_models.setdefault(model, {})[int(split_path["number"])] = part
         else:
             files.append(HubFile((part,)))
     for (_, count), model_parts in split_models.items():
-        if sorted(model_parts) == list(range(1, count + 1)):
-            files.append(HubFile(tuple(model_parts[nth] for nth in sorted(model_parts))))
+        numbers = sorted(model_parts)
+        if numbers == list(range(1, count + 1)):
+            files.append(HubFile(tuple(model_parts[number] for number in numbers)))
     return files

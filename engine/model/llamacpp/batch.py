@@ -29,7 +29,15 @@ FLOAT_BYTES = 4
 
 
 class BatchBuffers:
-    """The arrays of a `llama_batch`, allocated once and filled by numpy instead of token by token."""
+    """The arrays of a `llama_batch`, allocated once and filled by numpy instead of token by token.
+
+    Attributes:
+        token, position: Id of each token, and its position in its sequences.
+        sequence_count: Number of sequences that each token belongs to.
+        sequences: Those sequences, shape (size, `MAX_SEQUENCES`); only the first `sequence_count` of a row count.
+        wanted: 1 for each token after which logits are wanted, else 0.
+        pointers: Address of each row of `sequences`, which is how llama.cpp wants them.
+    """
 
     def __init__(self, size: int) -> None:
         """Allocates the arrays for so many tokens."""
@@ -38,9 +46,9 @@ class BatchBuffers:
         self.sequence_count = np.zeros(size, dtype=np.int32)
         self.sequences = np.zeros((size, MAX_SEQUENCES), dtype=np.int32)
         self.wanted = np.zeros(size, dtype=np.int8)
-        row = self.sequences.strides[0]
+        row_bytes, _ = self.sequences.strides
         base = self.sequences.ctypes.data
-        self.pointers = np.arange(base, base + size * row, row, dtype=np.uint64)
+        self.pointers = np.arange(base, base + size * row_bytes, row_bytes, dtype=np.uint64)
 
     def fill(self, spans: Sequence[Span]) -> tuple[Any, int]:
         """Returns the batch and the number of rows it will give."""

@@ -30,6 +30,10 @@ MAX_EXTRA_BYTES = 1 << 30
 """Memory beyond what the process has that the making of one prompt may take."""
 
 
+MAX_REASON_CHARACTERS = 200
+"""Number of characters of an error of a template that are shown."""
+
+
 class ChatRenderer:
     """A chat template, ready to be applied."""
 
@@ -55,7 +59,7 @@ class ChatRenderer:
             ModelError: The template refuses the messages, is wrong, or goes beyond the limits.
         """
         with self._guarded("does not take these messages"):
-            return str(self._formatter(messages=[dict(one) for one in messages]).prompt)
+            return str(self._formatter(messages=[dict(message) for message in messages]).prompt)
 
     @contextmanager
     def _guarded(self, what: str) -> Iterator[None]:
@@ -73,7 +77,7 @@ class ChatRenderer:
             RecursionError,
             MemoryError,
         ) as error:
-            why = str(error)[:200] or type(error).__name__
+            why = str(error)[:MAX_REASON_CHARACTERS] or type(error).__name__
             raise ModelError(f"The chat template of {self._name} {what} ({why}).") from error
 
 
@@ -83,18 +87,19 @@ def _limited_steps() -> Iterator[None]:
     steps_left = MAX_STEPS
 
     def count(frame: FrameType, event: str, argument: Any) -> Any:
+        """Counts one line of Python; Python calls it at each, and keeps it as the tracer of the frame."""
         nonlocal steps_left
         steps_left -= 1
         if steps_left < 0:
             raise ValueError(f"it took more than {MAX_STEPS:,} steps")
         return count
 
-    before = sys.gettrace()
+    previous_tracer = sys.gettrace()
     sys.settrace(count)
     try:
         yield
     finally:
-        sys.settrace(before)
+        sys.settrace(previous_tracer)
 
 
 @contextmanager
@@ -104,13 +109,14 @@ def _limited_memory() -> Iterator[None]:
     if platform.system() != "Linux":
         yield
         return
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MAX_EXTRA_BYTES
+    used_pages, *_ = Path("/proc/self/statm").read_text().split()
+    max_bytes = int(used_pages) * resource.getpagesize() + MAX_EXTRA_BYTES
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if soft != resource.RLIM_INFINITY and soft <= most:
+    # The process is limited further already.
+    if soft != resource.RLIM_INFINITY and soft <= max_bytes:
         yield
         return
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (max_bytes, hard))
     try:
         yield
     finally:

@@ -16,12 +16,15 @@ from engine.model.interface import LoadOptions
 from engine.model.memory_plan import MemoryEstimate, available_memory, estimate
 
 log = logging.getLogger(__name__)
+"""Log of this module."""
+
 _WARNING, _ERROR = 3, 4
 """llama.cpp's numbers of the levels of its log that are passed on."""
 
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
 def _forward_log(level: int, text: bytes, _data: object) -> None:
+    """Passes a line of llama.cpp's log on; llama.cpp calls it."""
     if level in (_WARNING, _ERROR):
         log.warning("llama.cpp: %s", text.decode("utf-8", "replace").rstrip())
 
@@ -31,12 +34,18 @@ def forward_log() -> None:
     llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
 
 
+MAX_METADATA_BYTES = 1 << 16
+"""Most bytes of a value of the metadata that are read."""
+
 FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 7, "bf16": 32}
 """Formats that `quantize` can write, with llama.cpp's number for each."""
 
 
 def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
     """Writes the weights of `source` in another format, allowing already quantised sources.
+
+    Args:
+        kind: One of `FILE_TYPES`.
 
     Raises:
         ModelError: llama.cpp could not write the file.
@@ -57,7 +66,7 @@ def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
 
 
 def system_info() -> str:
-    """llama.cpp's own line about the CPU features and back ends it was built with."""
+    """Returns llama.cpp's own line about the CPU features and back ends it was built with."""
     return str(llama_cpp.llama_print_system_info().decode())
 
 
@@ -104,9 +113,10 @@ def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
 
 def metadata_of(model: Any) -> Callable[[str], str | None]:
     """Returns a look-up of a loaded model's metadata values as text."""
-    buffer = ctypes.create_string_buffer(1 << 16)
+    buffer = ctypes.create_string_buffer(MAX_METADATA_BYTES)
 
     def value(key: str) -> str | None:
+        """Returns the value of a key, cut to the buffer; None if there is none."""
         size = llama_cpp.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace") if size >= 0 else None
 

@@ -1,5 +1,8 @@
 """One model and one context of llama.cpp.
 
+A context of llama.cpp is what a model computes in: its cache, which has a cell for each token of a sequence, and the
+buffers of a decode. Changing the layout of the cache needs a new one.
+
 One `LlamaModel` owns one model and one context; exactly one thread may touch it. Imported in the model process
 only, because loading and the native code write to the descriptors that a terminal interface draws on.
 """
@@ -38,9 +41,24 @@ from engine.model.memory_plan import (
 ABORTED = 2
 """Status of a decode that the abort callback ended."""
 
+MAX_TOKEN_BYTES = 256
+"""Most bytes that one token may stand for."""
+
+SPARE_TOKENS = 8
+"""Tokens more than bytes that a text is first given room for: start tokens, and a space that some vocabularies add."""
+
+MIN_LENGTH = 1e-12
+"""Length of an embedding below which it is not scaled to 1 any more, so that zeros stay zeros."""
+
 
 class LlamaModel:
-    """A GGUF model with one context, as a `TokenModel`."""
+    """A GGUF model with one context, as a `TokenModel`.
+
+    Attributes:
+        path, options: What it was loaded from, and how.
+        vocabulary: Number of tokens.
+        meta: Returns a value of the metadata by its key; None if there is none.
+    """
 
     def __init__(self, path: Path, options: LoadOptions, cancelled: Callable[[], bool]) -> None:
         """Loads the weights.
@@ -59,20 +77,8 @@ class LlamaModel:
         offload = llama_cpp.llama_supports_gpu_offload() and options.gpu_layers != 0
         if not offload:
             refuse_if_too_large(path, options)
-        self.path = path
-        self.options = options
-        params = llama_cpp.llama_model_default_params()
-        params.n_gpu_layers = options.gpu_layers if offload else 0
-        go_on = llama_cpp.llama_progress_callback(lambda _share, _data: not cancelled())
-        params.progress_callback = go_on
-        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
-        if not self._model:
-            if cancelled():
-                raise Cancelled("The request was cancelled.")
-            raise ModelFileError(
-                f"llama.cpp cannot load {path.name}.",
-                "The file is damaged or of a newer kind; the worker log says which.",
-            )
+        self.path, self.options, self._cancelled = path, options, cancelled
+        self._model = self._load_weights(options.gpu_layers if offload else 0)
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
         self.vocabulary: int = llama_cpp.llama_vocab_n_tokens(self._vocab)
         trained: int = llama_cpp.llama_model_n_ctx_train(self._model)
@@ -81,7 +87,6 @@ class LlamaModel:
         self._separate = 0
         self._states: HiddenStates | None = None
         self.meta = metadata_of(self._model)
-        self._cancelled = cancelled
         self._adapters: dict[str, Any] = {}
         self._adapter_in_use: str | None = None
         try:
@@ -93,6 +98,24 @@ class LlamaModel:
         self._bytes: dict[int, bytes] = {}
         self._buffers = BatchBuffers(options.batch)
         self._rows = 0
+
+    def _load_weights(self, gpu_layers: int) -> Any:
+        """Returns llama.cpp's handle of the weights, with so many layers on the GPU (-1 for all); raises Cancelled or
+        ModelFileError."""
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = gpu_layers
+        # A name of its own keeps the callback alive while llama.cpp calls it.
+        go_on = llama_cpp.llama_progress_callback(lambda _share, _data: not self._cancelled())
+        params.progress_callback = go_on
+        model = llama_cpp.llama_model_load_from_file(str(self.path).encode(), params)
+        if model:
+            return model
+        if self._cancelled():
+            raise Cancelled("The request was cancelled.")
+        raise ModelFileError(
+            f"llama.cpp cannot load {self.path.name}.",
+            "The file is damaged or of a newer kind; the worker log says which.",
+        )
 
     def _new_context(self) -> Any:
         """Returns a new context of llama.cpp with the current layout of the cache; raises OutOfMemory."""
@@ -137,6 +160,8 @@ class LlamaModel:
         return self.meta("general.file_type") == str(ALL_F32)
 
     def _pooling(self) -> int:
+        """Returns llama.cpp's number for how the vectors of the tokens become that of a text: as the file says, else by
+        their mean."""
         kind = self.meta(f"{self.meta('general.architecture')}.pooling_type")
         return int(kind) if kind else int(llama_cpp.LLAMA_POOLING_TYPE_MEAN)
 
@@ -207,6 +232,7 @@ class LlamaModel:
         self._renew_context()
 
     def _renew_context(self) -> None:
+        """Replaces the context by a new one, with the adapter in use."""
         llama_cpp.llama_free(self._context)
         self._context = None
         self._context = self._new_context()
@@ -224,7 +250,7 @@ class LlamaModel:
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         """Returns the token ids of `text`; see `Tokenizer.tokenize`."""
         data = text.encode("utf-8", "replace")
-        room = len(data) + 8
+        room = len(data) + SPARE_TOKENS
         while True:
             tokens = (llama_cpp.llama_token * room)()
             count = llama_cpp.llama_tokenize(
@@ -232,14 +258,21 @@ class LlamaModel:
             )
             if count >= 0:
                 return list(tokens[:count])
-            room = -count
+            room = -count  # how llama.cpp says that it needs more room
 
     def token_bytes(self, token: int) -> bytes:
         """Returns the bytes a token stands for; empty for control tokens."""
         data = self._bytes.get(token)
         if data is None:
-            buffer = ctypes.create_string_buffer(256)
-            size = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, 256, 0, False)
+            buffer = ctypes.create_string_buffer(MAX_TOKEN_BYTES)
+            size = llama_cpp.llama_token_to_piece(
+                self._vocab,
+                token,
+                buffer,
+                MAX_TOKEN_BYTES,
+                0,  # leading spaces to strip
+                False,  # no text for control tokens
+            )
             data = self._bytes[token] = buffer.raw[: max(size, 0)]
         return data
 
@@ -251,9 +284,8 @@ class LlamaModel:
     @cached_property
     def stop_tokens(self) -> frozenset[int]:
         """All end-of-generation tokens."""
-        vocab = self._vocab
         is_end = llama_cpp.llama_vocab_is_eog
-        return frozenset(t for t in range(self.vocabulary) if is_end(vocab, t))
+        return frozenset(token for token in range(self.vocabulary) if is_end(self._vocab, token))
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
         """Returns the model's own chat template applied to messages, with the assistant's turn opened.
@@ -265,6 +297,7 @@ class LlamaModel:
 
     @cached_property
     def _chat(self) -> ChatRenderer:
+        """The chat template of the model; raises ModelError if it has none."""
         template = llama_cpp.llama_model_chat_template(self._model, None)
         if not template:
             raise ModelError(
@@ -278,6 +311,7 @@ class LlamaModel:
         )
 
     def _text_of(self, token: int) -> str:
+        """Returns how a token is written in the vocabulary; empty for -1, which stands for none."""
         text = llama_cpp.llama_vocab_get_text(self._vocab, token) if token >= 0 else b""
         return (text or b"").decode("utf-8", "replace")
 
@@ -388,7 +422,7 @@ class LlamaModel:
             raise ModelError(f"llama.cpp cannot apply the adapter {name}.")
 
     def embed(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Unit-length pooled embeddings, shape (texts, dimensions); texts are cut to one batch of tokens.
+        """Returns unit-length pooled embeddings, shape (texts, dimensions); texts are cut to one batch of tokens.
 
         Raises:
             ModelError: A text has no tokens, so nothing can be said of it.
@@ -398,27 +432,31 @@ class LlamaModel:
             raise ModelError("An empty text has no embedding.")
         size: int = llama_cpp.llama_model_n_embd(self._model)
         out = np.empty((len(texts), size), dtype=np.float32)
+        # The texts of the next batch, and the index of the first of them.
         pending: list[Span] = []
         first = 0
         for index, tokens in enumerate(texts):
-            cut = list(tokens[: self.options.batch])
-            full = sum(len(span.tokens) for span in pending) + len(cut) > self.options.batch
-            if pending and (full or len(pending) == MAX_SEQUENCES):
+            read_tokens = list(tokens[: self.options.batch])
+            pending_tokens = sum(len(span.tokens) for span in pending)
+            is_full = pending_tokens + len(read_tokens) > self.options.batch
+            if pending and (is_full or len(pending) == MAX_SEQUENCES):
                 self._embed_batch(pending, out[first:index])
                 pending, first = [], index
-            every = tuple(range(len(cut)))
-            pending.append(Span(cut, 0, (len(pending),), every))
+            every_offset = tuple(range(len(read_tokens)))
+            pending.append(Span(read_tokens, 0, (len(pending),), every_offset))
         if pending:
             self._embed_batch(pending, out[first:])
         return out
 
     def _embed_batch(self, spans: Sequence[Span], out: NDArray[np.float32]) -> None:
+        """Embeds the texts of one batch, one a span, into the rows of `out`, shape (texts, dimensions)."""
         self.clear()
         self._decode(spans)
         for row, span in enumerate(spans):
-            pointer = llama_cpp.llama_get_embeddings_seq(self._context, span.sequences[0])
-            vector = np.ctypeslib.as_array(pointer, shape=(out.shape[1],))
-            out[row] = vector / max(float(np.linalg.norm(vector)), 1e-12)
+            (sequence,) = span.sequences
+            pointer = llama_cpp.llama_get_embeddings_seq(self._context, sequence)
+            vector = np.ctypeslib.as_array(pointer, shape=out.shape[1:])
+            out[row] = vector / max(float(np.linalg.norm(vector)), MIN_LENGTH)
 
     def sampler(self, settings: Sampling, seed: int) -> Sampler:
         """Returns a sampler for one sequence."""
@@ -426,4 +464,5 @@ class LlamaModel:
 
 
 def _pointer(cells: Cells) -> Any:
+    """Returns the address of saved cells for llama.cpp."""
     return cells.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))

@@ -30,6 +30,7 @@ def grammar_of(schema: str) -> str:
 
 
 def _literal(literal: str) -> str:
+    """Returns a text as a literal of a grammar; one that is JSON keeps the escapes that JSON needs, and no others."""
     try:
         text = json.dumps(json.loads(literal), ensure_ascii=False)
     except ValueError:
@@ -88,7 +89,9 @@ class Sampler:
         return token
 
     def _choose(self, logits: NDArray[np.float32], *, constrained: bool) -> int:
+        """Returns the choice for one row of logits, shape (vocabulary,), within the grammar if it is `constrained`."""
         candidates = self._candidates
+        # Anew each time, because the samplers sort the candidates.
         candidates["id"] = np.arange(len(candidates), dtype=np.int32)
         candidates["logit"] = logits
         array = _candidate_array(candidates)
@@ -98,8 +101,10 @@ class Sampler:
         return int(array.data[array.selected].id)
 
     def _allowed(self, token: int) -> bool:
-        one = np.array([(token, 0.0, 0.0)], dtype=_CANDIDATE)
-        array = _candidate_array(one)
+        """Returns whether the grammar allows a token now."""
+        candidates = np.array([(token, 0.0, 0.0)], dtype=_CANDIDATE)
+        array = _candidate_array(candidates)
+        # It makes the logit of what it forbids -inf.
         llama_cpp.llama_sampler_apply(self._grammar, ctypes.byref(array))
         return bool(np.isfinite(array.data[0].logit))
 
@@ -115,6 +120,7 @@ _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32
 
 
 def _candidate_array(candidates: NDArray[Any]) -> Any:
+    """Returns llama.cpp's view of candidates, an array of `_CANDIDATE` of shape (tokens,)."""
     data = candidates.ctypes.data_as(llama_cpp.llama_token_data_p)
     return llama_cpp.llama_token_data_array(
         data=data, size=len(candidates), selected=-1, sorted=False

@@ -22,8 +22,9 @@ from engine.model.prompt_files import started
 _EDGE = "\x0b"
 """Whitespace that no template writes. It is put around each mark; if it is missing, the template trims contents."""
 
-_MARK = re.compile(f"({_EDGE}?)\ue000([0-9]+)\ue001({_EDGE}?)")
-"""The mark that stands for the content of a message while the template is rendered, with the message's index."""
+_MARK = re.compile(f"(?P<front>{_EDGE}?)\ue000(?P<index>[0-9]+)\ue001(?P<back>{_EDGE}?)")
+"""The mark that stands for the content of a message while the template is rendered: the message's index between two
+characters of Unicode's private use, and the edges before and after it if they were not trimmed."""
 
 _Arrangement = list[tuple[Speaker, str]]
 """Messages as a template gets them: speaker, and a text with the marks of the contents."""
@@ -49,9 +50,9 @@ def chat_tokens(
     for mark in _MARK.finditer(rendered):
         before = rendered[position : mark.start()]
         tokens += tokenizer.tokenize(before, special=True) if tokens else started(tokenizer, before)
-        content = messages[int(mark.group(2))].content
-        content = content if mark.group(1) else content.lstrip()
-        content = content if mark.group(3) else content.rstrip()
+        content = messages[int(mark["index"])].content
+        content = content if mark["front"] else content.lstrip()
+        content = content if mark["back"] else content.rstrip()
         tokens += tokenizer.tokenize(content) if content else []
         position = mark.end()
     tokens += tokenizer.tokenize(rendered[position:], special=True)
@@ -73,7 +74,8 @@ def _render_with_marks(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str
         except ModelError as error:
             refusal = refusal or error
             continue
-        if [int(mark.group(2)) for mark in _MARK.finditer(rendered)] == [*range(len(speakers))]:
+        written_indices = [int(mark["index"]) for mark in _MARK.finditer(rendered)]
+        if written_indices == list(range(len(speakers))):
             return rendered
     raise refusal or ModelError("The model's chat template leaves messages out.")
 
@@ -81,17 +83,19 @@ def _render_with_marks(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str
 def _possible_arrangements(speakers: Sequence[Speaker]) -> Iterator[_Arrangement]:
     """Yields the messages as they are, then in the simplest form, which all templates accept."""
     as_given: _Arrangement = [
-        (speaker, f"{_EDGE}\ue000{number}\ue001{_EDGE}") for number, speaker in enumerate(speakers)
+        (speaker, f"{_EDGE}\ue000{index}\ue001{_EDGE}") for index, speaker in enumerate(speakers)
     ]
     yield as_given
     alternating: _Arrangement = []
     for speaker, content in as_given:
         side: Speaker = "assistant" if speaker == "assistant" else "user"
-        if alternating and alternating[-1][0] == side:
-            alternating[-1] = side, f"{alternating[-1][1]}\n\n{content}"
+        last_side, last_content = alternating[-1] if alternating else (None, "")
+        if last_side == side:
+            alternating[-1] = side, f"{last_content}\n\n{content}"
         else:
             alternating.append((side, content))
-    if alternating[0][0] == "assistant":
+    first_side, _ = alternating[0]
+    if first_side == "assistant":
         alternating.insert(0, ("user", ""))
     yield alternating
 
@@ -182,6 +186,7 @@ def _shorten_messages(
     Raises:
         ContextTooSmall: Not even the ends of the messages fit.
     """
+    # Each message gets an equal part of what the template leaves.
     empty = [replace(message, content="") for message in retained]
     longest = (room - len(chat_tokens(tokenizer, empty, call.opening))) // len(retained)
     gap = tokenizer.tokenize(GAP)

@@ -49,6 +49,7 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
         path, adapter = _merged_copy(session, path, adapter, request.merged), None
 
     def load() -> LlamaModel:
+        """Loads the model, with as many layers on the GPU as fit."""
         fitting = with_layers_that_fit(path, options) if gpu_offload() else options
         return LlamaModel(path, fitting, session.is_cancelled)
 
@@ -101,14 +102,17 @@ def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
 
 
 def _chat(session: ModelSession, request: Chat) -> list[Completion]:
+    """Writes the reply to each call."""
     return chat_replies(session.take_to_arrange(), request.calls, session.total_progress())
 
 
 def _log_probs(session: ModelSession, request: LogProbs) -> list[list[tuple[float, int]]]:
+    """Reads the log-probabilities of continuations."""
     return prompted_log_probs(session.take(), request.items, request.prompt, session.progress())
 
 
 def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
+    """Counts the tokens of each item."""
     model, report = session.model, session.progress()
     counts = []
     for texts in request.items:
@@ -118,26 +122,31 @@ def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
 
 
 def _tokenize(session: ModelSession, request: Tokenize) -> list[list[int]]:
+    """Converts texts into token ids."""
     return [session.model.tokenize(text) for text in request.texts]
 
 
 def _read_tokens(session: ModelSession, request: ReadTokens) -> list[list[TokenDistribution]]:
+    """Reads the distribution after every token of texts."""
     model, report = session.take(), session.progress()
     return [read_tokens(model, tokens, request.also, report) for tokens in request.items]
 
 
 def _embed(session: ModelSession, request: Embed) -> NDArray[np.float32]:
+    """Embeds texts; returns vectors of shape (texts, dimensions)."""
     model = session.take()
     return model.embed([model.tokenize(text, start=True) for text in request.texts])
 
 
 def _measure(session: ModelSession, request: Measure) -> tuple[float, float]:
+    """Measures tokens a second and batch noise."""
     model = session.take()
     tokens = model.tokenize(request.text)
     return speed_of(model, tokens), noise_of(model, tokens)
 
 
 def _measure_long(session: ModelSession, request: MeasureLong) -> tuple[float, int]:
+    """Measures tokens a second on a long text; returns them and the number of its tokens."""
     model = session.take()
     tokens = model.tokenize(request.text)
     length = min(LONG_TOKENS, model.capacity.context)
@@ -145,6 +154,7 @@ def _measure_long(session: ModelSession, request: MeasureLong) -> tuple[float, i
 
 
 def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
+    """Finds the fastest faithful format and the number of threads."""
     return tune(
         request.path,
         request.folder,
@@ -155,15 +165,18 @@ def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
 
 
 def _expand(_session: ModelSession, request: Expand) -> None:
+    """Writes weights in F32."""
     expand(request.path, request.target)
 
 
 def _memory(_session: ModelSession, request: Memory) -> dict[str, Any]:
+    """Estimates the bytes that a model takes."""
     need = memory_need(request.path, request.options)
     return {"weights": need.weights, "cache": need.cache, "available": available_memory()}
 
 
 def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:
+    """Describes the machine."""
     return {"system": system_info(), "gpu_offload": gpu_offload()}
 
 

@@ -133,11 +133,12 @@ def _waves(model: TokenModel, questions: Sequence[PrefixQuestion]) -> Iterator[r
     free_tokens = min(LIVE_CELLS, capacity.cells - capacity.batch - longest)
     start = prefix_tokens = 0
     for index, question in enumerate(questions):
-        full = (
+        # Half of the sequences are for prefixes, one of them for their common beginning, and half for forks.
+        is_full = (
             prefix_tokens + len(question.prefix) > free_tokens
             or index - start >= capacity.sequences // 2 - 1
         )
-        if index > start and full:
+        if index > start and is_full:
             yield range(start, index)
             start, prefix_tokens = index, 0
         prefix_tokens += len(question.prefix)
@@ -154,20 +155,25 @@ def _answer_wave(
 ) -> None:
     """Adds the log-probabilities of the questions of a wave to `results`, which has a list for each question."""
     packer = _BatchPacker(model, results, progress)
-    head = _common_length([questions[index].prefix for index in wave])
-    packer.add(HEAD_SEQUENCE, questions[wave[0]].prefix[:head], 0, {})
+    # First the common beginning of all prefixes.
+    prefixes = [questions[index].prefix for index in wave]
+    head = _common_length(prefixes)
+    first_prefix, *_ = prefixes
+    packer.add(HEAD_SEQUENCE, first_prefix[:head], 0, {})
     packer.flush()
+    # Then the rest of each prefix, whose last row of logits gives the first token of each continuation.
     sequences = dict(zip(wave, range(HEAD_SEQUENCE + 1, model.capacity.sequences), strict=False))
     for index in wave:
         prefix, sequence = questions[index].prefix, sequences[index]
         if head:
             model.fork(HEAD_SEQUENCE, sequence, head)
         first_reads = [
-            _Read(index, number, tokens[0])
-            for number, tokens in _numbered_continuations(questions[index])
+            _Read(index, number, first_token)
+            for number, (first_token, *_) in _numbered_continuations(questions[index])
         ]
         packer.add(sequence, prefix[head:], head, {len(prefix) - 1 - head: first_reads})
     packer.flush()
+    # Then the continuations, each token of which gives the next one; the last has none to give.
     for index in wave:
         prefix = questions[index].prefix
         for number, tokens in _numbered_continuations(questions[index]):
@@ -190,15 +196,13 @@ def _numbered_continuations(question: PrefixQuestion) -> list[tuple[int, Sequenc
 def _common_length(prefixes: Sequence[Sequence[int]]) -> int:
     """Returns the length of the common beginning, which leaves at least one token of each prefix; 0 if it is too short
     to share."""
-    first_prefix = prefixes[0]
+    first_prefix, *_ = prefixes
     longest_shared = min(map(len, prefixes)) - 1
-    shared = sum(
-        1
-        for _ in takewhile(
-            lambda index: all(p[index] == first_prefix[index] for p in prefixes),
-            range(longest_shared),
-        )
+    shared_positions = takewhile(
+        lambda index: all(prefix[index] == first_prefix[index] for prefix in prefixes),
+        range(longest_shared),
     )
+    shared = sum(1 for _ in shared_positions)
     return shared if len(prefixes) > 1 and shared >= MIN_HEAD_TOKENS else 0
 
 
@@ -209,6 +213,10 @@ class _BatchPacker:
     Attributes:
         results: The sums of log-probabilities, for each question and continuation.
         progress: Called after each decode with the number of its tokens.
+        _spans, _reads: The batch, and what is read off each row of logits that it gives.
+        _forks: Sequences that were forked since the last flush, from the highest number down.
+        _batched_tokens: Tokens of the batch.
+        _reserved: Tokens that the forks get in all; at most a batch, which bounds the cells that they need.
     """
 
     model: TokenModel
@@ -319,9 +327,9 @@ def _read_in_batches(
         for position, row in enumerate(rows, start):
             top = int(np.argmax(row))
             following = tokens[position + 1 : position + 2]
-            values = [float(value) for value in log_probs(row, [top, *following, *also])]
-            also_log_p = tuple(values[1 + len(following) :])
-            next_log_p = values[1] if following else None
-            yield TokenDistribution(top, values[0], next_log_p, also_log_p)
+            top_log_p, *values = map(float, log_probs(row, [top, *following, *also]))
+            also_log_p = tuple(values[len(following) :])
+            next_log_p = next(iter(values)) if following else None
+            yield TokenDistribution(top, top_log_p, next_log_p, also_log_p)
         if progress:
             progress(len(chunk))

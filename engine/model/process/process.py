@@ -46,9 +46,13 @@ from engine.model.process.protocol import (
 from engine.model.process.requests import Load, ModelClient
 
 log = logging.getLogger(__name__)
+"""Log of this module."""
 
 SERVER_MODULE = "engine.opener.model_process"
 """The module that runs in the process. It stands above all subjects, since it puts their handlers together."""
+
+UTIME_INDEX = 10
+"""Index of `utime` among the fields of proc_pid_stat(5) after the state; `stime` follows."""
 
 PROC_FOLDER = Path("/proc")
 """The folder in which Linux shows the state of processes."""
@@ -71,6 +75,7 @@ MAX_IDLE_SAMPLES = 24
 Polls are counted, not seconds, so that nobody ends a process that was suspended together with this program."""
 
 T = TypeVar("T")
+"""Answer to a request."""
 
 
 class ModelProcess:
@@ -78,6 +83,10 @@ class ModelProcess:
 
     The first request starts the process; the first one after a crash restarts it and loads the last model again.
     So a crash raises `ModelCrashed` for one request only.
+
+    Attributes:
+        log_path: File that gets the standard error of the process.
+        loaded: The answer to the last `Load`; None before it.
     """
 
     def __init__(
@@ -97,12 +106,15 @@ class ModelProcess:
         self._command = list(command or (sys.executable, "-m", SERVER_MODULE))
         self._restarted = restarted
         self._process: subprocess.Popen[bytes] | None = None
+        # Why the process ended, as a sentence; None if it has not.
         self._loss: str | None = None
         self._answers: queue.Queue[Frame | None] = queue.Queue()
         self._request_lock = threading.RLock()
         self._write_lock = threading.Lock()
-        self._next_id = 0
+        # Number of the last request, and of the one that is being answered.
+        self._last_number = 0
         self._in_flight: int | None = None
+        # When the request was cancelled, in seconds of `time.monotonic`.
         self._cancelled_at: float | None = None
         self._closed = False
         self._killed_here = False
@@ -188,6 +200,7 @@ class ModelProcess:
     # The process
 
     def _is_alive(self) -> bool:
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def _start(self) -> None:
@@ -229,17 +242,17 @@ class ModelProcess:
         """Starts the process, gives it (or the error) to `started`, and reads its answers until it ends."""
         try:
             create_private_file(self.log_path)
-            with self.log_path.open("ab") as log:
+            with self.log_path.open("ab") as log_file:
                 # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
                 process = subprocess.Popen(
                     self._command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=log,
+                    stderr=log_file,
                     start_new_session=True,
                     env={
                         **child_environment(),
-                        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+                        "PYTHONPATH": os.pathsep.join(folder for folder in sys.path if folder),
                     },
                 )
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked for the process
@@ -264,6 +277,7 @@ class ModelProcess:
                     raise self._crash_error("did not answer") from None
 
     def _check_open(self) -> None:
+        """Raises Cancelled, and kills the process, if this client was closed."""
         if self._closed:
             self._kill()
             raise Cancelled("The model process was closed.")
@@ -287,10 +301,10 @@ class ModelProcess:
         except UnicodeEncodeError:
             raise ModelError("A text for the model has half a surrogate pair.") from None
         with self._write_lock:
-            self._next_id += 1
+            self._last_number += 1
             if self._cancelled_at is not None:
                 raise Cancelled("The request was cancelled.")
-            number = self._in_flight = self._next_id
+            number = self._in_flight = self._last_number
             try:
                 frame = Ask(number, type(request).__name__, encoded)
                 protocol.write_frame(cast(BinaryIO, process.stdin), frame)
@@ -354,9 +368,8 @@ class ModelProcess:
         process = cast("subprocess.Popen[bytes]", self._process)
         try:
             status = process.wait(CANCEL_GRACE_SECONDS)
-        except (
-            subprocess.TimeoutExpired
-        ):  # it closed its pipe or wrote invalid data, and is still running
+        except subprocess.TimeoutExpired:
+            # It closed its pipe or wrote invalid data, and is still running.
             self._kill()
             status = process.wait()
         self._loss = f"The model process {what} ({why or _status_text(status)})."
@@ -377,6 +390,7 @@ class _IdleWatch:
     """Detects a process that neither answers nor uses the processor; `is_idle` is called once per poll."""
 
     def __init__(self, pid: int) -> None:
+        """Counts from zero; `_samples` are those in a row without use of the processor."""
         self._pid = pid
         self._polls, self._samples = 0, 0
         self._last_used: str | None = None
@@ -401,15 +415,18 @@ def processor_time(pid: int) -> str | None:
     while the process waits for a disk."""
     try:
         if PROC_FOLDER.exists():
-            fields = (PROC_FOLDER / str(pid) / "stat").read_text().rpartition(")")[2].split()
-            state, used = fields[0], fields[11:13]  # state, utime and stime of proc_pid_stat(5)
+            # The fields of proc_pid_stat(5) after the name, which may hold spaces.
+            _, _, fields = (PROC_FOLDER / str(pid) / "stat").read_text().rpartition(")")
+            state, *others = fields.split()
+            used = others[UTIME_INDEX : UTIME_INDEX + 2]  # utime and stime
         else:
             command = ("ps", "-o", "state=,time=", "-p", str(pid))
             shown = subprocess.run(command, capture_output=True, text=True, check=True)
             state, *used = shown.stdout.split()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return None if state[0] in "DU" else " ".join(used)
+    # D on Linux and U on macOS: the process waits for a disk.
+    return None if state.startswith(("D", "U")) else " ".join(used)
 
 
 def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:

@@ -23,6 +23,7 @@ MAX_FRAME_BYTES = 1 << 40
 """Largest plausible length of a frame. A larger one shows that something else was written into the pipe."""
 
 AnswerT = TypeVar("AnswerT", covariant=True)
+"""Type of the answer to a request."""
 
 
 class Request(msgspec.Struct, Generic[AnswerT], frozen=True):
@@ -106,6 +107,7 @@ Frame = Hello | Ask | Cancel | Working | Answer | Failure | Stopped
 """What crosses the pipe."""
 
 _FRAME_DECODER = msgspec.msgpack.Decoder(Frame)
+"""Decodes a frame, whose tag says which of the classes it is."""
 
 
 def write_frame(stream: BinaryIO, frame: Frame) -> None:
@@ -138,7 +140,8 @@ def read_frame(stream: BinaryIO) -> Frame | None:
 def answer_type(request: type[Request[Any]]) -> Any:
     """Returns the type of the answers to a kind of request."""
     (base,) = request.__orig_bases__  # type: ignore[attr-defined]
-    return get_args(base)[0]
+    (answer,) = get_args(base)
+    return answer
 
 
 def encode(value: Any) -> msgspec.Raw:

@@ -205,6 +205,7 @@ class Machine(Request[dict[str, Any]], frozen=True):
 
 
 T = TypeVar("T")
+"""Answer to a request."""
 
 
 class ModelClient(Protocol):

@@ -34,6 +34,7 @@ from engine.model.process.protocol import (
 )
 
 log = logging.getLogger(__name__)
+"""Log of this module."""
 
 SECONDS_BETWEEN_REPORTS = 0.1
 """Least time between two reports of progress."""
@@ -162,6 +163,7 @@ class ModelSession:
         done, sent = 0, time.monotonic()
 
         def report(count: int) -> None:
+            """Adds a count, and sends the sum if the last one was sent long enough ago."""
             nonlocal done, sent
             done += count
             if self.is_cancelled():
@@ -178,6 +180,7 @@ class ModelSession:
         report = self.progress()
 
         def progress(done: int) -> None:
+            """Adds what is new in the sum."""
             nonlocal previous_total
             report(done - previous_total)
             previous_total = done
@@ -244,12 +247,15 @@ class Server:
             self._current_number = None
 
     def _send(self, frame: Frame) -> None:
+        """Writes a frame; two threads may do so."""
         with self._write_lock:
             protocol.write_frame(self._answers, frame)
 
     def _send_progress(self, done: int, note: str) -> None:
+        """Sends a count and a note about the request that is being answered."""
         if self._current_number is not None:
             self._send(Working(self._current_number, done, note))
 
     def _is_cancelled(self) -> bool:
+        """Whether the request that is being answered was cancelled."""
         return self._current_number in self._cancelled_numbers

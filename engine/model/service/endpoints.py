@@ -28,6 +28,9 @@ from engine.model.tables import ReplyCache
 REPLIES = "replies.sqlite"
 """Name of the reply cache in the cache folder."""
 
+MAX_PART_CHARACTERS = 160
+"""Longest part of the summary of an endpoint, such as its URL."""
+
 NO_HANDLERS: EndpointHandlers = {}
 """No other subject answers requests by endpoints."""
 
@@ -97,6 +100,7 @@ class Endpoints:
         return self._client(names, self._replies)
 
     def _client(self, names: tuple[str, ...], replies: ReplyCache | None) -> EndpointModel:
+        """Returns a client for the endpoints of these names, with a cache of replies or without."""
         book = self.book
         return EndpointModel(
             ", ".join(names), book.fleet(names, replies), book.can(names), self._handlers
@@ -145,8 +149,9 @@ class Endpoints:
 def endpoint_summary(entry: EndpointEntry) -> str:
     """Returns a line about an endpoint: its URL and the kinds of work that it can do."""
     can = entry.can
-    words = [entry.url, can.server if can.server != "unknown" else "", *(work_lines(can))]
-    return ", ".join(one_line(word, 160) for word in words if word)
+    server = can.server if can.server != "unknown" else ""
+    parts = [entry.url, server, *work_lines(can)]
+    return ", ".join(one_line(part, MAX_PART_CHARACTERS) for part in parts if part)
 
 
 def work_lines(can: Capabilities) -> list[str]:

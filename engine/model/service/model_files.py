@@ -27,6 +27,9 @@ BUILT_IN_LICENCE = "apache-2.0"
 TEST_CONTEXT_TOKENS = 256
 """Length of the context when a file is loaded as a test."""
 
+SHOWN_CHECKSUM_DIGITS = 12
+"""Number of digits of a checksum that are shown."""
+
 Narrate = Callable[[str], None]
 """Shows a sentence to the user."""
 
@@ -36,6 +39,7 @@ class Footprint:
     """The memory that a model needs on this machine.
 
     Attributes:
+        need: The memory in bytes, by what it is for.
         plan: The part that would go onto the GPU; None without a GPU.
         fits: Whether it fits into GPU and system memory together; None if the memory is unknown.
     """
@@ -103,7 +107,14 @@ def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> 
         problem = "its file is gone" if size is None else error.message
         return ModelFacts(entry, size, manifest=manifest, problem=problem)
     memory_need = footprint(header, machine, runnable.options)
-    return ModelFacts(entry, shipped.size, header, memory_need, runnable.tokens_per_s, manifest)
+    return ModelFacts(
+        entry,
+        size=shipped.size,
+        header=header,
+        footprint=memory_need,
+        tokens_per_s=runnable.tokens_per_s,
+        manifest=manifest,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +199,10 @@ def add_file(
 ) -> ModelEntry | AdapterEntry:
     """Adds a model, an adapter or the adapter in the folder of a training run, and returns its entry.
 
+    Args:
+        name: Its name in the catalogue; None for that of the file or the run.
+        narrate: Called with sentences on what was added.
+
     Raises:
         ModelError: llama.cpp cannot load it, or there is not enough memory.
         ModelFileError: The file is not a valid GGUF file.
@@ -252,7 +267,8 @@ def verify(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> str:
             f"{entry.path.name} is not what it was: its checksum differs from when it was used first.",
             "Get it again; if it was changed on purpose, touch it, so that it is taken for a new file.",
         )
-    return f"{entry.name} is as it was: {number_format.size(size)}, checksum {current_sha256[:12]}…, header right."
+    shown_sha256 = current_sha256[:SHOWN_CHECKSUM_DIGITS]
+    return f"{entry.name} is as it was: {number_format.size(size)}, checksum {shown_sha256}…, header right."
 
 
 def removal(entry: ModelEntry | AdapterEntry) -> str:

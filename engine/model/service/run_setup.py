@@ -145,6 +145,7 @@ class ModelsInUse:
         return name
 
     def _is_here(self, name: str) -> bool:
+        """Whether there is a model, an endpoint or a file with this name."""
         known = {entry.name for entry in self._catalog.entries()}
         return name in known or self._endpoints.serves(name) or Path(name).is_file()
 
@@ -174,6 +175,7 @@ class ModelsInUse:
         return model
 
     def _find_adapter(self, name: str) -> AdapterEntry:
+        """Returns the adapter with a name; raises UsageError if there is none."""
         return (self._given_find_adapter or self._catalog.find_adapter)(name)
 
     def _adapter(self, request: ModelRequest) -> AdapterEntry | None:

@@ -160,10 +160,12 @@ class ModelService:
         return self._runner.start([self._setup.tuning_of(self._catalog.entry(name))])
 
     def _endpoints(self) -> list[EndpointEntry]:
+        """Returns the endpoints of this machine."""
         # Reads the list again, because commands may add endpoints while a project is open.
         return EndpointBook(self._catalog.data).entries()
 
     def _endpoint(self, name: str) -> EndpointEntry | None:
+        """Returns the endpoint with this name; None if there is none."""
         return next((entry for entry in self._endpoints() if entry.name == name), None)
 
     def _model_row(self, facts: ModelFacts) -> ModelRow:
@@ -186,6 +188,7 @@ class ModelService:
         )
 
     def _adapter_row(self, entry: AdapterEntry) -> ModelRow:
+        """Returns the row of an adapter in the list."""
         facts = adapter_facts(self._catalog, entry)
         return ModelRow(
             name=entry.name,
@@ -198,6 +201,7 @@ class ModelService:
         )
 
     def _shown(self, path: Path) -> str:
+        """Returns a path as it is shown, relative to the folder of the project where that is shorter."""
         return folders.shown_path(path, self._folder)
 
     # The hub
@@ -266,10 +270,10 @@ def hub_of(url: str) -> Hub:
 
 def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
     """Returns what is known of a model, in the order in which it is shown."""
-    entry, facts_shown = facts.entry, list[Fact]()
     if facts.problem:
         return [Fact("problem", facts.problem)]
-    manifest, header, footprint = facts.manifest, facts.header, facts.footprint
+    facts_shown: list[Fact] = []
+    manifest, header = facts.manifest, facts.header
     if manifest is not None:
         facts_shown += [
             Fact("from", f"{manifest.repository} on {manifest.hub}"),
@@ -278,7 +282,7 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
         ]
     facts_shown += [
         Fact("license", facts.licence or "unknown"),
-        Fact("SHA-256", catalog.sha256(entry.path)),
+        Fact("SHA-256", catalog.sha256(facts.entry.path)),
         Fact("size", number_format.size(facts.size)),
     ]
     if header is not None:
@@ -288,25 +292,8 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
             Fact("model", f"{header.text('general.name')} ({arch})"),
             Fact("context", f"trained for {trained or 0:,} tokens"),
         ]
-    if footprint is not None:
-        need = footprint.need
-        facts_shown.append(
-            Fact(
-                "memory",
-                f"{need.total / 1e9:.2f} GB for logs of {need.context:,} tokens: weights {need.weights / 1e9:.2f},"
-                f" cache {need.cache / 1e9:.2f}, work {need.compute / 1e9:.2f}",
-            )
-        )
-        if footprint.plan is not None:
-            plan = footprint.plan
-            facts_shown.append(
-                Fact(
-                    "GPU",
-                    f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
-                    f" free on {machine.gpu}",
-                )
-            )
-    tuning = entry.tuning
+    facts_shown += _memory_details(facts, machine)
+    tuning = facts.entry.tuning
     if tuning is None:
         facts_shown.append(Fact("tuning", "never tuned on this machine"))
     else:
@@ -320,7 +307,29 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
     return facts_shown
 
 
+def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
+    """Returns what memory a model needs, and how much of it goes on the GPU; [] if it is not known."""
+    footprint = facts.footprint
+    if footprint is None:
+        return []
+    need, plan = footprint.need, footprint.plan
+    memory = Fact(
+        "memory",
+        f"{need.total / 1e9:.2f} GB for logs of {need.context:,} tokens: weights {need.weights / 1e9:.2f},"
+        f" cache {need.cache / 1e9:.2f}, work {need.compute / 1e9:.2f}",
+    )
+    if plan is None:
+        return [memory]
+    gpu = Fact(
+        "GPU",
+        f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
+        f" free on {machine.gpu}",
+    )
+    return [memory, gpu]
+
+
 def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
+    """Returns what is known of an adapter, in the order in which it is shown."""
     facts = adapter_facts(catalog, entry)
     if facts.size is None:
         return [Fact("problem", "its file is gone"), Fact("adapter", facts.note)]

@@ -255,6 +255,8 @@ class ExampleProbeService:
     def _fit(
         self, conversations: _Conversations, subject: str, threshold: float | None
     ) -> ExampleProbe:
+        """Fits a probe to the examples of a subject, and stores it with its value and its place in the order of
+        proposals for each conversation."""
         with self._project.reading() as conn, snapshot(conn):
             example_by_id = store.examples(conn, subject)
             before = store.newest(conn, subject)
@@ -323,6 +325,8 @@ def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
 
 
 def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:
+    """Returns how well the probabilities p separate the examples. `mark` is 1, -1 or 0 (no example) for each
+    conversation; both have the shape (conversations,)."""
     marked = mark != 0
     label, values = mark[marked] > 0, p[marked]
     above = values >= threshold

@@ -218,6 +218,7 @@ def subjects(conn: sqlite3.Connection) -> list[str]:
 
 
 def _test(text: str | None) -> ExampleProbeTest | None:
+    """Returns the test of a probe from its stored JSON."""
     if text is None:
         return None
     raw: dict[str, Any] = json.loads(text)

@@ -44,6 +44,7 @@ def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
     """Returns condition, order and counts of a field whose values a statement of (conversation_id, column) selects."""
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+        """Returns the conversations whose value is one that the term names."""
         result = among - among
         texts = tuple(storable(value) for value in named_values(term))
         if texts:
@@ -57,6 +58,7 @@ def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
         )
 
     def order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+        """Returns the conversations by their least value."""
         rows = (
             f"FROM (SELECT conversation_id, min({column}) AS value FROM ({statement})"
             " GROUP BY conversation_id) WHERE TRUE"
@@ -64,6 +66,7 @@ def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
         return in_order(conn, among, rows, "value")
 
     def values(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+        """Returns the values with their number of conversations."""
         rows = f"SELECT conversation_id, {column} AS value FROM ({statement})"
         return counted(conn, rows, among, limit)
 
@@ -96,6 +99,7 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those that one calls complete and the other incomplete, or on which people disagree."""
 
     def scored(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
+        """Returns the conversations that a rule calls complete, and those it calls incomplete."""
         complete, incomplete = (
             of_statement(conn, among, *in_state(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE)
@@ -120,12 +124,14 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 def _success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those whose probability of success is in the range of the term."""
     inner = number("p", term)
     sql = f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {inner.text}"
     return of_statement(conn, among, sql, (SUCCESS, *inner.values))
 
 
 def _by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+    """Returns the conversations by their probability of success."""
     return in_order(conn, among, f"FROM ({VALUES_IN_FORCE}) WHERE TRUE", "p", (SUCCESS,))
 
 

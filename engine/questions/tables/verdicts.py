@@ -142,6 +142,7 @@ def _tagging(
     kind: Literal["tag", "untag"],
     annotator: str,
 ) -> int:
+    """Tags or untags the conversations whose tags that changes, and returns how many they are."""
     _check_text(name)
     name = " ".join(name.split())
     if not name:
@@ -332,6 +333,7 @@ def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
 
 
 def _check_text(text: object) -> None:
+    """Raises UsageError if a note, tag or name cannot be stored."""
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is no text.", "Notes, tags and names are texts (str).")
     if text != without_surrogates(text):
@@ -342,6 +344,7 @@ def _check_text(text: object) -> None:
 
 
 def _append(conn: sqlite3.Connection, act: Act) -> VerdictRow:
+    """Stores an act and returns its row."""
     give_all(conn, [act])
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.id = last_insert_rowid()"
@@ -350,6 +353,7 @@ def _append(conn: sqlite3.Connection, act: Act) -> VerdictRow:
 
 
 def _row(row: tuple[Any, ...], count: int) -> VerdictRow:
+    """Returns a row of `_COLUMNS` as a record of `count` conversations; of an act on tags the text is the tag."""
     verdict = None if row[2] is None else Verdict(row[2])
     if row[5] in ("tag", "untag"):
         return VerdictRow(row[0], row[1], None, "", row[4], (row[3],), row[5], count)

@@ -1,16 +1,20 @@
-"""Tests two sets of conversations against each other, measure by measure."""
+"""Tests two sets of conversations against each other, measure by measure.
+
+A share is given as two counts: `part` cases out of `of`. Changes are the second side minus the first.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.base.statistics.intervals import Z95, Interval, wilson
-from engine.base.statistics.ranking import holm, two_sided
+from engine.base.statistics.ranking import holm, p_two_sided
 from engine.questions.calibration import rate_difference
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Measure, Side
@@ -18,9 +22,17 @@ from engine.results.comparison.records import Comparison, Difference, Measure, S
 # Two independent samples: interval, test, and sample size
 
 Floats = npt.NDArray[np.float64]
+"""An array of numbers."""
 
 POWER = 0.8
 """Probability of finding a difference that is there, for which sample sizes are given."""
+
+_UPPER_QUANTILE = 0.975
+"""Quantile at the upper end of a 95% interval."""
+
+_LEAST_VARIANCE = 0.25
+"""Divided by the number of cases, the least variance of a share: even one of 0 or 1 was not measured exactly."""
+
 _Z_POWER = 0.8416212335729143
 """Quantile of the normal distribution at `POWER`."""
 
@@ -33,13 +45,11 @@ def share_difference(part: int, of: int, other_part: int, other_of: int) -> Inte
     samples have at least one case."""
     first, second = wilson(part, of), wilson(other_part, other_of)
     first_share, second_share = part / of, other_part / other_of
-    low = math.hypot(second_share - second.low, first.high - first_share)
-    high = math.hypot(second.high - second_share, first_share - first.low)
-    return Interval(
-        second_share - first_share,
-        second_share - first_share - low,
-        second_share - first_share + high,
-    )
+    # the distances of each share to the ends of its own interval, added as errors of independent values are
+    below = math.hypot(second_share - second.low, first.high - first_share)
+    above = math.hypot(second.high - second_share, first_share - first.low)
+    difference = second_share - first_share
+    return Interval(difference, difference - below, difference + above)
 
 
 def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
@@ -49,14 +59,15 @@ def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
     """
     parts, cases = part + other_part, of + other_of
     rarer = min(parts, cases - parts)
-    if rarer * min(of, other_of) / cases < _MIN_EXPECTED_COUNT:
+    least_expected_count = rarer * min(of, other_of) / cases
+    if least_expected_count < _MIN_EXPECTED_COUNT:
         from scipy.stats import fisher_exact  # slow to import, and most comparisons do not need it
 
         table = [[part, of - part], [other_part, other_of - other_part]]
         return float(fisher_exact(table).pvalue)
-    share = parts / cases
-    error = math.sqrt(share * (1 - share) * (1 / of + 1 / other_of))
-    return two_sided((other_part / other_of - part / of) / error)
+    common_share = parts / cases
+    error = math.sqrt(common_share * (1 - common_share) * (1 / of + 1 / other_of))
+    return p_two_sided((other_part / other_of - part / of) / error)
 
 
 def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
@@ -66,56 +77,65 @@ def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
     Args:
         pairs: (part, of, other part, other of) of each pair.
     """
-    ps = [shares_differ(*pair) if pair[1] and pair[3] else 1.0 for pair in pairs]
+    ps = [
+        shares_differ(part, of, other_part, other_of) if of and other_of else 1.0
+        for part, of, other_part, other_of in pairs
+    ]
     return [1.0 if p is None else p for p in holm(ps)]
 
 
-def mean_difference(values: Floats, other: Floats) -> tuple[Interval, float] | None:
+def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | None:
     """Returns the second mean minus the first with its 95% interval, and the p value of the hypothesis that they are
     equal (Welch 1947, Biometrika 34); None where a sample has fewer than two values or nothing varies.
 
     Args:
-        values, other: The two samples, each of shape (cases,).
+        first, second: The two samples, each of shape (cases,).
     """
-    if min(len(values), len(other)) < 2:
+    if min(len(first), len(second)) < 2:
         return None
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtr, stdtrit  # slow to import
 
-    first_error, second_error = values.var(ddof=1) / len(values), other.var(ddof=1) / len(other)
-    error = math.sqrt(first_error + second_error)
+    # variances of the two means
+    first_variance, second_variance = (
+        first.var(ddof=1) / len(first),
+        second.var(ddof=1) / len(second),
+    )
+    error = math.sqrt(first_variance + second_variance)
     if error == 0:
         return None
-    freedom = (first_error + second_error) ** 2 / (
-        first_error**2 / (len(values) - 1) + second_error**2 / (len(other) - 1)
+    degrees_of_freedom = (first_variance + second_variance) ** 2 / (
+        first_variance**2 / (len(first) - 1) + second_variance**2 / (len(second) - 1)
     )
-    difference = float(other.mean() - values.mean())
-    half = float(stdtrit(freedom, 0.975)) * error
-    p = 2 * float(stdtr(freedom, -abs(difference) / error))
-    return Interval(difference, difference - half, difference + half), p
+    difference = float(second.mean() - first.mean())
+    half_width = float(stdtrit(degrees_of_freedom, _UPPER_QUANTILE)) * error
+    p = 2 * float(stdtr(degrees_of_freedom, -abs(difference) / error))
+    return Interval(difference, difference - half_width, difference + half_width), p
 
 
-def cases_needed(share: float, other: float) -> int | None:
+def cases_needed(share: float, other_share: float) -> int | None:
     """Returns how many cases each sample needs so that a difference between two shares is found at the 5% level with
     probability `POWER` (Fleiss, Levin and Paik 2003, Statistical Methods for Rates and Proportions, 4.2); None where
     they are equal."""
-    if share == other:
+    if share == other_share:
         return None
-    middle = (share + other) / 2
-    root = Z95 * math.sqrt(2 * middle * (1 - middle)) + _Z_POWER * math.sqrt(
-        share * (1 - share) + other * (1 - other)
-    )
-    return math.ceil((root / (other - share)) ** 2)
+    middle = (share + other_share) / 2
+    spread_if_equal = math.sqrt(2 * middle * (1 - middle))
+    spread_if_different = math.sqrt(share * (1 - share) + other_share * (1 - other_share))
+    root = Z95 * spread_if_equal + _Z_POWER * spread_if_different
+    return math.ceil((root / (other_share - share)) ** 2)
 
 
 def least_difference(share: float, of: int, other_of: int) -> float:
     """Returns the smallest difference from a share that samples of these sizes show at the 5% level with probability
     `POWER`; approximate: the variance is that of `share` in both."""
-    spread = math.sqrt(max(share * (1 - share), 0.25 / (of + other_of)) * (1 / of + 1 / other_of))
-    return (Z95 + _Z_POWER) * spread
+    variance = max(share * (1 - share), _LEAST_VARIANCE / (of + other_of))
+    error = math.sqrt(variance * (1 / of + 1 / other_of))
+    return (Z95 + _Z_POWER) * error
 
 
 MIN_GOAL_MEMBERS = 10
 """Fewest conversations of a goal, both sides together, for a test of it."""
+
 MAX_EXAMPLES = 5
 """Most conversations that are named as examples of a difference."""
 
@@ -125,37 +145,37 @@ _MEANS: tuple[Measure, ...] = ("success", "turns", "characters", "entropy", "lea
 
 def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comparison:
     """Returns the tests of all measures of two disjoint sets of conversations, whose goals have the same numbers."""
-    tested = [*_completion(first, second), *_means(first, second)]
+    overall = [*_completion(first, second), *_means(first, second)]
     goals: list[Difference] = []
     untested = 0
     for goal, label in enumerate(first.goals):
-        members = first.part(first.goal == goal), second.part(second.goal == goal)
-        if len(members[0].ids) + len(members[1].ids) < MIN_GOAL_MEMBERS:
+        first_members = first.part(first.goal == goal)
+        second_members = second.part(second.goal == goal)
+        if len(first_members.ids) + len(second_members.ids) < MIN_GOAL_MEMBERS:
             untested += 1
             continue
-        goals += _of_goal(label, (first, second), members)
+        goals += _of_goal(label, (first, second), (first_members, second_members))
     rates = first.counts(), second.counts()
-    (above, scored), (_, other_scored) = rates
+    (complete, scored), (_, other_scored) = rates
     correctable = all(side.rate.corrected is not None for side in sides)
     return Comparison(
         sides=sides,
         corrected_change=rate_difference(first.calibration, *rates) if correctable else None,
-        least=least_difference(above / scored, scored, other_scored)
+        least=least_difference(complete / scored, scored, other_scored)
         if scored and other_scored
         else None,
-        differences=tuple(_corrected(tested, goals)),
+        differences=tuple(_corrected(overall, goals)),
         untested=untested,
     )
 
 
-def _corrected(tested: list[Difference], goals: list[Difference]) -> list[Difference]:
-    """Returns all differences with their p values corrected for all tests, those of goals by p value."""
-    goals.sort(key=lambda difference: difference.p)
-    all_differences = tested + goals
+def _corrected(overall: list[Difference], goals: list[Difference]) -> list[Difference]:
+    """Returns all differences with their p values corrected for all tests: those over all conversations, then those of
+    goals by p value."""
+    differences = overall + sorted(goals, key=lambda difference: difference.p)
+    corrected_ps = holm([difference.p for difference in differences])
     corrected = []
-    for uncorrected, p in zip(
-        all_differences, holm([difference.p for difference in all_differences]), strict=True
-    ):
+    for uncorrected, p in zip(differences, corrected_ps, strict=True):
         difference = replace(uncorrected, corrected=1.0 if p is None else p)
         if "completion" in difference.measure and not difference.significant:
             difference = replace(difference, needed=cases_needed(*difference.values))
@@ -178,10 +198,11 @@ def entropy_change(first: Measured, second: Measured) -> Difference | None:
 
 def _completion(first: Measured, second: Measured, goal: str | None = None) -> Iterator[Difference]:
     """Yields the difference of the completion rates, over all or of a goal; nothing where a side has no scores."""
-    counts = first.counts(), second.counts()
-    if not (counts[0][1] and counts[1][1]):
+    counts = _Count(*first.counts()), _Count(*second.counts())
+    if not all(count.of for count in counts):
         return
     difference = _share("completion" if goal is None else "completion in goal", goal, *counts)
+    # the examples come from the side with the lower rate: they show what went wrong there
     lower = int(difference.change.value < 0)
     yield replace(difference, examples=_least_complete((first, second)[lower]), examples_in=lower)
 
@@ -189,36 +210,47 @@ def _completion(first: Measured, second: Measured, goal: str | None = None) -> I
 def _of_goal(
     label: str, sides: tuple[Measured, Measured], members: tuple[Measured, Measured]
 ) -> Iterator[Difference]:
-    """Yields its share of the conversations that have a goal or could have one, and its completion."""
+    """Yields the differences of a goal: in its share of all conversations, and in its completion.
+
+    Args:
+        label: The goal.
+        sides: All conversations of both sides.
+        members: Those of them with the goal.
+    """
     first, second = (
-        (len(part.ids), len(side.ids)) for part, side in zip(members, sides, strict=True)
+        _Count(len(part.ids), len(side.ids)) for part, side in zip(members, sides, strict=True)
     )
     share = _share("share of goal", label, first, second)
     larger = int(share.change.value > 0)
     yield replace(share, examples=_least_complete(members[larger]), examples_in=larger)
-    if sum(part.counts()[1] for part in members) >= MIN_GOAL_MEMBERS:
+    if sum(_Count(*part.counts()).of for part in members) >= MIN_GOAL_MEMBERS:
         yield from _completion(*members, label)
 
 
-def _share(
-    measure: Measure, goal: str | None, first: tuple[int, int], second: tuple[int, int]
-) -> Difference:
-    """Returns a difference of shares; each side is (part, of)."""
+class _Count(NamedTuple):
+    """A share as counts of conversations: `part` out of `of`."""
+
+    part: int
+    of: int
+
+
+def _share(measure: Measure, goal: str | None, first: _Count, second: _Count) -> Difference:
+    """Returns a difference of shares of conversations; both sides have at least one."""
     return Difference(
         measure,
         goal,
-        (first[0] / first[1], second[0] / second[1]),
-        (first[1], second[1]),
-        share_difference(*first, *second),
-        shares_differ(*first, *second),
+        values=(first.part / first.of, second.part / second.of),
+        cases=(first.of, second.of),
+        change=share_difference(*first, *second),
+        p=shares_differ(*first, *second),
     )
 
 
 def _means(first: Measured, second: Measured) -> Iterator[Difference]:
     """Yields the differences of the means that both sides have."""
     for measure in _MEANS:
-        values = [np.asarray(getattr(side, measure)) for side in (first, second)]
-        first_values, second_values = (column[~np.isnan(column)] for column in values)
+        columns = [np.asarray(getattr(side, measure)) for side in (first, second)]
+        first_values, second_values = (column[~np.isnan(column)] for column in columns)
         difference = mean_difference(first_values, second_values)
         if difference is not None:
             means = float(first_values.mean()), float(second_values.mean())
@@ -229,5 +261,5 @@ def _means(first: Measured, second: Measured) -> Iterator[Difference]:
 
 def _least_complete(side: Measured) -> tuple[int, ...]:
     """Returns the ids of the conversations with the lowest scores; unscored ones come last."""
-    order = np.lexsort((side.ids, side.score))[:MAX_EXAMPLES]
+    order = np.lexsort((side.ids, side.score))[:MAX_EXAMPLES]  # by score, then id; NaN is last
     return tuple(int(key) for key in side.ids[order])

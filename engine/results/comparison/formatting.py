@@ -22,10 +22,13 @@ from engine.results.document import Block, Paragraph, Ranges, ValueRange
 
 MAX_GOALS_IN_TEXT = 8
 """Most differences of goals that a text lists, those without a significant one; significant ones are all listed."""
+
 MAX_GOALS_IN_DOCUMENT = 12
 """The same in a document."""
+
 MAX_EXAMPLES = 4
 """Most differences of which conversations are listed."""
+
 MAX_CHART_ROWS = 20
 """Most changes that a chart shows."""
 
@@ -34,6 +37,15 @@ _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in go
 
 COMPLETE = "Complete: a score at or above the threshold; a borderline one counts on its side of it."
 """Explains the word to a reader of a rate."""
+
+_SIDE_NAME_CELLS = 60
+"""Most cells of the terminal for the name of a side."""
+
+_VALUE_CELLS = 28
+"""Width of the column of values of a field in text, in cells; the head of the column is padded to it too."""
+
+_MAX_FLOWS = 3
+"""Most groups of the other clustering that are listed for one group."""
 
 _DIGITS = {"success": 2, "characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
 """Decimals of the means."""
@@ -88,8 +100,8 @@ def side_text(side: Side) -> str:
     apparent, corrected = _rates(rate)
     counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"
     complete = f", {apparent} complete" if rate.apparent is not None else ""
-    right = f", corrected {corrected}" if rate.corrected is not None else ""
-    return f"{one_line(side.name, 60)}: {counts}{complete}{right}"
+    correction = f", corrected {corrected}" if rate.corrected is not None else ""
+    return f"{one_line(side.name, _SIDE_NAME_CELLS)}: {counts}{complete}{correction}"
 
 
 def has_trees(breakdown: Breakdown) -> bool:
@@ -119,7 +131,7 @@ def _change(difference: Difference) -> str:
 
 
 def _p(difference: Difference) -> str:
-    """Returns the corrected p value, with a star where the difference is significant."""
+    """Returns the corrected p value, `<.001` or `.034`, with a star where the difference is significant."""
     corrected = difference.corrected
     p = "<.001" if corrected < 0.001 else f"{corrected:.3f}".removeprefix("0")
     return f"{p}*" if difference.significant else p
@@ -162,7 +174,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
             f"   completion without the errors of the scores: {_points(change.value)}"
             f" ({_points(change.low)} to {_points(change.high)}) points from A to B"
         )
-    overall, significant, others = _sorted_out(comparison)
+    overall, significant, others = _split_differences(comparison)
     goals = len(significant) + len(others)
     lines += ["", *map(_difference_line, overall)]
     if goals:
@@ -198,7 +210,7 @@ def comparison_notes(comparison: Comparison) -> list[str]:
 def breakdown_lines(breakdown: Breakdown) -> list[str]:
     """Returns the values of a field, each with its completion rate and its change; where there are response trees, then
     each with its entropy."""
-    field = f"{'by ' + breakdown.field:<28}"
+    field = f"{'by ' + breakdown.field:<{_VALUE_CELLS}}"
     lines = [
         f"{field} {'conv.':>8} {'scored':>8}  complete          corrected         change in points",
         *map(_completion_line, breakdown.parts),
@@ -239,7 +251,7 @@ def clustering_lines(comparison: ClusteringComparison) -> list[str]:
     for group in comparison.groups:
         flows = [
             f"{one_line(label, 28) if label else 'no group'} {count:,}"
-            for label, count in group.flows[:3]
+            for label, count in group.flows[:_MAX_FLOWS]
         ]
         more = len(group.flows) - len(flows)
         lines.append(
@@ -249,7 +261,7 @@ def clustering_lines(comparison: ClusteringComparison) -> list[str]:
     return lines
 
 
-def _sorted_out(
+def _split_differences(
     comparison: Comparison,
 ) -> tuple[list[Difference], list[Difference], list[Difference]]:
     """Returns the differences over all conversations, the significant ones of goals, and the other ones of goals."""
@@ -273,7 +285,7 @@ def _completion_line(part: Part) -> str:
     value, conversations, scored, apparent, corrected, change, p = completion_cells(part)
     tested = f"{change}  p {p}" if change else ""
     return (
-        f"{one_line(value, 28):<28} {conversations:>8} {scored:>8}"
+        f"{one_line(value, _VALUE_CELLS):<{_VALUE_CELLS}} {conversations:>8} {scored:>8}"
         f"  {apparent:<16}  {corrected:<16}  {tested}"
     ).rstrip()
 
@@ -282,7 +294,7 @@ def _entropy_line(part: Part) -> str:
     """Returns the entropy of a value of a field as a line of the table in text."""
     value, trees, entropy, change, p = entropy_cells(part)
     tested = f"{change}  p {p}" if change else ""
-    return f"{one_line(value, 28):<28} {trees:>8} {entropy:>8}  {tested}".rstrip()
+    return f"{one_line(value, _VALUE_CELLS):<{_VALUE_CELLS}} {trees:>8} {entropy:>8}  {tested}".rstrip()
 
 
 # Blocks of a document
@@ -296,18 +308,18 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
             document does not know.
     """
     for letter, side in zip("AB", comparison.sides, strict=True):
-        named = Side(Path(side.name).name, side.filter, side.rate) if projects else side
-        yield Paragraph(f"{letter}: {side_text(named)}.")
+        shown = Side(Path(side.name).name, side.filter, side.rate) if projects else side
+        yield Paragraph(f"{letter}: {side_text(shown)}.")
     if comparison.corrected_change is not None:
         change = comparison.corrected_change
         yield Paragraph(
             f"Completion without the errors of the scores: {_points(change.value)} points from A to B"
             f" (95% interval {_points(change.low)} to {_points(change.high)})."
         )
-    overall, significant, others = _sorted_out(comparison)
+    overall, significant, others = _split_differences(comparison)
     goals = len(significant) + len(others)
-    most = max(0, MAX_GOALS_IN_DOCUMENT - len(significant))
-    listed = [*overall, *significant, *others[:most]]
+    room = max(0, MAX_GOALS_IN_DOCUMENT - len(significant))
+    listed = [*overall, *significant, *others[:room]]
     yield text_table(
         "What differs between A and B; changes of shares in points, p corrected for all tests",
         ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
@@ -319,7 +331,7 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
         ((difference_name(difference), difference) for difference in listed),
     )
     if goals:
-        unlisted = len(others) - len(others[:most])
+        unlisted = len(others) - len(others[:room])
         sentences = [
             f"{counted(len(significant), 'difference')} of goals found among {goals:,} tested."
         ]
@@ -378,7 +390,13 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
         for label, difference in labelled
         if difference.significant and difference.examples
     ]
-    return sorted(clear, key=lambda labelled_difference: labelled_difference[1].p)[:MAX_EXAMPLES]
+
+    def by_p(labelled_difference: tuple[str, Difference]) -> float:
+        """Returns the p value, by which the clearest come first."""
+        _, difference = labelled_difference
+        return difference.p
+
+    return sorted(clear, key=by_p)[:MAX_EXAMPLES]
 
 
 def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> ReportTable:
@@ -387,7 +405,11 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) 
 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
-    """Yields the changes of shares as a chart; measures of other units would need other axes."""
+    """Yields the changes of shares as a chart, in points of percent; measures of other units would need other axes.
+
+    Args:
+        labelled: Differences with the label that each has in the chart.
+    """
     share_changes = [
         (label, difference.change)
         for label, difference in labelled
@@ -399,10 +421,10 @@ def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[B
             tuple(
                 ValueRange(
                     label,
-                    100 * change.low,
-                    100 * change.value,
-                    100 * change.high,
-                    _points(change.value),
+                    low=100 * change.low,
+                    value=100 * change.value,
+                    high=100 * change.high,
+                    text=_points(change.value),
                 )
                 for label, change in share_changes[:MAX_CHART_ROWS]
             ),

@@ -27,7 +27,10 @@ from engine.questions.tables.verdicts import CURRENT_TAGS
 from engine.trees import tables as trees
 
 Ints = npt.NDArray[np.int64]
+"""An array of whole numbers."""
+
 Floats = npt.NDArray[np.float64]
+"""An array of numbers."""
 
 NO_GOAL = -1
 """Stands in `Measured.goal` for a conversation without a goal."""
@@ -35,14 +38,17 @@ NO_GOAL = -1
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Measured:
-    """The measures of conversations; every array has one entry a conversation, in the order of ids.
+    """The measures of conversations; every array has shape (conversations,), in the order of ids.
 
     Attributes:
+        ids: Ids of the conversations, ascending.
         score: Normalised score; NaN where there is none.
+        turns: Number of turns.
+        characters: Length in characters.
         success: Probability of success, fitted to verdicts; NaN where there is none.
         entropy, leaves: Mean over the response trees of the conversation; NaN where there is none.
         goal: Number of its goal in `goals`; `NO_GOAL` where it has none.
-        goals: Labels.
+        goals: Label of each goal.
         rule: The decision rule of their project.
         calibration: What the verdicts of the project say of the errors of its scores.
     """
@@ -63,33 +69,36 @@ class Measured:
     def read(cls, conn: sqlite3.Connection, view: ClusteringView | None) -> Measured:
         """Reads all conversations of a project, with the goals of a clustering or none; slow, see
         `ScoredConversations.read`."""
-        sizes = _columns(conn, "SELECT id, turns, chars FROM conversation ORDER BY id")
-        ids = sizes[:, 0].astype(np.int64)
+        id_column, turns, characters = _columns(
+            conn, "SELECT id, turns, chars FROM conversation ORDER BY id"
+        ).T
+        ids: Ints = id_column.astype(np.int64)
         scored = ScoredConversations.read(conn)
-        grown = _columns(
+        tree_id_column, entropies, leaf_counts = _columns(
             conn,
             "SELECT conversation_id, avg((entropy_low + entropy_high) / 2), avg(leaves) FROM tree"
             " WHERE config_hash = ? AND reason IS NULL GROUP BY 1 ORDER BY 1",
             trees.chosen(conn),
-        )
-        likely = example_probes.success_of(conn, ids.tolist())
+        ).T
+        success = example_probes.success_of(conn, ids.tolist())
         last = int(ids[-1]) if len(ids) else 0
 
         def by_id(keys: Ints, values: Floats) -> Floats:
+            """Returns for each of `ids` the value of the equal key, NaN without one; all of shape (conversations,)."""
             table = np.full(last + 1, np.nan)
             table[keys] = values
             return table[ids]
 
-        tree_ids = grown[:, 0].astype(np.int64)
+        tree_ids = tree_id_column.astype(np.int64)
         goal, goals = _goals(view, ids)
         return cls(
             ids=ids,
             score=by_id(scored.ids, scored.scores),
-            turns=sizes[:, 1],
-            characters=sizes[:, 2],
-            success=by_id(np.array(list(likely), np.int64), np.array(list(likely.values()))),
-            entropy=by_id(tree_ids, grown[:, 1]),
-            leaves=by_id(tree_ids, grown[:, 2]),
+            turns=turns,
+            characters=characters,
+            success=by_id(np.array(list(success), np.int64), np.array(list(success.values()))),
+            entropy=by_id(tree_ids, entropies),
+            leaves=by_id(tree_ids, leaf_counts),
             goal=goal,
             goals=goals,
             rule=scored.rule,
@@ -159,11 +168,17 @@ def _columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
 MAX_OFFERED_VALUES = 200
 """Most values of a field of metadata that is offered; what has more values is an id or a text."""
 
+MAX_SUGGESTIONS = 3
+"""Most fields of similar names that a hint suggests."""
+
+MAX_LISTED_KEYS = 8
+"""Most fields of metadata and truth (`meta.KEY`, `truth.KEY`) that a hint lists besides the fixed ones."""
+
 TIME_FIELDS = {"year": 4, "month": 7, "day": 10}
 """Fields of the time, each with the number of characters of a date that it takes."""
 
 _DATE_PATTERN = "[12][0-9][0-9][0-9]-[01][0-9]*"
-"""SQL pattern of texts that begin with a year and a month."""
+"""GLOB pattern of SQLite for texts that begin with a year and a month."""
 
 _EPOCH_RANGE = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
 """SQL condition on seconds and milliseconds since 1970 of the years in which logs are."""
@@ -211,16 +226,20 @@ def comparable_fields(conn: sqlite3.Connection) -> list[str]:
     """Returns the fields of which conversations have at least two values, and of metadata and truth at most
     `MAX_OFFERED_VALUES`."""
     fields_with_values = [
-        name
-        for name, sql in _SELECT_VALUES.items()
-        if conn.execute(f"SELECT count(DISTINCT value) > 1 FROM ({sql})").fetchone()[0]
+        name for name, sql in _SELECT_VALUES.items() if _has_two_values(conn, sql)
     ]
     rows = conn.execute(
         "SELECT key FROM facet WHERE id IN (SELECT facet_id FROM conversation_facet)"
         " GROUP BY key HAVING count(*) BETWEEN 2 AND ? ORDER BY key LIKE '%.%', key",
         (MAX_OFFERED_VALUES,),
     )
-    return [*fields_with_values, *(row[0] for row in rows if row[0] != facets.COPIES)]
+    return [*fields_with_values, *(key for (key,) in rows if key != facets.COPIES)]
+
+
+def _has_two_values(conn: sqlite3.Connection, sql: str) -> bool:
+    """Whether a query of `_SELECT_VALUES` gives at least two different values."""
+    (has_two,) = conn.execute(f"SELECT count(DISTINCT value) > 1 FROM ({sql})").fetchone()
+    return bool(has_two)
 
 
 def term_of(field: str, value: str) -> Term:
@@ -234,7 +253,7 @@ def _date_hint(conn: sqlite3.Connection) -> str:
         "SELECT key FROM facet WHERE key LIKE 'meta.%' GROUP BY key"
         f" HAVING min(coalesce(value GLOB '{_DATE_PATTERN}' OR number BETWEEN {_EPOCH_RANGE}, 0)) ORDER BY key LIMIT 5"
     )
-    names = [row[0] for row in rows]
+    names = [key for (key,) in rows]
     if not names:
         return "A mapping says where a log has them: `created_at` in docs/mapping-files.md."
     name = names[0]
@@ -248,6 +267,7 @@ def _field_hint(conn: sqlite3.Connection, field: str) -> str:
     """Returns the fields whose names are like `field`, otherwise the fields that there are, in a sentence."""
     dotted = [key for name in FIELDS_WITH_KEYS for key in facets.keys(conn, f"{name}.")]
     names = [*_SELECT_VALUES, *facets.FIELDS, *dotted]
-    near = get_close_matches(field, names, 3)
-    fields = ", ".join(near or [*_SELECT_VALUES, *facets.FIELDS, *dotted[:8]])
-    return f"Fields: {fields}." if not near else f"Did you mean {fields}?"
+    if similar := get_close_matches(field, names, MAX_SUGGESTIONS):
+        return f"Did you mean {', '.join(similar)}?"
+    listed = [*_SELECT_VALUES, *facets.FIELDS, *dotted[:MAX_LISTED_KEYS]]
+    return f"Fields: {', '.join(listed)}."

@@ -1,4 +1,9 @@
-"""Compares parts of a project with each other, and one project with another."""
+"""Compares parts of a project with each other, and one project with another.
+
+The two sides of a comparison are called first and second; a *breakdown* has a part for each value of a field. A
+*clustering* sorts conversations into groups by goal; its view gives each conversation the *rank* of its group, from 1
+for the largest, and 0 where the clustering does not have the conversation.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,7 @@ from engine.project.sql import snapshot
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.results.comparison.differences import compare, completion_change, entropy_change
 from engine.results.comparison.measured import (
+    NO_GOAL,
     TIME_FIELDS,
     Ints,
     Measured,
@@ -42,7 +48,8 @@ from engine.results.comparison.records import (
 )
 
 MAX_VALUES = 40
-"""Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
+"""Most values of a field that are compared; the more frequent ones, or for a field of time the latest."""
+
 OTHERS_NAME = "the others"
 """Name of the second side where no filter selects it."""
 
@@ -126,40 +133,35 @@ class ComparisonService:
         in_time = field in TIME_FIELDS
         order = sorted(members) if in_time else sorted(members, key=lambda v: (-len(members[v]), v))
         compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
-        other_values = set(order) - set(compared_values)
+        unlisted_values = set(order) - set(compared_values)
         ids_with_value = np.unique(np.concatenate(list(members.values())))
-        by_score = self.goes_by_score(filter)
-
-        def part(index: int) -> Part:
-            value = compared_values[index]
-            measured = measures.of(members[value])
-            previous_value = compared_values[index - 1] if in_time and index else ""
-            other_ids = (
-                members.get(previous_value, NO_IDS)
-                if in_time
-                else np.setdiff1d(ids_with_value, members[value])
+        parts = []
+        previous_value = ""
+        for value in compared_values:
+            if in_time:
+                other_name, other_ids = previous_value, members.get(previous_value, NO_IDS)
+            else:
+                other_name = OTHERS_NAME
+                other_ids = np.setdiff1d(ids_with_value, members[value])
+            parts.append(
+                _part(
+                    value,
+                    Filter((*filter.terms, term_of(field, value))),
+                    measures.of(members[value]),
+                    against=other_name or OTHERS_NAME,
+                    others=measures.of(other_ids) if len(other_ids) else None,
+                    by_score=self.goes_by_score(filter),
+                )
             )
-            has_others = len(other_ids) > 0
-            term = term_of(field, value)
-            entropies = measured.entropy[~np.isnan(measured.entropy)]
-            other_measures = measures.of(other_ids) if has_others else None
-            return Part(
-                value,
-                str(Filter((*filter.terms, term))),
-                measured.rate(by_score=by_score),
-                (previous_value or OTHERS_NAME) if has_others else "",
-                None if other_measures is None else completion_change(other_measures, measured),
-                len(entropies),
-                float(entropies.mean()) if len(entropies) else None,
-                None if other_measures is None else entropy_change(other_measures, measured),
-            )
-
-        parts = [part(index) for index in range(len(compared_values))]
+            previous_value = value
         return Breakdown(
             field,
             tuple(_correct_p_values(parts)),
             without=len(measures.ids) - len(ids_with_value),
-            left_out=(len(other_values), sum(len(members[value]) for value in other_values)),
+            left_out=(
+                len(unlisted_values),
+                sum(len(members[value]) for value in unlisted_values),
+            ),
         )
 
     def measured(self, filter: Filter = NO_FILTER) -> Measured:
@@ -189,7 +191,7 @@ class ComparisonService:
             UsageError: There is no such clustering.
         """
         with self._project.reading() as conn:
-            ids = [number.id for number in clusterings.clusterings(conn)]
+            ids = [clustering.id for clustering in clusterings.clusterings(conn)]
         for number in (first, second):
             if number not in ids:
                 id_list = ", ".join(map(str, ids)) or "none"
@@ -203,6 +205,37 @@ class ComparisonService:
         return self._cache.view(stored_clustering(conn, None).id)
 
 
+def _part(
+    value: str,
+    filter: Filter,
+    measured: Measured,
+    *,
+    against: str,
+    others: Measured | None,
+    by_score: bool,
+) -> Part:
+    """Returns the conversations with one value of a field, held against others; p values are not corrected yet.
+
+    Args:
+        filter: Selects the conversations.
+        measured: Their measures.
+        against: What the others are called.
+        others: The measures of what they are compared with; None where there is nothing.
+        by_score: Whether the filter selects by score; see `ComparisonService.goes_by_score`.
+    """
+    entropies = measured.entropy[~np.isnan(measured.entropy)]
+    return Part(
+        value=value,
+        filter=str(filter),
+        rate=measured.rate(by_score=by_score),
+        against="" if others is None else against,
+        change=None if others is None else completion_change(others, measured),
+        trees=len(entropies),
+        entropy=float(entropies.mean()) if len(entropies) else None,
+        entropy_change=None if others is None else entropy_change(others, measured),
+    )
+
+
 def _compare_parts(
     names: tuple[str, str],
     filters: tuple[str, str | None],
@@ -210,7 +243,13 @@ def _compare_parts(
     *,
     by_score: bool,
 ) -> Comparison:
-    """Returns the comparison of two measured parts; raises NotFound if one is empty."""
+    """Returns the comparison of two measured parts; raises NotFound if one is empty.
+
+    Args:
+        names: What each side is called.
+        filters: The filter that selects each side, as text; None where no filter does.
+        by_score: Whether a filter selects by score; see `ComparisonService.goes_by_score`.
+    """
     for name, part in zip(names, parts, strict=True):
         if not len(part.ids):
             raise NotFound(
@@ -229,14 +268,17 @@ def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Mea
     numbers: dict[str, int] = {}
     for label in (*first.goals, *second.goals):
         numbers.setdefault(label.casefold(), len(numbers))
+    # the first side's goals come last here, so that its spelling of a label wins
     labels = {label.casefold(): label for label in (*second.goals, *first.goals)}
     goals = tuple(labels[key] for key in numbers)
 
-    def renumbered(side: Measured) -> Measured:
-        new_numbers = np.array([*(numbers[label.casefold()] for label in side.goals), -1])
+    def renumber(side: Measured) -> Measured:
+        """Returns a side with its goals as numbers of the common list."""
+        # NO_GOAL is -1, which takes the last entry, NO_GOAL again
+        new_numbers = np.array([*(numbers[label.casefold()] for label in side.goals), NO_GOAL])
         return replace(side, goal=new_numbers[side.goal], goals=goals)
 
-    return renumbered(first), renumbered(second)
+    return renumber(first), renumber(second)
 
 
 def _correct_p_values(parts: list[Part]) -> list[Part]:
@@ -261,7 +303,7 @@ def _with_corrected_p(change: Difference | None, corrected: float | None) -> Dif
 
 
 def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
-    """Returns the ids of the conversations of a filter."""
+    """Returns the ids of the conversations of a filter, shape (conversations,)."""
     return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
 
 
@@ -284,31 +326,40 @@ def _compare_clusterings(first: ClusteringView, second: ClusteringView) -> Clust
     length = min(map(len, ranks))
     first_ranks, second_ranks = (column[:length].astype(np.int64) for column in ranks)
     in_both = (first_ranks > 0) & (second_ranks > 0)
-    shape = len(first.sizes) + 1, len(second.sizes) + 1  # the last is no group
-    shared: Ints = np.zeros(shape, np.int64)
+    # number of conversations by group here and group there; the last row and column are for those in no group
+    shared: Ints = np.zeros((len(first.sizes) + 1, len(second.sizes) + 1), np.int64)
     np.add.at(shared, (first_ranks[in_both] - 1, second_ranks[in_both] - 1), 1)
-    labels = [
-        [*(view.state.groups[key].label or NAMELESS for key in view.sizes), None]
-        for view in (first, second)
-    ]
     grouped = shared[:-1, :-1]
+    second_labels: list[str | None] = [*_group_labels(second), None]
     return ClusteringComparison(
-        first.stored.id,
-        second.stored.id,
-        int(grouped.sum()),
-        adjusted_rand(grouped),
-        tuple(
-            _match(label or NAMELESS, row, shared, labels[1])
-            for label, row in zip(labels[0][:-1], shared[:-1], strict=True)
+        first=first.stored.id,
+        second=second.stored.id,
+        conversations=int(grouped.sum()),
+        adjusted_rand=adjusted_rand(grouped),
+        groups=tuple(
+            _match(label, row, shared, second_labels)
+            for label, row in zip(_group_labels(first), shared[:-1], strict=True)
         ),
     )
 
 
-def _match(label: str, row: Ints, shared: Ints, others: list[str | None]) -> GroupMatch:
+def _group_labels(view: ClusteringView) -> list[str]:
+    """Returns the label of each current group of a clustering, the largest group first."""
+    return [view.state.groups[key].label or NAMELESS for key in view.sizes]
+
+
+def _match(label: str, row: Ints, shared: Ints, other_labels: list[str | None]) -> GroupMatch:
     """Returns how one group is spread over the groups of the other clustering, and its greatest Jaccard similarity with
-    one."""
+    one.
+
+    Args:
+        row: Its row of `shared`, shape (groups there + 1,).
+        shared: Number of conversations by group here and group there, shape (groups here + 1, groups there + 1).
+        other_labels: Labels of the groups there, then None for no group.
+    """
     size = int(row.sum())
     union = size + shared[:, :-1].sum(axis=0) - row[:-1]
     best = float((row[:-1] / np.maximum(union, 1)).max(initial=0.0))
     order = [index for index in np.argsort(-row, kind="stable") if row[index]]
-    return GroupMatch(label, size, best, tuple((others[index], int(row[index])) for index in order))
+    flows = tuple((other_labels[index], int(row[index])) for index in order)
+    return GroupMatch(label, size, best, flows)

@@ -1,4 +1,9 @@
-"""Tables of how well each figure (tree measure or baseline) predicts each claim, and of the figures' correlations."""
+"""Tables of how well each figure (tree measure or baseline) predicts each claim, and of the figures' correlations.
+
+A *claim* is a yes or no that truth decides of a conversation or an answer; each says that something went wrong, so that
+a figure should be higher where the claim holds. A *case* is a tree or a conversation with its figures and claims. Cases
+of one conversation form a *group*: bootstrap draws take or leave it as a whole.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +19,19 @@ from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resam
 from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,
-    above_chance,
     auroc,
     corrected,
-    differ,
     holm,
+    p_above_chance,
+    p_difference,
     placements,
     rejection,
     roc,
 )
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
-_AP, _KEPT, _RATIO = (RANK_FIGURES.index(name) for name in RANK_FIGURES[1:])
+_AUROC, _AP, _KEPT, _RATIO = range(len(RANK_FIGURES))
+"""Indices of the rank figures, in the order of `RANK_FIGURES`: area, average precision, accuracy of the kept, ratio."""
 
 OnStep = Callable[[str], None]
 """Called with the name of each step before it is computed; may raise to cancel."""
@@ -36,6 +42,7 @@ class Ranked:
     """How well one figure predicts a claim.
 
     Attributes:
+        figure: Name of the figure.
         positives, negatives: Number of cases with the figure for which the claim holds, and does not hold.
         area: Area under the ROC curve: P(the figure is higher where the claim holds).
         average_precision: At chance level `positives / (positives + negatives)`.
@@ -44,6 +51,8 @@ class Ranked:
         rejection_ratio: `kept_accuracy` on a scale from chance (0) to the perfect order (1).
         p: Two-sided p value of the hypothesis that the area is 0.5.
         corrected: `p` after Holm's correction over the figures of the table.
+        roc: Share found of where the claim holds against share of the others, over all thresholds.
+        rejection: Share of negatives among those kept against the share rejected, highest figures first.
     """
 
     figure: str
@@ -111,11 +120,13 @@ class _ClaimCases:
     """The cases for which one claim is decided; caches what several rows need."""
 
     def __init__(self, cases: Sequence[Case], claim: str, on_step: OnStep) -> None:
+        """`on_step` is called with the name of each row or contrast before it is computed; may raise to cancel."""
         self._claim, self._on_step = claim, on_step
-        self._wrong = np.array([case.claims[claim] for case in cases])
+        self._holds = np.array([case.claims[claim] for case in cases])
         self._groups = [case.conversation for case in cases]
+        first_case = cases[0]  # all have the same figures
         self._values: Mapping[str, list[float | None]] = {
-            name: [case.figures[name] for case in cases] for name in cases[0].figures
+            name: [case.figures[name] for case in cases] for name in first_case.figures
         }
         self._has_figure = {
             name: np.array([value is not None for value in values])
@@ -132,7 +143,7 @@ class _ClaimCases:
             for name in self._values
             if self._has_both_classes(self._has_figure[name])
         ]
-        corrected_ps = holm([row.p for row in rows])
+        corrected_ps = holm([row.p for row in rows])  # None only for a p that is None
         return tuple(
             replace(row, corrected=p)
             for row, p in zip(rows, corrected_ps, strict=True)
@@ -152,37 +163,39 @@ class _ClaimCases:
 
     def _baselines_of(self, name: str) -> list[str]:
         """Returns the baselines of `PLAIN` with the same summary as a figure, or without one where they have none."""
-        summarized = [Figure(plain, FIGURES[name].summary).name for plain in PLAIN]
+        summary = FIGURES[name].summary
+        summarized_names = [Figure(plain, summary).name for plain in PLAIN]
         return [
-            other if other in self._values else plain
-            for plain, other in zip(PLAIN, summarized, strict=True)
-            if {plain, other} & self._values.keys()
+            summarized if summarized in self._values else plain
+            for plain, summarized in zip(PLAIN, summarized_names, strict=True)
+            if {plain, summarized} & self._values.keys()
         ]
 
     def _has_both_classes(self, among: Bools) -> bool:
-        """Whether the claim holds for some of these cases and not for others."""
-        wrong = self._wrong[among]
-        return bool(wrong.any()) and not wrong.all()
+        """Whether the claim holds for some of these cases and not for others; `among` has shape (cases,)."""
+        holds = self._holds[among]
+        return bool(holds.any()) and not holds.all()
 
     def _rank(self, name: str) -> Ranked:
         """Returns how well a figure predicts the claim, over the cases that have the figure; p is not corrected yet."""
         self._on_step(f"{self._claim}: {name}")
         among = self._has_figure[name]
-        values, wrong, groups = self._select(name, among)
+        values, holds, groups = self._select(name, among)
         ranking = self._ranking(name, among)
-        positives = sum(wrong)
+        positives = sum(holds)
+        p = p_above_chance(self._placements(name, among))
         return Ranked(
-            name,
-            positives,
-            len(wrong) - positives,
-            auroc(values, wrong, groups),
-            ranking.figure(_AP),
-            ranking.figure(_KEPT),
-            ranking.figure(_RATIO),
-            p := above_chance(self._placements(name, among)),
-            p,
-            roc(values, wrong),
-            rejection(values, wrong),
+            figure=name,
+            positives=positives,
+            negatives=len(holds) - positives,
+            area=auroc(values, holds, groups),
+            average_precision=ranking.figure(_AP),
+            kept_accuracy=ranking.figure(_KEPT),
+            rejection_ratio=ranking.figure(_RATIO),
+            p=p,
+            corrected=p,
+            roc=roc(values, holds),
+            rejection=rejection(values, holds),
         )
 
     def _contrast(self, name: str, other: str) -> Contrast:
@@ -190,31 +203,32 @@ class _ClaimCases:
         self._on_step(f"{self._claim}: {name} against {other}")
         among = self._has_figure[name] & self._has_figure[other]
         first, second = self._placements(name, among), self._placements(other, among)
-        difference = self._ranking(name, among).difference(self._ranking(other, among), 0)
+        difference = self._ranking(name, among).difference(self._ranking(other, among), _AUROC)
         return Contrast(
-            "AUROC",
-            name,
-            other,
-            int(among.sum()),
-            first.area,
-            second.area,
-            Interval(difference.value, difference.low, difference.high),
-            differ(first, second),
+            figure="AUROC",
+            one=name,
+            other=other,
+            n=int(among.sum()),
+            first=first.area,
+            second=second.area,
+            difference=Interval(difference.value, difference.low, difference.high),
+            p=p_difference(first, second),
         )
 
     def _select(self, name: str, among: Bools) -> tuple[list[float], list[bool], list[int]]:
         """Returns the figure, whether the claim holds, and the id of the conversation, of each of these cases."""
         values = [v for v, has_figure in zip(self._values[name], among, strict=True) if has_figure]
         groups = [g for g, has_figure in zip(self._groups, among, strict=True) if has_figure]
-        return [0.0 if v is None else v for v in values], self._wrong[among].tolist(), groups
+        return [0.0 if v is None else v for v in values], self._holds[among].tolist(), groups
 
     def _ranking(self, name: str, among: Bools) -> Ranking:
         """Returns the rank figures of these cases in all bootstrap draws, which are the same for all figures."""
         key = name, among.tobytes()
         if key not in self._ranking_cache:
             self._resampling = self._resampling or Resampling(self._groups)
+            # cases without the figure are not `among` those ranked, so that their 0 counts for nothing
             values = [0.0 if v is None else v for v in self._values[name]]
-            self._ranking_cache[key] = self._resampling.rank(values, self._wrong.tolist(), among)
+            self._ranking_cache[key] = self._resampling.rank(values, self._holds.tolist(), among)
         return self._ranking_cache[key]
 
     def _placements(self, name: str, among: Bools) -> Placements:
@@ -244,7 +258,6 @@ def pairs(cases: Sequence[Case]) -> list[Pair]:
 
 _EITHER = "unanswerable or underspecified"
 """Name of the claim that holds where one of the two after it does."""
-
 
 CLAIMS: Mapping[str, str] = {
     "reward 0": "the reward is 0, against more",

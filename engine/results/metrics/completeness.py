@@ -1,4 +1,10 @@
-"""Compares several scorings of the same conversations: in the truncation test, and with truth."""
+"""Compares several scorings of the same conversations: in the truncation test, and with truth.
+
+A *scoring* is the values that one model or rule gives at the boundaries of conversations (the messages after which a
+conversation could end). The *truncation test* cuts each conversation at a boundary before its last: a scoring should
+have a higher value at the end (whole) than at the cut. AUROC is the probability that it has, for a whole and a cut
+conversation drawn at random; F1 is that of calling a value from the threshold up whole.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +17,19 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
 from engine.base.statistics.intervals import Classification, Contrast, Interval
-from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
+from engine.base.statistics.ranking import (
+    Floats,
+    corrected,
+    p_difference,
+    placements,
+    rejection,
+    roc,
+)
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import BoundaryRow, TruthRow, TruthTable
 
-F1 = NAMES.index("f1")
+_F1 = NAMES.index("f1")
 """Index of F1 among the figures of a bootstrap draw."""
 
 Values = Mapping[int, Mapping[int, float | None]]
@@ -28,8 +41,13 @@ CLAIMS = ("not complete", "reward 0", "reward below 1")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Message indices of the last boundary, of the cut, and of all boundaries that every scoring has, in order; `cut`
-    is None when the conversation cannot be cut."""
+    """Where a conversation ends and is cut, as indices of messages.
+
+    Attributes:
+        last: The last boundary.
+        cut: The boundary at which it is cut; None when it has only one.
+        boundaries: All boundaries that every scoring has, in order.
+    """
 
     last: int
     cut: int | None
@@ -51,8 +69,9 @@ def places(scorings: Mapping[str, Values], names: Mapping[int, str], seed: int) 
         shared = [message for message in curves[0] if all(message in curve for curve in curves)]
         if not shared or any(max(curve) != shared[-1] for curve in curves):
             continue
-        nth = cut_at(seed, name, len(shared))
-        place = Place(shared[-1], None if nth is None else shared[nth], tuple(shared))
+        cut_index = cut_at(seed, name, len(shared))
+        cut = None if cut_index is None else shared[cut_index]
+        place = Place(shared[-1], cut, tuple(shared))
         needed = [place.last] if place.cut is None else [place.last, place.cut]
         if all(curve[message] is not None for curve in curves for message in needed):
             by_conversation[key] = place
@@ -112,18 +131,37 @@ def cut_contrasts(
     """
     values = {name: pairs(scoring, places_by_id) for name, scoring in scorings.items()}
     placed = {name: placements(*sample) for name, sample in values.items()}
-    n = len(next(iter(values.values()))[0]) // 2
+    some_values, _, _ = next(iter(values.values()))
+    n = len(some_values) // 2  # each conversation is in there whole and cut
     contrasts = []
     for first_name, second_name in combinations(scorings, 2):
         first, second = placed[first_name], placed[second_name]
-        area, _ = draws[first_name].difference(draws[second_name], "auroc")
-        apart = differ(first, second)
+        area_difference, _ = draws[first_name].difference(draws[second_name], "auroc")
         contrasts.append(
-            Contrast("AUROC", first_name, second_name, n, first.area, second.area, area, apart)
+            Contrast(
+                figure="AUROC",
+                one=first_name,
+                other=second_name,
+                n=n,
+                first=first.area,
+                second=second.area,
+                difference=area_difference,
+                p=p_difference(first, second),
+            )
         )
-        scores = float(draws[first_name].seen[F1]), float(draws[second_name].seen[F1])
-        f1, p = draws[first_name].difference(draws[second_name], "f1")
-        contrasts.append(Contrast("F1", first_name, second_name, n, scores[0], scores[1], f1, p))
+        f1_difference, p = draws[first_name].difference(draws[second_name], "f1")
+        contrasts.append(
+            Contrast(
+                figure="F1",
+                one=first_name,
+                other=second_name,
+                n=n,
+                first=float(draws[first_name].seen[_F1]),
+                second=float(draws[second_name].seen[_F1]),
+                difference=f1_difference,
+                p=p,
+            )
+        )
     return corrected(contrasts)
 
 
@@ -144,11 +182,13 @@ def truth_tables(
     earlier_answers: list[dict[int, bool]] = []
     for claim in CLAIMS:
         answers = {key: claims[claim] for key, claims in claims_by_id.items() if claim in claims}
+        # of those whose answer is known, the ones that every scoring scored
         holds = {key: answers[key] for key in places_by_id if key in answers}
         if not holds or answers in earlier_answers:
             continue
         earlier_answers.append(answers)
         positives = sum(holds.values())
+        # a low value should predict the claim, so that high inverted ones do
         inverted = {
             name: [1 - _value_at(scoring, key, places_by_id[key].last) for key in holds]
             for name, scoring in scorings.items()
@@ -157,10 +197,16 @@ def truth_tables(
         rows, contrasts = (
             _truth_rows(inverted, list(holds.values())) if has_both_answers else ((), ())
         )
-        description = truths.CLAIMS[claim]
-        failing = len(holds) - positives
         tables.append(
-            TruthTable(claim, description, positives, failing, len(answers), rows, contrasts)
+            TruthTable(
+                claim,
+                description=truths.CLAIMS[claim],
+                holds=positives,
+                fails=len(holds) - positives,
+                known=len(answers),
+                rows=rows,
+                contrasts=contrasts,
+            )
         )
     return tuple(tables)
 
@@ -199,20 +245,24 @@ def against_labels(
         for name, values in scorings.items()
     }
     placed = {name: placements(values, labels) for name, values in scorings.items()}
-    contrasts = [
-        Contrast(
-            "AUROC",
-            first_name,
-            other,
-            len(labels),
-            placed[first_name].area,
-            placed[other].area,
-            draws[first_name].difference(draws[other], "auroc")[0],
-            differ(placed[first_name], placed[other]),
+    contrasts = []
+    for first_name, second_name in combinations(scorings, 2):
+        first, second = placed[first_name], placed[second_name]
+        area_difference, _ = draws[first_name].difference(draws[second_name], "auroc")
+        contrasts.append(
+            Contrast(
+                figure="AUROC",
+                one=first_name,
+                other=second_name,
+                n=len(labels),
+                first=first.area,
+                second=second.area,
+                difference=area_difference,
+                p=p_difference(first, second),
+            )
         )
-        for first_name, other in combinations(scorings, 2)
-    ]
-    return {name: draw.classification() for name, draw in draws.items()}, corrected(contrasts)
+    metrics = {name: drawn.classification() for name, drawn in draws.items()}
+    return metrics, corrected(contrasts)
 
 
 def _value_at(scoring: Values, key: int, message: int) -> float:
@@ -238,11 +288,11 @@ def at_share(p: Floats, share: float) -> Floats:
     Latinne & Decaestecker 2002, Adjusting the outputs of a classifier to new a priori probabilities).
 
     Args:
-        p: Probabilities at even odds, in [0, 1].
+        p: Probabilities at even odds, in [0, 1], of any shape.
         share: Share of ends, in (0, 1).
     """
-    ends, others = p * share, (1 - p) * (1 - share)
-    return np.asarray(ends / (ends + others), dtype=np.float64)
+    end_weight, other_weight = p * share, (1 - p) * (1 - share)
+    return np.asarray(end_weight / (end_weight + other_weight), dtype=np.float64)
 
 
 def boundary_rows(
@@ -263,16 +313,21 @@ def boundary_rows(
             if (value := scoring[key][message]) is not None
         ]
         values = np.array([value for value, _, _ in boundaries])
-        ends = [end for _, end, _ in boundaries]
-        groups = [key for _, _, key in boundaries]
-        share = sum(ends) / len(ends)
+        is_end = [end for _, end, _ in boundaries]
+        keys = [key for _, _, key in boundaries]
+        share = sum(is_end) / len(is_end)
         ece_as_is, ece_corrected = (
-            classify(scores.tolist(), ends, groups).ece
+            classify(scores.tolist(), is_end, keys).ece
             for scores in (values, at_share(values, share))
         )
         rows.append(
             BoundaryRow(
-                name, len(boundaries), share, float(values.mean()), ece_as_is, ece_corrected
+                name,
+                boundaries=len(boundaries),
+                share=share,
+                mean=float(values.mean()),
+                ece=ece_as_is,
+                corrected=ece_corrected,
             )
         )
     return tuple(rows)

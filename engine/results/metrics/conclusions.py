@@ -1,4 +1,7 @@
-"""Formats the conclusions of tables as sentences; also says when no difference is significant."""
+"""Formats the conclusions of tables as sentences; also says when no difference is significant.
+
+A *contrast* is the difference of one metric between two rows of a table, with its interval and p value.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ def of_claim(table: ClaimTable) -> list[str]:
         return []
     rows = {row.figure: row for row in table.rows}
     hardest = [
-        max((c for c in table.contrasts if c.one == name), key=lambda c: (c.second, c.other))
+        max(
+            (contrast for contrast in table.contrasts if contrast.one == name),
+            key=lambda contrast: (contrast.second, contrast.other),  # area, then name
+        )
         for name in dict.fromkeys(contrast.one for contrast in table.contrasts)
     ]
     better = sum(is_significant(contrast) and contrast.difference.value > 0 for contrast in hardest)
@@ -62,19 +68,25 @@ def is_significant(contrast: Contrast) -> bool:
 
 
 def format_contrast(contrast: Contrast, interval: str = "") -> str:
-    """Formats a contrast: `leaves .63 (.50 to .73) against length .61: no significant difference, n = 100 (...)`."""
+    """Formats a contrast: `leaves .63 (.50 to .73) against length .61: no significant difference, n = 100 (...)`.
+
+    Args:
+        interval: Interval of the first value, in brackets after a space; empty to leave it out.
+    """
     difference = contrast.difference
     metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
-    named = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
-    named += f" against {contrast.other} {figure(contrast.second)}"
-    ends = f"{_signed(difference.value)}, {_signed(difference.low)} to {_signed(difference.high)}"
+    compared = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
+    compared += f" against {contrast.other} {figure(contrast.second)}"
+    evidence = (
+        f"{_signed(difference.value)}, {_signed(difference.low)} to {_signed(difference.high)}"
+    )
     if contrast.p is None or contrast.corrected is None:
-        return f"{named}: too few of one kind to test, n = {contrast.n:,} ({ends})"
-    ends = f"{ends}; {format_p(contrast.corrected)}"
+        return f"{compared}: too few of one kind to test, n = {contrast.n:,} ({evidence})"
+    evidence = f"{evidence}; {format_p(contrast.corrected)}"
     if not is_significant(contrast):
-        return f"{named}: no significant difference, n = {contrast.n:,} ({ends})"
+        return f"{compared}: no significant difference, n = {contrast.n:,} ({evidence})"
     verdict = "better" if difference.value > 0 else "worse"
-    return f"{named}: {verdict}, n = {contrast.n:,} ({ends})"
+    return f"{compared}: {verdict}, n = {contrast.n:,} ({evidence})"
 
 
 def pairwise(contrasts: Sequence[Contrast]) -> list[str]:

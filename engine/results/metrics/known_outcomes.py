@@ -18,9 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+SCORE_SCALE = 100
+"""Aptitude is given on a scale from 0 to this, as in the paper; scores of conversations are in [0, 1]."""
+
+LOW_PERCENTILE, HIGH_PERCENTILE = 10, 90
+"""Percentiles of the runs of one instruction that count as its bad and its good runs."""
+
 
 class Scored(NamedTuple):
-    """One simulated conversation; `score` in [0, 1]."""
+    """One simulated conversation: what was simulated, under which condition and by which model; `score` in [0, 1]."""
 
     task: str
     condition: str
@@ -34,8 +40,10 @@ class Aptitude:
     """Means over the instructions of a task, under one condition and for one model; all but the counts in 0 to 100.
 
     Attributes:
+        instructions: Number of instructions.
         runs: Number of conversations over all instructions.
         fewest: Least number of runs of an instruction; with one run, unreliability is always 0.
+        performance, aptitude, unreliability: P, A90 and U90-10 of the module docstring.
     """
 
     task: str
@@ -54,26 +62,32 @@ def aptitudes(scored: Iterable[Scored]) -> list[Aptitude]:
     groups: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for conversation in scored:
-        groups[conversation.task, conversation.condition, conversation.model][
-            conversation.instruction
-        ].append(100 * conversation.score)
-    return [_row(*key, list(groups[key].values())) for key in sorted(groups)]
+    for run in scored:
+        scores_by_instruction = groups[run.task, run.condition, run.model]
+        scores_by_instruction[run.instruction].append(SCORE_SCALE * run.score)
+    return [
+        _row(task, condition, model, list(groups[task, condition, model].values()))
+        for task, condition, model in sorted(groups)
+    ]
 
 
 def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Aptitude:
-    """Returns the means over instructions, each with the scores of its runs in 0 to 100."""
-    low, high = np.array([np.percentile(of_instruction, (10, 90)) for of_instruction in scores]).T
+    """Returns the means over instructions; `scores` has for each instruction the scores of its runs, in 0 to 100."""
+    percentiles = [
+        np.percentile(of_instruction, (LOW_PERCENTILE, HIGH_PERCENTILE))
+        for of_instruction in scores
+    ]
+    low, high = np.array(percentiles).T  # each of shape (instructions,)
     return Aptitude(
-        task,
-        condition,
-        model,
-        len(scores),
-        sum(map(len, scores)),
-        min(map(len, scores)),
-        float(np.mean([np.mean(of_instruction) for of_instruction in scores])),
-        float(high.mean()),
-        float((high - low).mean()),
+        task=task,
+        condition=condition,
+        model=model,
+        instructions=len(scores),
+        runs=sum(map(len, scores)),
+        fewest=min(map(len, scores)),
+        performance=float(np.mean([np.mean(of_instruction) for of_instruction in scores])),
+        aptitude=float(high.mean()),
+        unreliability=float((high - low).mean()),
     )
 
 
@@ -81,7 +95,6 @@ def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Ap
 
 SINGLE = ("reward", "complete")
 """Fields of truth with one value for each conversation, in addition to the ratings; `complete` counts as 1 or 0."""
-
 
 OF_ANSWERS = "satisfaction"
 """Field of truth with a value for each answer; a conversation's value is the mean over the answers that have one."""

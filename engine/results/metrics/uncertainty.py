@@ -1,5 +1,10 @@
 """Measures of response trees and the baselines they are compared with. Each grows with uncertainty: a higher value
-always means a less certain model."""
+always means a less certain model.
+
+A *response tree* holds the answers that a model could give, token by token; each *leaf* is the end of one, with its
+probability. A *fork* is where more than one token is probable. Log-probabilities are natural, entropies in bits. A
+figure whose name begins with a minus is negated so that it grows with uncertainty too.
+"""
 
 from __future__ import annotations
 
@@ -105,6 +110,7 @@ class Case:
     """One row of data: a tree, or all trees of a conversation.
 
     Attributes:
+        conversation: Id of the conversation.
         figures: Figures by name; None where the tree has none.
         claims: Whether each claim of `engine.results.metrics.claims` holds, by name.
     """
@@ -114,8 +120,9 @@ class Case:
     claims: Mapping[str, bool] = field(default_factory=dict)
 
 
-def figures_of(row: TreeRow, length: int, log_probs: TreeLogProbs) -> dict[str, float | None]:
-    """Returns all measures and baselines of one tree by name; `length` is in characters."""
+def figures_of(row: TreeRow, chars: int, log_probs: TreeLogProbs) -> dict[str, float | None]:
+    """Returns all measures and baselines of one tree by name; `chars` is the length of the
+    conversation in characters."""
     perplexity = None
     if row.answer_log_prob is not None and row.answer_tokens:
         perplexity = math.exp(min(-row.answer_log_prob / row.answer_tokens, _MAX_LOG_PERPLEXITY))
@@ -128,7 +135,7 @@ def figures_of(row: TreeRow, length: int, log_probs: TreeLogProbs) -> dict[str, 
         "-covered": -row.covered,
         "entropy_low": row.entropy_low,
         "entropy_high": row.entropy_high,
-        "length": length,
+        "length": chars,
         "perplexity": perplexity,
         "-mean_token_p": -fmean(probabilities) if probabilities else None,
         "-min_token_p": -min(probabilities) if probabilities else None,
@@ -150,12 +157,13 @@ def predictive_entropy(leaves: Sequence[float]) -> float | None:
     """
     if not leaves:
         return None
-    most = max(leaves)  # subtracted so that the exponentials do not all underflow to 0
-    probabilities = [math.exp(log_prob - most) for log_prob in leaves]
-    bits = math.fsum(
-        -p * log_prob for p, log_prob in zip(probabilities, leaves, strict=True)
+    # weights are the probabilities times a factor that cancels out, so that they do not all underflow to 0
+    highest = max(leaves)
+    weights = [math.exp(log_prob - highest) for log_prob in leaves]
+    weighted_bits = math.fsum(
+        -weight * log_prob for weight, log_prob in zip(weights, leaves, strict=True)
     ) / math.log(2)
-    return bits / math.fsum(probabilities)
+    return weighted_bits / math.fsum(weights)
 
 
 def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, bool]]) -> list[Case]:
@@ -180,13 +188,13 @@ def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, boo
     ]
 
 
-def _summarize(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+def _summarize(figures_by_tree: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
     """Returns the mean and the greatest value of each figure over the trees of a conversation."""
     summary: dict[str, float | None] = {}
-    for name in figures[0]:
-        values = [value for tree in figures if (value := tree[name]) is not None]
+    for name in figures_by_tree[0]:
+        values = [value for figures in figures_by_tree if (value := figures[name]) is not None]
         if name == "length":
-            summary[name] = values[0]
+            summary[name] = values[0]  # that of the conversation, the same for all its trees
             continue
         summary[Figure(name, "mean").name] = fmean(values) if values else None
         summary[Figure(name, "most").name] = max(values, default=None)

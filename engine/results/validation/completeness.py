@@ -1,4 +1,10 @@
-"""Validates the completeness scores of a project: with the truncation test and, where there is any, with truth."""
+"""Validates the completeness scores of a project: with the truncation test and, where there is any, with truth.
+
+The *truncation test* holds whole conversations against the same ones cut off at an earlier boundary (a place after
+which a conversation could end): scores should be higher for the whole ones. A *configuration* of scores is the mode,
+model and adapter that made them, named by its hash; it gets one row of the table. Conversations have two ids: the key
+in the project, and the *external id* that the source gave them, by which training runs record them.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +74,7 @@ def adapter_trainings(
     conn: sqlite3.Connection,
     catalog: Catalog,
     configs: Sequence[ScoreConfig],
-    trained: Mapping[str, RunDirectory],
+    runs_by_name: Mapping[str, RunDirectory],
 ) -> dict[str, AdapterTraining]:
     """Returns how the adapter of each configuration was trained, by config hash; none for one without an adapter.
 
@@ -76,8 +82,9 @@ def adapter_trainings(
     comes from the training run of the same name.
 
     Args:
-        trained: The project's training runs by name.
+        runs_by_name: The project's training runs.
     """
+    # all_runs gives the newest first; reversed, so that the newest run of a configuration counts
     sha256_by_config = {
         run.config_hash: run.fingerprints.get("adapter_sha256")
         for run in reversed(runs.all_runs(conn))
@@ -91,9 +98,9 @@ def adapter_trainings(
             origins[config.config_hash] = AdapterTraining(
                 entry.made_of.recipe, entry.conversations, entry.cut
             )
-        elif config.adapter in trained:
+        elif config.adapter in runs_by_name:
             with contextlib.suppress(ConfigError):
-                recipe = TrainConfig.load(trained[config.adapter].config).recipe
+                recipe = TrainConfig.load(runs_by_name[config.adapter].config).recipe
                 origins[config.config_hash] = AdapterTraining(recipe)
     return origins
 
@@ -124,14 +131,22 @@ only conversations that all rows cover, and these would be too few."""
 _RECIPE_WORDS = {"no-end-tag": "without an end tag"}
 """How a title names recipes that do not go by their own name."""
 
+HASH_CHARS_IN_TITLE = 8
+"""Characters of a config hash in titles that would otherwise be the same."""
+
 _MODE_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
 """The order of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TestedConversations:
-    """The conversations to test: their ids in the source by id, and how many were left out because an adapter was
-    trained on them, or its checkpoint selected by them."""
+    """The conversations to test, and how many were left out.
+
+    Attributes:
+        external_ids: The id in the source of each conversation to test, by its id.
+        trained: Number of conversations left out because an adapter was trained on them.
+        selecting: Number of those left out because they selected the checkpoint of an adapter.
+    """
 
     external_ids: Mapping[int, str]
     trained: int
@@ -166,64 +181,43 @@ def completeness_table(
     Raises:
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
-    runs = {
-        run_directory.path.name: run_directory for run_directory in all_runs(Path(project.path))
-    }
-    run = test.run_name
-    test_part = None if run is None else part_to_test(run_named(Path(project.path), run))
+    path = Path(project.path)
+    runs_by_name = {run.path.name: run for run in all_runs(path)}
+    test_part = None if test.run_name is None else part_to_test(run_named(path, test.run_name))
     adapter = None if test.adapter is None else _recorded_adapter_name(catalog, test.adapter)
     with project.reading() as conn, snapshot(conn):
         # scores from outside are of whole conversations only, so that none could be cut
         all_configs = [config for config in score_sets.configs(conn) if config.mode != "outside"]
         configs = _matching_configs(all_configs, test.mode, adapter)
-        runs_in_use = {c.adapter: runs[c.adapter] for c in configs if c.adapter in runs}
+        runs_in_use = {
+            config.adapter: runs_by_name[config.adapter]
+            for config in configs
+            if config.adapter in runs_by_name
+        }
         chosen = _choose_conversations(
             conn, query or ListQuery(), test_part, list(runs_in_use.values())
         )
         keys = list(chosen.external_ids)[: test.limit]
         external_ids = {key: chosen.external_ids[key] for key in keys}
         on_step("reading the scores")
-        read_values = scores.generated_values if test.paper else scores.values
-        values = {
-            config.config_hash: read_values(conn, config.config_hash, keys) for config in configs
-        }
-        if test.paper and not any(values.values()):
-            raise NotYet(
-                "What the models write at the boundaries was not recorded for these scores.",
-                "`workbench run complete PROJECT --paper` scores with a model of this machine.",
-            )
-        covered, left_out = _split_by_coverage(configs, values)
-        origins = adapter_trainings(conn, catalog, configs, runs)
-        titles = _titles(configs, origins)
-        scorings: dict[str, Values] = {
-            titles[c.config_hash]: values[c.config_hash] for c in covered
-        }
-        if not scorings:
+        origins = adapter_trainings(conn, catalog, configs, runs_by_name)
+        scored = _read_scored_rows(conn, configs, _titles(configs, origins), keys, test)
+        if not scored.scorings:
             raise NotYet(
                 f"None of the {len(external_ids):,} conversations asked for is scored.",
                 _scoring_hint(test.mode, adapter),
             )
-        if test.same_kind:
-            scorings = _keep_same_kind(conn, scorings)
-        places_by_id = places(scorings, external_ids, test.seed)
-        if all(place.cut is None for place in places_by_id.values()):
-            raise NotYet(
-                f"Of {len(external_ids):,} conversations none is scored by all rows and could end in two places, so"
-                " that nothing can be cut.",
-                "Ask for one row with --mode or --adapter, or score more.",
-            )
+        places_by_id = _places_to_cut(scored.scorings, external_ids, test.seed)
         on_step("the keyword rule, and position alone")
-        scorings.update(_baselines(conn, places_by_id))
+        scorings = {**scored.scorings, **_baselines(conn, places_by_id)}
         truth = {key: claims for key, claims in truth_by_conversation(conn) if key in external_ids}
     on_step("drawing conversations")
-    scored = {title: scoring for title, scoring in scorings.items() if title not in _BASELINES}
-    by_title = {titles[config.config_hash]: config for config in covered}
     cuttable = sum(place.cut is not None for place in places_by_id.values())
     draws = {
         title: cut_test(scoring, places_by_id, THRESHOLD) for title, scoring in scorings.items()
     }
     return CompletenessTable(
-        run=run,
+        run=test.run_name,
         seed=test.seed,
         threshold=THRESHOLD,
         asked=len(external_ids),
@@ -234,9 +228,9 @@ def completeness_table(
                 title,
                 scoring,
                 places_by_id,
-                draws[title].classification(),
-                by_title.get(title),
-                origins,
+                metrics=draws[title].classification(),
+                config=scored.configs.get(title),
+                origins=origins,
             )
             for title, scoring in scorings.items()
         ),
@@ -244,16 +238,84 @@ def completeness_table(
         trained=chosen.trained,
         selecting=chosen.selecting,
         selected_on=tuple(
-            (titles[c.config_hash], count)
-            for c in covered
-            if c.adapter in runs_in_use
-            and (count := _count_selecting(runs_in_use[c.adapter], external_ids.values()))
+            (title, count)
+            for title, config in scored.configs.items()
+            if config.adapter in runs_in_use
+            and (count := _count_selecting(runs_in_use[config.adapter], external_ids.values()))
         ),
         same_kind=test.same_kind,
         contrasts=cut_contrasts(scorings, places_by_id, draws),
-        every_boundary=boundary_rows(scored, places_by_id) if test.every_boundary else (),
-        left_out=tuple((titles[c.config_hash], len(values[c.config_hash])) for c in left_out),
+        every_boundary=boundary_rows(scored.scorings, places_by_id) if test.every_boundary else (),
+        left_out=scored.left_out,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoredRows:
+    """The configurations of scores that get a row, and their values.
+
+    Attributes:
+        configs: The configurations, by the title of their row.
+        scorings: The values of each row, by its title.
+        left_out: Title of each configuration that covers too few conversations for a row, and how many it covers.
+    """
+
+    configs: Mapping[str, ScoreConfig]
+    scorings: Mapping[str, Values]
+    left_out: tuple[tuple[str, int], ...]
+
+
+def _read_scored_rows(
+    conn: sqlite3.Connection,
+    configs: Sequence[ScoreConfig],
+    titles: Mapping[str, str],
+    keys: Sequence[int],
+    test: TruncationTest,
+) -> _ScoredRows:
+    """Reads the values of each configuration for these conversations; the result is empty where none is scored.
+
+    Args:
+        titles: Title of each configuration, by its hash.
+
+    Raises:
+        NotYet: The test needs what the models write, and that was not recorded.
+    """
+    read_values = scores.generated_values if test.paper else scores.values
+    values = {config.config_hash: read_values(conn, config.config_hash, keys) for config in configs}
+    if test.paper and not any(values.values()):
+        raise NotYet(
+            "What the models write at the boundaries was not recorded for these scores.",
+            "`workbench run complete PROJECT --paper` scores with a model of this machine.",
+        )
+    covered, left_out = _split_by_coverage(configs, values)
+    scorings: dict[str, Values] = {
+        titles[config.config_hash]: values[config.config_hash] for config in covered
+    }
+    if scorings and test.same_kind:
+        scorings = _keep_same_kind(conn, scorings)
+    return _ScoredRows(
+        {titles[config.config_hash]: config for config in covered},
+        scorings,
+        tuple((titles[c.config_hash], len(values[c.config_hash])) for c in left_out),
+    )
+
+
+def _places_to_cut(
+    scorings: Mapping[str, Values], external_ids: Mapping[int, str], seed: int
+) -> dict[int, Place]:
+    """Returns where each conversation that all rows score ends and is cut.
+
+    Raises:
+        NotYet: None of them can be cut.
+    """
+    places_by_id = places(scorings, external_ids, seed)
+    if all(place.cut is None for place in places_by_id.values()):
+        raise NotYet(
+            f"Of {len(external_ids):,} conversations none is scored by all rows and could end in two places, so"
+            " that nothing can be cut.",
+            "Ask for one row with --mode or --adapter, or score more.",
+        )
+    return places_by_id
 
 
 def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
@@ -304,8 +366,11 @@ def _choose_conversations(
 ) -> _TestedConversations:
     """Returns the conversations of a query that no run in use was trained on or selected by.
 
+    What selected a checkpoint is left out only where the run has a test part besides: otherwise nothing would be left.
+
     Args:
         test_part: Ids in the source of the only conversations to test; None tests all.
+        runs_in_use: The training runs whose adapters made the scores.
     """
     manifests = [manifest_of(run) for run in runs_in_use]
     trained_on = {str(name) for manifest in manifests for name in manifest.get("train", ())}
@@ -357,12 +422,15 @@ def _titles(
 ) -> dict[str, str]:
     """Returns a title for each config hash: mode and recipe, then model and hash where needed to tell titles apart."""
     titles = {config.config_hash: _title(config, origins) for config in configs}
-    more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
-    for nth in range(2):
-        times = Counter(titles.values())
-        for key, title in titles.items():
-            if times[title] > 1:
-                titles[key] = title + more[key][nth]
+    models = {config.config_hash: f", {config.model}" for config in configs}
+    short_hashes = {
+        config.config_hash: f", {config.config_hash[:HASH_CHARS_IN_TITLE]}" for config in configs
+    }
+    for additions in (models, short_hashes):
+        title_counts = Counter(titles.values())
+        for config_hash, title in titles.items():
+            if title_counts[title] > 1:
+                titles[config_hash] = title + additions[config_hash]
     return titles
 
 
@@ -380,23 +448,24 @@ def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
 def _keep_same_kind(conn: sqlite3.Connection, scorings: Mapping[str, Values]) -> dict[str, Values]:
     """Keeps only the values after messages of the same role as the message at the conversation's last boundary."""
     keys = sorted(set().union(*scorings.values()))
-    kinds: dict[int, list[Role]] = {}
+    roles_by_id: dict[int, list[Role]] = {}
     for page in id_pages(conn, keys):
         for key, messages in conversations.conversations_for(conn, page):
-            kinds[key] = [message.role for message in messages]
+            roles_by_id[key] = [message.role for message in messages]
+
+    def same_kind(key: int, curve: Mapping[int, float | None]) -> dict[int, float | None]:
+        """Returns the values at boundaries like the last one."""
+        roles, last = roles_by_id[key], max(curve)
+        return {index: value for index, value in curve.items() if roles[index] == roles[last]}
+
     return {
-        name: {
-            key: {
-                at: value for at, value in curve.items() if kinds[key][at] == kinds[key][max(curve)]
-            }
-            for key, curve in scoring.items()
-        }
+        name: {key: same_kind(key, curve) for key, curve in scoring.items()}
         for name, scoring in scorings.items()
     }
 
 
 def _baselines(conn: sqlite3.Connection, places_by_id: Mapping[int, Place]) -> dict[str, Values]:
-    """Scorings of the same boundaries without a model: the keyword rule, and a regression on position and length.
+    """Scores the same boundaries without a model: by the keyword rule, and by a regression on position and length.
 
     There is none by position with fewer than `MIN_CONVERSATIONS_FOR_PROBE` conversations that can be cut, nearly equal
     ones counted once.
@@ -407,21 +476,29 @@ def _baselines(conn: sqlite3.Connection, places_by_id: Mapping[int, Place]) -> d
     for page in id_pages(conn, list(places_by_id)):
         for key, messages in conversations.conversations_for(conn, page):
             pieces = render_log(messages)
-            lengths = [len(piece.text) for piece in pieces]
-            so_far = list(accumulate(lengths))
-            index = {piece.message: nth for nth, piece in enumerate(pieces)}
-            indices = [index[message] for message in places_by_id[key].boundaries]
+            piece_chars = [len(piece.text) for piece in pieces]
+            chars_so_far = list(accumulate(piece_chars))
+            piece_of_message = {piece.message: index for index, piece in enumerate(pieces)}
+            boundary_pieces = [
+                piece_of_message[message] for message in places_by_id[key].boundaries
+            ]
             keywords[key] = {
-                pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in indices
+                pieces[index].message: float(sounds_complete(pieces[: index + 1]))
+                for index in boundary_pieces
             }
             curves.append(
-                [Position(number, so_far[nth], lengths[nth]) for number, nth in enumerate(indices)]
+                [
+                    Position(number, chars_so_far[index], piece_chars[index])
+                    for number, index in enumerate(boundary_pieces)
+                ]
             )
             shingles.append(shingle_overlap.log_shingles(pieces))
     baselines: dict[str, Values] = {KEYWORDS: keywords}
     groups = shingle_overlap.groups(shingles)
+    # a conversation with two boundaries or more can be cut
     cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}
     if len(cuttable) >= MIN_CONVERSATIONS_FOR_PROBE:
+        # the values of all curves one after the other, dealt back in the same order
         values = iter(cross_fit_by_position(curves, groups).p.tolist())
         baselines[POSITION] = {
             key: {message: next(values) for message in places_by_id[key].boundaries}
@@ -442,12 +519,12 @@ def _row(
     values, are_whole, _ = pairs(scoring, places_by_id)
     share, matched_pairs = matched_test(scoring, places_by_id)
     row = SeparationRow(
-        title,
-        "scores" if config else _BASELINES[title],
-        len(scoring),
-        metrics,
-        share,
-        matched_pairs,
+        name=title,
+        kind="scores" if config else _BASELINES[title],
+        scored=len(scoring),
+        metrics=metrics,
+        matched=share,
+        matched_pairs=matched_pairs,
         roc=roc(values, are_whole),
         reliability=reliability(values, are_whole),
     )

@@ -11,7 +11,7 @@ from engine.base.text import one_line
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 
-FIGURES = tuple(one.name for one in fields(Classification))
+FIGURES = tuple(field.name for field in fields(Classification))
 """Names of the metrics of a row."""
 
 MAX_NAME_CHARS = 44
@@ -65,9 +65,9 @@ _CUT_COLUMNS = (
 """Columns of the truncation test; screens leave out two, text most intervals."""
 
 
-def kept_accuracy_plot(right: float) -> CurveAxes:
-    """Returns the axes of the accuracy-rejection curve; `right` is the accuracy without rejection."""
-    return CurveAxes("right among those kept", "rejected", ((0.0, right), (1.0, right)))
+def kept_accuracy_plot(accuracy: float) -> CurveAxes:
+    """Returns the axes of the accuracy-rejection curve; `accuracy` is that without rejection, which guessing keeps."""
+    return CurveAxes("right among those kept", "rejected", ((0.0, accuracy), (1.0, accuracy)))
 
 
 def tables(table: CompletenessTable) -> list[ReportTable]:
@@ -77,14 +77,13 @@ def tables(table: CompletenessTable) -> list[ReportTable]:
 
 def _truncation_table(table: CompletenessTable) -> ReportTable:
     """Returns the table of the truncation test."""
-    whose = tested_on(table)
-    how = "after a random step like its last" if table.same_kind else "at a random turn"
+    cut_place = "after a random step like its last" if table.same_kind else "at a random turn"
     return ReportTable(
         _CUT,
         _CUT_COLUMNS,
         tuple(_truncation_row(row, table) for row in table.rows),
         (
-            f"{table.n:,} conversations {whose}, each whole and cut {how} (seed {table.seed})",
+            f"{table.n:,} conversations {tested_on(table)}, each whole and cut {cut_place} (seed {table.seed})",
             f"{table.asked:,} asked for, {table.single:,} cannot be cut,"
             f" {table.coverage:.0%} of the others are scored by all rows",
         ),
@@ -131,12 +130,14 @@ def main_contrasts(table: CompletenessTable, truth: TruthTable | None = None) ->
     areas = {row.name: row.metrics.auroc.value for row in table.rows}
     if truth is not None:
         areas = {row.name: row.auroc.value for row in truth.rows}
-    plain = {row.name for row in table.rows if row.kind != "scores"} & areas.keys()
-    worse = plain - {max(plain, key=lambda name: areas[name], default="")}
+    baselines = {row.name for row in table.rows if row.kind != "scores"} & areas.keys()
+    worse = baselines - {max(baselines, key=lambda name: areas[name], default="")}
+    contrasts = table.contrasts if truth is None else truth.contrasts
+    # kept: those without a worse baseline, and those of two baselines
     return [
         contrast
-        for contrast in (table if truth is None else truth).contrasts
-        if not {contrast.one, contrast.other} & worse or {contrast.one, contrast.other} <= plain
+        for contrast in contrasts
+        if not {contrast.one, contrast.other} & worse or {contrast.one, contrast.other} <= baselines
     ]
 
 

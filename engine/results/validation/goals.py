@@ -1,7 +1,12 @@
-"""Compares the clustering in use, before and after merging, and the other clusterings with gold goals."""
+"""Compares the clustering in use, before and after merging, and the other clusterings with gold goals.
+
+A *gold goal* is the goal that came with a conversation as `truth.goal`. A clustering puts conversations into
+*clusters*; people and models merge these into *groups*, which are what stands now.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +36,11 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 
-BEFORE, NOW = "as clustered", "as it stands"
+BEFORE = "as clustered"
+"""Name of the row of the clusters before any merge."""
+
+NOW = "as it stands"
+"""Name of the row of the current groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,64 +77,81 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     with project.reading() as conn, snapshot(conn):
         stored = stored_clustering(conn, None)
         view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
-        ids, numbers = clusterings.membership(conn, stored.id)
-        others = {
-            f"{clustering.embedder}, k {clustering.k}, seed {clustering.seed} ({clustering.id})": dict(
-                zip(*clusterings.membership(conn, clustering.id), strict=True)
+        cluster_by_id = _clusters(conn, stored.id)
+        other_clusterings = {
+            f"{clustering.embedder}, k {clustering.k}, seed {clustering.seed} ({clustering.id})": _clusters(
+                conn, clustering.id
             )
             for clustering in clusterings.clusterings(conn)
             if clustering.id != stored.id
         }
-        matching_ids = frozenset(selecting.ids(conn, query))
-        gold = {
-            key: truth["goal"]
-            for key, truth in truth_by_conversation(conn)
-            if key in matching_ids and isinstance(truth.get("goal"), str)
-        }
-    cluster_by_id = dict(zip(ids, numbers, strict=True))
+        gold = _gold_goals(conn, query)
     group_by_id = {
         int(key): number for number, group in enumerate(view.sizes) for key in view.members(group)
     } | dict.fromkeys(view.members(None).tolist(), OUTSIDE)
     clustered_ids = [key for key in gold if key in group_by_id]
-    if not clustered_ids:
+    names = [gold[key] for key in clustered_ids]
+    _require_two_goals(names, len(gold))
+    labels_by_row: dict[str, Groups] = {}
+    # conversations that were assigned after clustering have a group now, but were in no cluster
+    if all(key in cluster_by_id for key in clustered_ids):
+        labels_by_row[BEFORE] = _labels(cluster_by_id, clustered_ids)
+    labels_by_row[NOW] = _labels(group_by_id, clustered_ids)
+    other_labels = {
+        name: _labels(clusters, clustered_ids)
+        for name, clusters in other_clusterings.items()
+        if BEFORE in labels_by_row and all(key in clusters for key in clustered_ids)
+    }
+    compared_rows = [(NOW, BEFORE)] if BEFORE in labels_by_row else []
+    compared_rows += [(BEFORE, name) for name in other_labels]
+    return GoalValidation(
+        embedder=stored.embedder,
+        asked=len(gold),
+        n=len(clustered_ids),
+        goals=len(set(names)),
+        outside=int((labels_by_row[NOW] == OUTSIDE).sum()),
+        rows={name: agreement(names, labels) for name, labels in labels_by_row.items()},
+        others={name: agreement(names, labels) for name, labels in other_labels.items()},
+        contrasts=agreement_contrasts(names, {**labels_by_row, **other_labels}, compared_rows),
+    )
+
+
+def _clusters(conn: sqlite3.Connection, clustering_id: int) -> dict[int, int]:
+    """Returns the cluster of each conversation of a clustering, by conversation id."""
+    return dict(zip(*clusterings.membership(conn, clustering_id), strict=True))
+
+
+def _gold_goals(conn: sqlite3.Connection, query: ListQuery) -> dict[int, str]:
+    """Returns the gold goal of each matching conversation that has one, by its id."""
+    matching_ids = frozenset(selecting.ids(conn, query))
+    return {
+        key: truth["goal"]
+        for key, truth in truth_by_conversation(conn)
+        if key in matching_ids and isinstance(truth.get("goal"), str)
+    }
+
+
+def _require_two_goals(names: Sequence[str], with_gold: int) -> None:
+    """Raises an error if no clustered conversation has a gold goal, or all have the same one.
+
+    Args:
+        names: The gold goal of each conversation that has one and is in the clustering.
+        with_gold: Number of conversations with a gold goal, clustered or not.
+    """
+    if not names:
         raise NotYet(
-            f"Of {len(gold):,} conversations with a gold goal none is in the clustering.",
+            f"Of {with_gold:,} conversations with a gold goal none is in the clustering.",
             "Gold goals come with the import, as `truth.goal`; `workbench run cluster` clusters.",
         )
-    names = [gold[key] for key in clustered_ids]
     if len(set(names)) == 1:
         raise UsageError(
             f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
             "Import conversations with other goals, or look at them without --filter.",
         )
-    labels_by_row: dict[str, Groups] = {}
-    if all(
-        key in cluster_by_id for key in clustered_ids
-    ):  # false where conversations were assigned after clustering
-        labels_by_row[BEFORE] = _labels(cluster_by_id, clustered_ids)
-    labels_by_row[NOW] = _labels(group_by_id, clustered_ids)
-    other_labels = {
-        name: _labels(clusters, clustered_ids)
-        for name, clusters in others.items()
-        if BEFORE in labels_by_row and all(key in clusters for key in clustered_ids)
-    }
-    pairs = [(NOW, BEFORE)] if BEFORE in labels_by_row else []
-    pairs += [(BEFORE, name) for name in other_labels]
-    outside = int((labels_by_row[NOW] == OUTSIDE).sum())
-    return GoalValidation(
-        stored.embedder,
-        len(gold),
-        len(clustered_ids),
-        len(set(names)),
-        outside,
-        {name: agreement(names, labels) for name, labels in labels_by_row.items()},
-        {name: agreement(names, labels) for name, labels in other_labels.items()},
-        agreement_contrasts(names, {**labels_by_row, **other_labels}, pairs),
-    )
 
 
 def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
-    """Returns the group of each key, in their order."""
+    """Returns the group of each key, in their order, shape (keys,)."""
     return np.array([groups[key] for key in keys], dtype=np.int64)
 
 
@@ -149,6 +175,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
     """Returns a table with a row for each clustering."""
 
     def row(name: str, agreement_of_row: GoldAgreement) -> ReportRow:
+        """Returns the row of one clustering; its cells are in the order of `_COLUMNS`."""
         return ReportRow(
             (
                 name,

@@ -17,6 +17,9 @@ from engine.results.records import CompletenessTable, SeparationRow
 from engine.results.svg import save_figures
 
 Against = Literal["rows", "conversations", "cut"]
+"""What metrics are drawn against: the names of rows, the number of training conversations, or the share of them that
+was cut off for an experiment."""
+
 _MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
 
@@ -57,8 +60,8 @@ def save_picture(table: CompletenessTable, path: Path, against: Against = "rows"
         save_figures(path, [_by_rows(panel) for panel in panels])
         return
     lines = _lines(table.rows, against)
-    level = [row.name for row in table.rows if row.conversations is None]
-    save_figures(path, [_by_training(panel, lines, level, against) for panel in panels])
+    level_rows = [row.name for row in table.rows if row.conversations is None]
+    save_figures(path, [_by_training(panel, lines, level_rows, against) for panel in panels])
 
 
 def _panels(table: CompletenessTable) -> list[_Panel]:
@@ -80,10 +83,10 @@ def _by_rows(panel: _Panel) -> Figure:
     values = [
         ValueRange(
             one_line(name, _MAX_NAME_CHARS),
-            interval.low,
-            interval.value,
-            interval.high,
-            f"{figure(interval.value)} ({figure_range(interval.low, interval.high)})",
+            low=interval.low,
+            value=interval.value,
+            high=interval.high,
+            text=f"{figure(interval.value)} ({figure_range(interval.low, interval.high)})",
         )
         for name, interval in panel.values.items()
     ]
@@ -94,18 +97,22 @@ def _by_rows(panel: _Panel) -> Figure:
 
 
 def _by_training(
-    panel: _Panel, lines: Sequence[_Line], level: Sequence[str], against: Against
+    panel: _Panel, lines: Sequence[_Line], level_rows: Sequence[str], against: Against
 ) -> Figure:
-    """Returns lines over what the rows differ in, which is drawn as a logarithm where it is a number of
-    conversations."""
+    """Returns lines over what the rows differ in, which is drawn as a logarithm where it is a number of conversations.
+
+    Args:
+        level_rows: Names of the rows that become horizontal lines.
+    """
     scale: Callable[[float], float] = math.log10 if against == "conversations" else float
+    # the horizontal axis runs from the least to the greatest quantity; level lines span it
     quantities = sorted({quantity for line in lines for quantity, _ in line.rows})
     ends = scale(quantities[0]), scale(quantities[-1])
     curves = [
         (line.name, tuple((scale(x), panel.values[row.name].value) for x, row in line.rows))
         for line in lines
     ]
-    levels = {one_line(name, _MAX_NAME_CHARS): panel.values[name].value for name in level}
+    levels = {one_line(name, _MAX_NAME_CHARS): panel.values[name].value for name in level_rows}
     if panel.chance is not None:
         levels["by chance"] = panel.chance
     curves += [(name, tuple((end, value) for end in ends)) for name, value in levels.items()]

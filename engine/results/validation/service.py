@@ -48,6 +48,7 @@ class ValidationService:
     """Compares every metric of the project with truth. No other service reads truth."""
 
     def __init__(self, project: Project, catalog: Catalog) -> None:
+        """`catalog` knows the adapters behind the scores."""
         self._project, self._catalog = project, catalog
 
     def report(
@@ -63,6 +64,7 @@ class ValidationService:
         """
 
         def on_step(step: str) -> None:
+            """Tells the caller of `report` what is computed next, and stops where it asks for that."""
             progress.step = step
             if progress.cancelled:
                 raise Cancelled("Validation was cancelled.")
@@ -83,6 +85,8 @@ class ValidationService:
 
 
 T = TypeVar("T")
+"""The result of comparing one metric."""
+
 _TRUTH_HINT = "Truth comes with the import, in the field `truth` of a record."
 """Says how truth comes into a project."""
 
@@ -109,6 +113,7 @@ def validate_all(
     missing: list[Missing] = []
 
     def result_of(metric: Metric, compute: Callable[[], T]) -> T | None:
+        """Returns the result of one metric; notes why there is none, and returns None."""
         on_step(metric)
         try:
             return compute()
@@ -205,9 +210,9 @@ def _missing_for_trees(validation: TreeValidation) -> list[Missing]:
 
 TABLE_2_KEYS = ("accuracy", "precision", "recall", "f1")
 """Keys of the columns of the paper's table."""
+
 MAX_CURVES = 4
 """Rows of a table whose curves are drawn, the best by the first interval."""
-
 
 MAX_VALIDATED = 5_000
 """Conversations that are compared; of more, about so many at random. All of 100,000 take minutes and gigabytes, and
@@ -253,12 +258,9 @@ def validation_blocks(service: ValidationService, conversations: int) -> Iterato
 
 def _table_2(table: ReportTable) -> ReportTable:
     """Returns the columns of the paper's table in their order, with the ends of intervals."""
-    columns = [
-        table.columns[0],
-        *(column for column in table.columns if column.key in TABLE_2_KEYS),
-    ]
-    order = {key: place for place, key in enumerate(TABLE_2_KEYS)}
-    columns[1:] = sorted(columns[1:], key=lambda column: order[column.key])
+    names, *_ = table.columns
+    column_by_key = {column.key: column for column in table.columns}
+    columns = [names, *(column_by_key[key] for key in TABLE_2_KEYS)]
     return table_block(
         "Whole conversations against cut ones at the threshold .5, with 95% intervals (Table 2 of Soroka et al.)",
         table,
@@ -269,15 +271,20 @@ def _table_2(table: ReportTable) -> ReportTable:
 
 def _curves(table: ReportTable) -> Iterator[Block]:
     """Yields the plots of a table with the curves of its best rows."""
-    index = next((n for n, one in enumerate(table.columns) if one.has_intervals), 0)
+    compared = next(
+        (index for index, column in enumerate(table.columns) if column.has_intervals), 0
+    )
     rows = [row for row in table.rows if len(row.curves) == len(table.plots)]
-    rows = sorted(rows, key=lambda row: -_comparison_value(row.cells[index]))[:MAX_CURVES]
+    rows = sorted(rows, key=lambda row: -_comparison_value(row.cells[compared]))[:MAX_CURVES]
     if not rows:
         return
-    name = table.columns[index].title
-    for number, axes in enumerate(table.plots):
+    figure_name = table.columns[compared].title
+    for plot_index, axes in enumerate(table.plots):
         lines = tuple(
-            (f"{row.name}, {name} {format_cell('interval', row.cells[index])}", row.curves[number])
+            (
+                f"{row.name}, {figure_name} {format_cell('interval', row.cells[compared])}",
+                row.curves[plot_index],
+            )
             for row in rows
         )
         names = "; ".join(label for label, _ in lines)

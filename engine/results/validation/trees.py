@@ -1,12 +1,19 @@
-"""Response trees compared with truth."""
+"""Compares response trees with truth.
+
+A *response tree* holds the answers that a model could give at one step of a conversation, with their probabilities. A
+*figure* of a tree is one of its measures (number of leaves, entropy, ...) or a baseline that needs no tree; each grows
+with uncertainty. A *claim* is a yes or no that truth decides of a conversation or of one answer, such as "the reward is
+0". The tables say how well each figure predicts each claim.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.conversation import render_log
 from engine.base.errors import NotYet, UsageError
@@ -29,11 +36,12 @@ from engine.results.metrics.uncertainty import (
 )
 from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.trees import tables as trees
-from engine.trees.records import TreeConfig
+from engine.trees.records import TreeConfig, TreeRow
 from engine.trees.tree import leaf_log_probs
 
 SHORT_HASH = 12
 """Characters of a config hash that are printed; a prefix of this length or more identifies it."""
+
 CONVERSATIONS_PER_READ = 500
 """Conversations whose messages are in memory at a time."""
 
@@ -46,6 +54,7 @@ class TreeValidation:
     """The trees of one configuration, compared with truth.
 
     Attributes:
+        config: The configuration that the trees were grown with.
         asked_for: Number of matching conversations.
         conversations: Number of those that have a tree.
         grown: Number of trees.
@@ -85,61 +94,72 @@ def tree_validation(
     with project.reading() as conn:
         config = _find_config(trees.configs(conn), config_hash or trees.chosen(conn))
         ids = frozenset(selecting.ids(conn, query))
+        # a row with a reason has no tree: the reason says why
         rows = [
             row
             for row in trees.measures(conn, config.config_hash)
             if row.conversation_id in ids and row.reason is None
         ]
         truth_by_id = [(key, truth) for key, truth in truth_by_conversation(conn) if key in ids]
-        lengths = _conversation_chars(project, sorted({row.conversation_id for row in rows}))
-        log_probs = []
-        for number, row in enumerate(rows):
-            if number % TREES_PER_STEP == 0:
-                on_step(f"tree {number:,} of {len(rows):,}")
-            frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
-            log_probs.append(_log_probs_in(frame))
+        chars_by_id = _conversation_chars(project, sorted({row.conversation_id for row in rows}))
+        log_probs = _read_log_probs(conn, rows, config, on_step)
     claims_by_id = {key: claims.of_conversation(truth) for key, truth in truth_by_id}
-    claims_of_steps, answer_chars, answers = _claims_of_steps(project, dict(truth_by_id))
-    at_answers = config.place != "end"
+    answers = _judged_answers(project, dict(truth_by_id))
+    claims_by_step = answers.claims if config.place != "end" else {}
     cases = [
         Case(
             row.conversation_id,
-            figures_of(row, lengths[row.conversation_id], log_probs_of_tree),
-            claims_of_steps.get((row.conversation_id, row.step), {}) if at_answers else {},
+            figures_of(row, chars_by_id[row.conversation_id], log_probs_of_tree),
+            claims_by_step.get((row.conversation_id, row.step), {}),
         )
         for row, log_probs_of_tree in zip(rows, log_probs, strict=True)
     ]
+    # for a claim about one answer, the length is that of the answer
     answer_cases = [
         replace(
-            case, figures={**case.figures, "length": answer_chars[row.conversation_id, row.step]}
+            case, figures={**case.figures, "length": answers.chars[row.conversation_id, row.step]}
         )
         for case, row in zip(cases, rows, strict=True)
         if case.claims
     ]
     conversation_cases = by_conversation(cases, claims_by_id)
-    of_conversations = [claim for claim in claims.CLAIMS if claim not in claims.OF_AN_ANSWER]
-    counts = {
-        claim: sum(claim in claims_of_one for claims_of_one in claims_by_id.values())
-        for claim in of_conversations
+    conversation_claims = [claim for claim in claims.CLAIMS if claim not in claims.OF_AN_ANSWER]
+    known_conversations = {
+        claim: sum(claim in decided for decided in claims_by_id.values())
+        for claim in conversation_claims
     }
+    known = {**known_conversations, **answers.counts}
     return TreeValidation(
-        config,
-        len(ids),
-        len(conversation_cases),
-        len(rows),
-        statistics.median(row.leaves for row in rows) if rows else 0,
-        {name: count for name, count in {**counts, **answers}.items() if count},
-        (
-            *claim_tables(conversation_cases, of_conversations, on_step),
+        config=config,
+        asked_for=len(ids),
+        conversations=len(conversation_cases),
+        grown=len(rows),
+        leaves=statistics.median(row.leaves for row in rows) if rows else 0,
+        known={claim: count for claim, count in known.items() if count},
+        tables=(
+            *claim_tables(conversation_cases, conversation_claims, on_step),
             *claim_tables(answer_cases, sorted(claims.OF_AN_ANSWER), on_step),
         ),
-        tuple(pairs(conversation_cases)),
-        sum(
+        pairs=tuple(pairs(conversation_cases)),
+        unkept=sum(
             not log_probs_of_tree.answer
             for log_probs_of_tree, row in zip(log_probs, rows, strict=True)
             if row.answer_tokens
         ),
     )
+
+
+def _read_log_probs(
+    conn: sqlite3.Connection, rows: Sequence[TreeRow], config: TreeConfig, on_step: OnStep
+) -> list[TreeLogProbs]:
+    """Returns the log-probabilities of each tree, in the order of the rows; reports a step every `TREES_PER_STEP`."""
+    log_probs = []
+    for number, row in enumerate(rows):
+        if number % TREES_PER_STEP == 0:
+            on_step(f"tree {number:,} of {len(rows):,}")
+        frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
+        log_probs.append(_log_probs_in(frame))
+    return log_probs
 
 
 def _log_probs_in(frame: Mapping[str, Any] | None) -> TreeLogProbs:
@@ -163,7 +183,8 @@ def _find_config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeCo
             f"{len(matching) or 'No'} configurations of trees begin with {beginning!r}.",
             "There are: " + ", ".join(config_name(config) for config in configs) + ".",
         )
-    return matching[0]
+    (config,) = matching
+    return config
 
 
 def _conversation_chars(project: Project, keys: Sequence[int]) -> dict[int, int]:
@@ -172,13 +193,26 @@ def _conversation_chars(project: Project, keys: Sequence[int]) -> dict[int, int]
         return dict(zip(keys, conversations.chars(conn, keys), strict=True))
 
 
-def _claims_of_steps(
+class _JudgedAnswers(NamedTuple):
+    """The assistant steps of conversations whose answers are judged one by one.
+
+    Attributes:
+        claims: The claims about each step, by (conversation, step).
+        chars: Length of the step's message in characters, by (conversation, step).
+        counts: Number of answers that each claim is decided for.
+    """
+
+    claims: Mapping[tuple[int, int], Mapping[str, bool]]
+    chars: Mapping[tuple[int, int], int]
+    counts: Mapping[str, int]
+
+
+def _judged_answers(
     project: Project, truth_by_id: Mapping[int, Mapping[str, Any]]
-) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[tuple[int, int], int], dict[str, int]]:
-    """Returns the claims and the length in characters of each assistant step, by (conversation, step), and the number
-    of answers for each claim."""
-    claims_of_step: dict[tuple[int, int], dict[str, bool]] = {}
-    lengths: dict[tuple[int, int], int] = {}
+) -> _JudgedAnswers:
+    """Reads the answers that truth judges one by one."""
+    claims_by_step: dict[tuple[int, int], dict[str, bool]] = {}
+    chars: dict[tuple[int, int], int] = {}
     counts: Counter[str] = Counter()
     judged = [key for key, truth in truth_by_id.items() if claims.judges_answers(truth)]
     for start in range(0, len(judged), CONVERSATIONS_PER_READ):
@@ -187,16 +221,19 @@ def _claims_of_steps(
                 conn, judged[start : start + CONVERSATIONS_PER_READ]
             )
         for key, messages in page:
-            answers = [n for n, message in enumerate(messages) if message.role == "assistant"]
+            answers = [
+                index for index, message in enumerate(messages) if message.role == "assistant"
+            ]
             answer_claims = claims.of_answers(truth_by_id[key], len(answers))
-            claims_of_answer = dict(zip(answers, answer_claims, strict=True))
-            for step_claims in claims_of_answer.values():
-                counts.update(step_claims.keys())
+            claims_of_message = dict(zip(answers, answer_claims, strict=True))
+            for decided in answer_claims:
+                counts.update(decided.keys())
+            # truth counts messages, trees count steps: a piece of the log knows both
             for piece in render_log(messages):
-                if piece.message in claims_of_answer:
-                    claims_of_step[key, piece.step] = claims_of_answer[piece.message]
-                    lengths[key, piece.step] = len(messages[piece.message].content)
-    return claims_of_step, lengths, counts
+                if piece.message in claims_of_message:
+                    claims_by_step[key, piece.step] = claims_of_message[piece.message]
+                    chars[key, piece.step] = len(messages[piece.message].content)
+    return _JudgedAnswers(claims_by_step, chars, counts)
 
 
 def config_name(config: TreeConfig) -> str:
@@ -218,14 +255,14 @@ def tree_tables(validation: TreeValidation) -> list[ReportTable]:
 def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
     """Returns the comparison of all figures with one claim."""
     covered = table.holds + table.fails
-    right = table.fails / covered
+    fails_share = table.fails / covered
     return ReportTable(
         table.claim,
         (
             ReportColumn("", "text", "figure"),
             ReportColumn("AUROC", "interval", "auroc", chance=0.5),
             ReportColumn("AP", "interval", "average_precision", chance=table.holds / covered),
-            ReportColumn("kept", "interval", "kept_accuracy", chance=right),
+            ReportColumn("kept", "interval", "kept_accuracy", chance=fails_share),
             ReportColumn("PRR", "interval", "rejection_ratio", chance=0.0),
         ),
         tuple(_row(row, table) for row in table.rows),
@@ -235,9 +272,9 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
             f" {validation.known[table.claim]:,} {_unit_of(table)} of which it is known",
             f"trees {config_name(validation.config)}",
         ),
-        claim_conclusions(table)[:2],
-        "trees",
-        (kept_accuracy_plot(right), ROC),
+        claim_conclusions(table)[:2],  # on chance, and on all measures together
+        metric="trees",
+        plots=(kept_accuracy_plot(fails_share), ROC),
     )
 
 
@@ -248,11 +285,11 @@ def _row(row: Ranked, table: ClaimTable) -> ReportRow:
     return ReportRow(
         (row.figure, row.area, row.average_precision, row.kept_accuracy, row.rejection_ratio),
         "measure" if kind.is_measure else "baseline",
-        kind.means,
-        f"{lacking:,} have none" if lacking else "",
-        contrasts_about(row.figure, table.contrasts),
-        row.corrected,
-        (row.rejection, row.roc),
+        description=kind.means,
+        note=f"{lacking:,} have none" if lacking else "",
+        conclusions=contrasts_about(row.figure, table.contrasts),
+        p_value=row.corrected,
+        curves=(row.rejection, row.roc),
         details={
             "holds": row.positives,
             "fails": row.negatives,

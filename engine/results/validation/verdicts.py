@@ -1,4 +1,8 @@
-"""Compares all sets of scores with the verdicts of people: the truth where none was imported."""
+"""Compares all sets of scores with the verdicts of people: the truth where none was imported.
+
+A *verdict* is what a person said of a conversation: complete, incomplete or unsure. A *set* of scores is what one
+configuration (mode, model, adapter) made; its *rule* has the threshold from which a score counts as complete.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_a
 from engine.base.statistics.intervals import Contrast
 from engine.base.statistics.ranking import roc
 from engine.completeness.baselines import sounds_complete
+from engine.completeness.records import DecisionRule
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery
@@ -24,11 +29,12 @@ from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import SeparationRow
-from engine.results.validation.completeness import KEYWORDS
+from engine.results.validation.completeness import HASH_CHARS_IN_TITLE, KEYWORDS
 from engine.results.validation.completeness_report import ROC
 
 MIN_VERDICTS_OF_EACH = 5
 """Fewest verdicts of each kind for a table: with less, every interval is nearly the whole range."""
+
 MIN_SCORED_SHARE = 0.5
 """Least share of the judged conversations that a set must score for a row."""
 
@@ -77,75 +83,103 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         }
         _require_verdicts(complete)
         configs = score_sets.configs(conn)
-        values = {
-            config.config_hash: scores.last_values(conn, config.config_hash, list(complete))
+        sets = [
+            _ScoreSet(
+                config,
+                scores.last_values(conn, config.config_hash, list(complete)),
+                score_sets.rule(conn, config.config_hash),
+            )
             for config in configs
-        }
-        rules = {
-            config.config_hash: score_sets.rule(conn, config.config_hash) for config in configs
-        }
+        ]
         covered = [
-            candidate
-            for candidate in configs
-            if len(values[candidate.config_hash]) >= MIN_SCORED_SHARE * len(complete)
+            score_set
+            for score_set in sets
+            if len(score_set.values) >= MIN_SCORED_SHARE * len(complete)
         ]
         if not covered:
             raise NotYet(
                 f"No set of scores has half of the {len(complete):,} judged conversations.",
                 "`workbench run complete PROJECT` scores them.",
             )
-        keys = sorted(
-            set.intersection(*(set(values[candidate.config_hash]) for candidate in covered))
-        )
+        keys = sorted(set.intersection(*(set(score_set.values) for score_set in covered)))
         keywords = _keywords(conn, keys)
     labels = [complete[key] for key in keys]
     _require_verdicts(dict(zip(keys, labels, strict=True)))
-    names = _names(covered)
+    rows, contrasts = _compared_rows(covered, keys, labels, keywords)
+    return VerdictValidation(
+        judged=len(complete),
+        unsure=len(verdict_by_id) - len(complete),
+        n=len(keys),
+        complete=sum(labels),
+        rows=tuple(rows),
+        left_out=tuple(
+            (name_of(score_set.config), len(score_set.values))
+            for score_set in sets
+            if score_set not in covered
+        ),
+        contrasts=contrasts,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ScoreSet:
+    """A set of scores of the judged conversations.
+
+    Attributes:
+        values: Score at the last boundary of each judged conversation that it has, by id.
+        rule: Its threshold.
+    """
+
+    config: score_sets.ScoreConfig
+    values: Mapping[int, float]
+    rule: DecisionRule
+
+
+def _compared_rows(
+    sets: Sequence[_ScoreSet], keys: Sequence[int], labels: list[bool], keywords: list[float]
+) -> tuple[list[SeparationRow], tuple[Contrast, ...]]:
+    """Returns a row for each set and one for the keyword rule, and the contrasts of every two rows.
+
+    Args:
+        keys: Ids of the conversations that all sets score.
+        labels: Whether each of them is complete, in the order of the keys.
+        keywords: Value of the keyword rule for each, in the same order.
+    """
+    names = _names([score_set.config for score_set in sets])
+    set_by_name = {names[score_set.config.config_hash]: score_set for score_set in sets}
     scorings = {
         **{
-            names[candidate.config_hash]: [values[candidate.config_hash][key] for key in keys]
-            for candidate in covered
+            name: [score_set.values[key] for key in keys] for name, score_set in set_by_name.items()
         },
         KEYWORDS: keywords,
     }
-    thresholds = {
-        names[candidate.config_hash]: rules[candidate.config_hash].threshold
-        for candidate in covered
-    }
+    thresholds = {name: score_set.rule.threshold for name, score_set in set_by_name.items()}
     metrics, contrasts = against_labels(scorings, labels, thresholds)
     rows = [
         SeparationRow(
-            names[config.config_hash],
+            name,
             "scores",
-            len(values[config.config_hash]),
-            metrics[names[config.config_hash]],
-            mode=config.mode,
-            config_hash=config.config_hash,
-            rule=rules[config.config_hash],
-            roc=roc(scorings[names[config.config_hash]], labels),
+            len(score_set.values),
+            metrics[name],
+            mode=score_set.config.mode,
+            config_hash=score_set.config.config_hash,
+            rule=score_set.rule,
+            roc=roc(scorings[name], labels),
         )
-        for config in covered
+        for name, score_set in set_by_name.items()
     ]
     rows.append(
         SeparationRow(KEYWORDS, "keywords", len(keys), metrics[KEYWORDS], roc=roc(keywords, labels))
     )
-    return VerdictValidation(
-        len(complete),
-        len(verdict_by_id) - len(complete),
-        len(keys),
-        sum(labels),
-        tuple(rows),
-        tuple(
-            (name_of(candidate), len(values[candidate.config_hash]))
-            for candidate in configs
-            if candidate not in covered
-        ),
-        contrasts,
-    )
+    return rows, contrasts
 
 
 def _require_verdicts(complete: Mapping[int, bool]) -> None:
-    """Raises NotYet if there are too few verdicts of one kind for a comparison."""
+    """Raises NotYet if there are too few verdicts of one kind for a comparison.
+
+    Args:
+        complete: Whether each judged conversation is complete, by its id.
+    """
     complete_count = sum(complete.values())
     if not complete:
         raise NotYet("Nobody has judged what is scored.", _HOW_TO_GIVE)
@@ -162,7 +196,8 @@ def _names(configs: Sequence[score_sets.ScoreConfig]) -> dict[str, str]:
     names = {config.config_hash: name_of(config) for config in configs}
     shared_names = {name for name in names.values() if list(names.values()).count(name) > 1}
     return {
-        key: f"{name} {key[:8]}" if name in shared_names else name for key, name in names.items()
+        config_hash: f"{name} {config_hash[:HASH_CHARS_IN_TITLE]}" if name in shared_names else name
+        for config_hash, name in names.items()
     }
 
 
@@ -220,9 +255,9 @@ def _row(row: SeparationRow, validation: VerdictValidation) -> ReportRow:
     return ReportRow(
         (row.name, *(getattr(row.metrics, column.key) for column in _COLUMNS[1:])),
         "baseline" if row.rule is None else "method",
-        description,
-        note,
-        contrasts_about(row.name, validation.contrasts),
+        description=description,
+        note=note,
+        conclusions=contrasts_about(row.name, validation.contrasts),
         curves=(row.roc,),
         details={
             "mode": row.mode,

@@ -14,8 +14,13 @@ from dataclasses import dataclass
 
 CONTROL_SIGMAS = 3.0
 """Standard deviations from the middle to a limit; without a change one point of 370 lies outside."""
+
 MIN_IN_POINT, MAX_IN_POINT = 20, 100
-"""Conversations behind a point. The normal approximation asks for 5 of either outcome."""
+"""Fewest and most conversations behind a point. The normal approximation asks for 5 of either outcome."""
+
+AGRESTI_COULL_PARTS, AGRESTI_COULL_CASES = 2, 4
+"""What the share of Agresti and Coull adds: two conversations that are complete to four in all."""
+
 MIN_OF_OUTCOME = 5
 """Fewest conversations of either outcome that a point is expected to have."""
 
@@ -97,7 +102,8 @@ class Chart:
 
 def limits(past: Part, size: int) -> tuple[float, float]:
     """Returns the control limits of a share of `size` conversations, both in [0, 1]."""
-    share = (past.part + 2) / (past.of + 4)
+    share = (past.part + AGRESTI_COULL_PARTS) / (past.of + AGRESTI_COULL_CASES)
+    # the variance of the share of `size` conversations, and that of the past share
     width = CONTROL_SIGMAS * math.sqrt(share * (1 - share) * (1 / size + 1 / max(past.of, 1)))
     return max(0.0, past.share - width), min(1.0, past.share + width)
 
@@ -118,12 +124,13 @@ def points(past: Part, ended: Sequence[tuple[str, bool]]) -> tuple[tuple[Point, 
     """
     size = point_size(past)
     low, high = limits(past, size)
-    points_so_far = []
+    charted = []
     for first in range(0, len(ended) - size + 1, size):
         group = ended[first : first + size]
         complete = sum(is_complete for _, is_complete in group)
-        points_so_far.append(Point(group[-1][0], Part(complete, size), low, high))
-    return tuple(points_so_far), len(ended) % size
+        until, _ = group[-1]
+        charted.append(Point(until, Part(complete, size), low, high))
+    return tuple(charted), len(ended) % size
 
 
 def shifts(

@@ -1,9 +1,14 @@
-"""Starts watches of one project, for commands and screens."""
+"""Starts watches of one project, for commands and screens.
+
+A *watch* is a stage that imports what is new in growing files and reports each new turn as an *event*; events may carry
+*signals* that something goes wrong. See `engine.results.watch.watching`.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +26,7 @@ from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobRunner
 from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.results.watch.chart import Chart, Part, point_size, points, shifts
+from engine.results.watch.chart import Chart, GoalShift, Part, point_size, points, shifts
 from engine.results.watch.signals import PRECISION, Rules
 from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput
 from engine.results.watch.watching import Event, WatchStage
@@ -53,6 +58,7 @@ class LiveEvents:
     """Takes events from the thread of a watch and gives them to others."""
 
     def __init__(self) -> None:
+        """Begins without events; `_count` is the number of the newest one."""
         self._guard = threading.Lock()
         self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
         self._count = 0
@@ -60,7 +66,10 @@ class LiveEvents:
     def add(self, event: Event) -> None:
         """Takes an event."""
         name = event["event"]
-        conversation_id = None if name is None else int(name.partition(":")[0])
+        conversation_id = None
+        if name is not None:
+            conversation_text, _, _ = name.partition(":")
+            conversation_id = int(conversation_text)
         with self._guard:
             self._count += 1
             self._events.append(LiveEvent(self._count, conversation_id, event))
@@ -161,7 +170,7 @@ class WatchService:
         return WatchStage(
             self._project,
             watched_input,
-            cast(ReadingStage, self._scoring().run(scoring).reading),
+            cast(ReadingStage, self._scoring().make_run(scoring).reading),
             lambda: self._goals().assign(None),
             emit,
             on_rules=on_rules,
@@ -198,26 +207,36 @@ class WatchService:
             ended = [(time, p >= threshold) for time, p in watched.ended(conn)]
             now_ids = watched.live_ids(conn)
             running = len(watched.running_ids(conn))
-            goals = []
+            goals: tuple[GoalShift, ...] = ()
             if clusterings.shown_id(conn) is not None:
                 every = IdSet.every(conn)
-                for ids in (every.of(past_ids), every.of(now_ids)):
-                    counted = dict(goal_groups.counts(conn, ids, second=False))
-                    novel = len(goal_groups.conversations(conn, [NOVEL], ids, second=False))
-                    if novel:
-                        counted[NOVEL_LABEL] = novel
-                    goals.append(counted)
+                past_goals = _goal_counts(conn, every.of(past_ids))
+                goals_now = _goal_counts(conn, every.of(now_ids))
+                goals = shifts(
+                    past_goals, sum(past_goals.values()), goals_now, sum(goals_now.values())
+                )
         charted, waiting = points(past, ended)
-        shifted = (
-            shifts(goals[0], sum(goals[0].values()), goals[1], sum(goals[1].values()))
-            if goals
-            else ()
+        return Chart(
+            past=past,
+            size=point_size(past),
+            points=charted,
+            waiting=waiting,
+            running=running,
+            goals=goals,
         )
-        return Chart(past, point_size(past), charted, waiting, running, shifted)
 
     def _note_rules(self, rules: Rules, past: int) -> None:
         """Takes the rules that the watch has chosen."""
         self._rules = RulesInForce(rules, past)
+
+
+def _goal_counts(conn: sqlite3.Connection, ids: IdSet) -> dict[str, int]:
+    """Returns how many of these conversations have each goal, by its label; second goals do not count."""
+    counts = dict(goal_groups.counts(conn, ids, second=False))
+    novel = len(goal_groups.conversations(conn, [NOVEL], ids, second=False))
+    if novel:
+        counts[NOVEL_LABEL] = novel
+    return counts
 
 
 def files_to_watch(
@@ -232,7 +251,6 @@ def files_to_watch(
     """
     missing = [path for path in paths if not os.path.exists(path)]
     if missing:
-        raise NotFound(
-            f"There is no file or folder {missing[0]}.", "Make it first; it may be empty."
-        )
+        first, *_ = missing
+        raise NotFound(f"There is no file or folder {first}.", "Make it first; it may be empty.")
     return WatchedFiles(paths, format, most_unpacked)

@@ -1,6 +1,7 @@
 """Signals: what the curve of a conversation that runs says of how it will end, and its last value of how it ended.
 
-A rule is chosen and tested on past conversations: chosen on one half, tested on the other. Its precision is the share
+A *curve* is the probabilities that a conversation ends at each of its boundaries (ends of assistant steps). A rule is
+chosen and tested on past conversations: chosen on one half, tested on the other. Its precision is the share
 that ended incomplete of the past conversations in which it fired: before the last boundary, and `ended incomplete` at
 it. A rule that cannot be tested, or that is wrong too often, never fires.
 
@@ -12,23 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.base.statistics.intervals import Share, wilson
 
 SignalName = Literal["stalled", "regressed", "low", "hand over", "ended incomplete"]
+"""Names of the signals, as events and screens have them."""
+
 HAND_OVER: SignalName = "hand over"
 """Says that a person will probably call the running conversation incomplete."""
 
 ENDED_INCOMPLETE: SignalName = "ended incomplete"
 """Says that an ended conversation is probably incomplete."""
 
-
 PRECISION = 0.8
 """Least precision of a rule, by default."""
 
 MIN_FIRED = 10
 """Fewest conversations in which a rule fired, in either half, for its precision to be believed."""
+
+NEVER_LIKELY = 0.5
+"""A curve that was always below it never made an end likely."""
 
 MIN_RISE = 0.05
 """Least rise of the probability that counts as one."""
@@ -66,6 +71,7 @@ class Rule:
 
     Attributes:
         meaning: In words, for people.
+        fires: Whether it fires at the last boundary of a curve.
         precision: Share of the past conversations in which it fired that ended incomplete, on the half of them that did
             not choose the rule.
         recall: Share of the incomplete ones of that half in which it fired.
@@ -82,9 +88,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules that are in force, and why each of the other signals has none, and whether it is raised all the same.
+    """The rules that are in force, and why each of the other signals has none.
 
     Attributes:
+        in_force: At most one for each signal.
+        without_rule: Name of each other signal, and why it has no rule, in words.
         ends_untested: Whether too few verdicts say how often `ended incomplete` is right. Then it is raised at the
             threshold of the project, without a precision.
     """
@@ -116,7 +124,8 @@ def stalled(turns: int) -> Test:
     """Returns a test that fires where the probability has not risen for so many boundaries, and was always below .5."""
 
     def fires(curve: Curve) -> bool:
-        if len(curve) <= turns or max(curve) >= 0.5:
+        """Whether the last values are no higher than the highest before them, but for a small rise."""
+        if len(curve) <= turns or max(curve) >= NEVER_LIKELY:
             return False
         return max(curve[-turns:]) < max(curve[:-turns]) + MIN_RISE
 
@@ -182,66 +191,106 @@ def calibrate(past: Sequence[Past], least: float = PRECISION) -> Rules:
     """
     in_force: list[Rule] = []
     without_rule: list[tuple[SignalName, str]] = []
-    tested: set[SignalName] = set()
+    ends_untested = False
     for name, candidates in CANDIDATES.items():
         used = (
             [conversation for conversation in past if conversation.has_verdict]
             if name in BY_VERDICTS
             else past
         )
-        halves = (
-            [conversation for conversation in used if conversation.group % 2 == 0],
-            [conversation for conversation in used if conversation.group % 2],
+        rule = _choose_rule(
+            name,
+            candidates,
+            choosing=[conversation for conversation in used if conversation.group % 2 == 0],
+            testing=[conversation for conversation in used if conversation.group % 2],
+            least=least,
         )
-        seldom, rule = _calibrated(name, candidates, *halves, least)
-        if not seldom:
-            tested.add(name)
         if isinstance(rule, Rule):
             in_force.append(rule)
-        elif seldom and name == ENDED_INCOMPLETE:
+        elif rule.too_seldom and name == ENDED_INCOMPLETE:
+            ends_untested = True
             what = "raised below the threshold; how often that is right is not known:"
-            without_rule.append((name, f"{what} {rule}"))
+            without_rule.append((name, f"{what} {rule.why}"))
         else:
-            without_rule.append((name, f"not raised, {rule}"))
-    return Rules(tuple(in_force), tuple(without_rule), ENDED_INCOMPLETE not in tested)
+            without_rule.append((name, f"not raised, {rule.why}"))
+    return Rules(tuple(in_force), tuple(without_rule), ends_untested)
 
 
-def _calibrated(
+class _NoRule(NamedTuple):
+    """A signal without a rule.
+
+    Attributes:
+        too_seldom: Whether that is because rules fired too seldom to be tested.
+        why: In words.
+    """
+
+    too_seldom: bool
+    why: str
+
+
+class _Counted(NamedTuple):
+    """A candidate for a rule with its record on past conversations.
+
+    Attributes:
+        meaning: In words.
+        fires: The test.
+        hits: Number of conversations in which it fired that ended incomplete.
+        fired: Number of all conversations in which it fired.
+    """
+
+    meaning: str
+    fires: Test
+    hits: int
+    fired: int
+
+
+def _choose_rule(
     name: SignalName,
     candidates: Sequence[tuple[str, Test]],
-    chosen: Sequence[Past],
-    tested: Sequence[Past],
+    *,
+    choosing: Sequence[Past],
+    testing: Sequence[Past],
     least: float,
-) -> tuple[bool, Rule | str]:
-    """Returns the rule of a signal, or why there is none; first whether it is because rules fired too seldom to be
-    tested."""
+) -> Rule | _NoRule:
+    """Returns the rule of a signal, or why there is none.
+
+    Args:
+        choosing: The half of the past conversations on which the rule is chosen.
+        testing: The half on which it is tested.
+        least: Least precision.
+    """
     of = " past conversations with a verdict" if name in BY_VERDICTS else " past conversations"
-    counted = [(meaning, fires, *_count(chosen, name, fires)) for meaning, fires in candidates]
-    often = [candidate for candidate in counted if candidate[3] >= MIN_FIRED]
+    counted = [
+        _Counted(meaning, fires, *_count(choosing, name, fires)) for meaning, fires in candidates
+    ]
+    often = [candidate for candidate in counted if candidate.fired >= MIN_FIRED]
     if not often:
-        return True, f"no rule fired in {MIN_FIRED} of {len(chosen):,}{of}"
-    incomplete = sum(conversation.incomplete for conversation in chosen)
-    right = [candidate for candidate in often if candidate[2] >= least * candidate[3]]
-    if not right:
-        meaning, _, hits, fired = max(often, key=lambda candidate: candidate[2] / candidate[3])
-        return False, (
-            f"the best rule ({meaning}) was right in {hits} of {fired}; {incomplete} of"
-            f" {len(chosen):,} ended incomplete"
+        return _NoRule(True, f"no rule fired in {MIN_FIRED} of {len(choosing):,}{of}")
+    precise = [candidate for candidate in often if candidate.hits >= least * candidate.fired]
+    if not precise:
+        best = max(often, key=lambda candidate: candidate.hits / candidate.fired)
+        incomplete = sum(conversation.incomplete for conversation in choosing)
+        return _NoRule(
+            False,
+            f"the best rule ({best.meaning}) was right in {best.hits} of {best.fired}; {incomplete} of"
+            f" {len(choosing):,} ended incomplete",
         )
-    meaning, fires, _, _ = max(right, key=lambda candidate: candidate[2])
-    hits, fired = _count(tested, name, fires)
+    chosen = max(precise, key=lambda candidate: candidate.hits)
+    hits, fired = _count(testing, name, chosen.fires)
     if fired < MIN_FIRED:
-        return True, f"in the half that tests, it fired in {fired} of {len(tested):,} only"
+        return _NoRule(
+            True, f"in the half that tests, it fired in {fired} of {len(testing):,} only"
+        )
     if hits < least * fired:
-        return False, f"in the half that tests, it was right in {hits} of {fired}"
-    incomplete = sum(conversation.incomplete for conversation in tested)
-    return False, Rule(
+        return _NoRule(False, f"in the half that tests, it was right in {hits} of {fired}")
+    incomplete = sum(conversation.incomplete for conversation in testing)
+    return Rule(
         name,
-        meaning,
-        fires,
+        chosen.meaning,
+        chosen.fires,
         wilson(hits, fired),
         recall=hits / max(incomplete, 1),
-        base=incomplete / len(tested),
+        base=incomplete / len(testing),
     )
 
 

@@ -155,6 +155,7 @@ class WatchedFiles:
         )
 
     def _is_read_by_lines(self, path: str) -> bool:
+        """Whether a file is a line file that is read on from where it was read to."""
         position = self._positions.get(path)
         return position is not None and position.format is not None
 
@@ -186,7 +187,7 @@ class WatchedFiles:
             lines = file.read(MAX_READ_BYTES)
             end = lines.rfind(b"\n") + 1
             offset = position.offset + len(lines)
-            if len(lines) == MAX_READ_BYTES and not end:  # one line that is longer
+            if len(lines) == MAX_READ_BYTES and not end:  # a line that is longer than what was read
                 lines = _read_line(file, lines)
                 offset = file.tell()
             elif not settled or len(lines) == MAX_READ_BYTES:
@@ -200,9 +201,13 @@ class WatchedFiles:
             )
         if not lines.strip():
             return None, position_after
-        chosen = self._format is not None
         tail = Tail(
-            path, self._conversation_name(path), lines, position.lines, position.format, chosen
+            path,
+            self._conversation_name(path),
+            lines,
+            before=position.lines,
+            format=position.format,
+            chosen=self._format is not None,
         )
         return tail, position_after
 
@@ -215,7 +220,9 @@ class WatchedFiles:
         """Returns the present state of each file by path, sorted by path; missing files are left out."""
         states: dict[str, _FileState] = {}
         for path in self._paths:
-            files = logs_in(path)[0] if os.path.isdir(path) else [path]
+            files = [path]
+            if os.path.isdir(path):
+                files, _ = logs_in(path)
             for file in files:
                 try:
                     status = os.stat(file)
@@ -270,15 +277,16 @@ class WatchedStandardInput:
     def __init__(self, stream: BinaryIO, format: str | None = None) -> None:
         """Starts the thread that reads `stream`; `format` is the one that the person chose, None to recognize it."""
         self._format = format
-        self._changed = threading.Condition()
-        self._waiting_lines: list[bytes] = []
-        self._waiting_bytes = 0
-        self._ended = False
+        self._changed = threading.Condition()  # guards the next three
+        self._waiting_lines: list[bytes] = []  # read, and not yet given to an import
+        self._waiting_bytes = 0  # their length
+        self._ended = False  # whether the stream has ended
         self._imported_lines = 0
         threading.Thread(target=self._take, args=(stream,), name="stdin", daemon=True).start()
 
     @property
     def is_finished(self) -> bool:
+        """Whether the stream has ended and all its lines were given to an import."""
         with self._changed:
             return self._ended and not self._waiting_lines
 
@@ -290,17 +298,24 @@ class WatchedStandardInput:
             self._changed.notify_all()
         if not lines:
             return None
-        lines_before, self._imported_lines = (
-            self._imported_lines,
-            self._imported_lines + len(lines),
-        )
+        lines_before = self._imported_lines
+        self._imported_lines += len(lines)
         data = b"".join(lines)
         format = format_of_lines(STANDARD_INPUT, lines[0], self._format)
-        if format is None:
+        if (
+            format is None
+        ):  # no format of lines: the import finds out what it is, or says that it cannot
             return ImportStage(
                 project, [STDIN], self._format, io.BytesIO(data), replace=True, only_forward=True
             )
-        tail = Tail(STANDARD_INPUT, "stdin", data, lines_before, format, self._format is not None)
+        tail = Tail(
+            STANDARD_INPUT,
+            "stdin",
+            data,
+            before=lines_before,
+            format=format,
+            chosen=self._format is not None,
+        )
         return ImportStage(project, [], self._format, replace=True, tails=[tail], only_forward=True)
 
     def _take(self, stream: BinaryIO) -> None:

@@ -2,6 +2,10 @@
 
 A turn is reported before it is stored as reported, so a kill loses nothing. What was reported just before a kill may be
 reported again, as an event of the same name.
+
+The *probe* gives the probability that a conversation ends at a boundary (the end of an assistant step), from the hidden
+state of the model there; the probabilities of all boundaries of a conversation are its *curve*. A *past* conversation
+had ended when the watch began. A *signal* is raised by a rule that was tested on past conversations.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import datetime
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,7 +41,7 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.records import MIN_EXAMPLES_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
-from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
+from engine.results.watch.signals import ENDED_INCOMPLETE, PRECISION, Past, Rule, Rules, calibrate
 from engine.results.watch.watched_inputs import WatchedInput
 
 # A probe for conversations that still run: whether a person will call them incomplete. It learns from past
@@ -51,8 +55,9 @@ def fit_risk(
     """Fits the probe.
 
     Args:
+        past: Hidden states of past conversations.
         verdicts: Whether a person called a conversation complete, by its id.
-        group: The group of each past conversation, the same for nearly equal ones.
+        group: The group of each past conversation, the same for nearly equal ones, shape (conversations,).
 
     Returns:
         The probe, and the probability that it ends incomplete at each boundary before the last of each conversation
@@ -69,11 +74,11 @@ def fit_risk(
         return None, {}
     counts = [len(entry.places) - 1 for entry, _ in judged]
     states = np.concatenate([states_of(entry)[:-1] for entry, _ in judged])
-    label = np.repeat(incomplete, counts)
+    labels = np.repeat(incomplete, counts)  # each boundary has the verdict on its conversation
     groups = np.repeat([number for _, number in judged], counts)
     try:
-        fitting = probe.cross_fit(states, label, groups)
-        fitted = probe.fit(states, label, groups)
+        fitting = probe.cross_fit(states, labels, groups)
+        fitted = probe.fit(states, labels, groups)
     except ValueError:  # nearly all of them are copies of each other
         return None, {}
     values = np.split(fitting.p, np.cumsum(counts)[:-1])
@@ -95,7 +100,12 @@ LOGS_PER_READ = 50
 
 
 class WatchStage:
-    """Watches until it is interrupted, or until nothing more can come. See `engine.jobs.contract.Stage`."""
+    """Watches until it is interrupted, or until nothing more can come. See `engine.jobs.contract.Stage`.
+
+    Attributes:
+        reported: Number of turns that were reported.
+        ended: Number of conversations whose end was reported.
+    """
 
     name = "watch"
     unit = "turns"
@@ -113,7 +123,7 @@ class WatchStage:
         on_rules: Callable[[Rules, int], None] = lambda rules, past: None,
         every: float = 2.0,
         idle: float = 600.0,
-        precision: float = 0.8,
+        precision: float = PRECISION,
         once: bool = False,
         clock: Callable[[], float] = time.time,
         wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
@@ -139,8 +149,11 @@ class WatchStage:
         self._every, self._idle, self._precision, self._once = every, idle, precision, once
         self._clock, self._wait = clock, wait
         self._interrupted = threading.Event()
-        self._part: Stage | None = None
-        self.reported = self.ended = 0
+        self._running_part: Stage | None = (
+            None  # the import or reading that is running as a part of this run
+        )
+        self.reported = 0
+        self.ended = 0
 
     @property
     def title(self) -> str:
@@ -159,7 +172,7 @@ class WatchStage:
     def interrupt(self) -> None:
         """Ends the watch after the batch in hand."""
         self._interrupted.set()
-        part = self._part
+        part = self._running_part
         if part is not None:
             part.interrupt()
 
@@ -174,13 +187,14 @@ class WatchStage:
             UsageError: There are too few conversations for a probe.
             Cancelled: `interrupt` was called.
         """
-        yield from self._of(self._reading, run_id)
+        yield from self._run_part(self._reading, run_id)
         self._reading.growing = True
         with self._project.reading() as conn, snapshot(conn):
             reported = watched.reported_boundaries(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running_ids(conn)
             verdicts = example_probes.examples(conn, SUCCESS)
+            # at the first watch, nothing was reported yet and all that is there is past
             ended = [
                 key
                 for key, count in counts.items()
@@ -200,59 +214,79 @@ class WatchStage:
                 entry.conversation_id: float(curve[-1])
                 for entry, curve in zip(past, curves, strict=True)
             }
-            if len(ended) > len(past):
+            if len(ended) > len(past):  # the probe learned from a sample only
                 ends = self._ends(fitted) | ends
-            rows = [WatchedEntry(key, count, ends.get(key)) for key, count in counts.items()]
-            began = self._utc(0)
-            self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
+            self._store_first_watch(counts, ends)
             reported = counts
         unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
-        past.clear()
+        past.clear()  # hidden states take much memory, and the watch may run for days
         while True:
             if unreported:
-                yield from self._goals(run_id)
+                yield from self._assign_goals(run_id)
                 self._report_new(unreported, reported, fitted, risk, rules)
             self._report_ended(rules)
             self._project.write(lambda conn: runs.count(conn, run_id, self.reported, None))
             yield Progress(self.reported, None, "watching")
-            is_finished = self._watched_input.is_finished
+            is_finished = self._watched_input.is_finished  # asked first: what comes later is seen
             stage = self._watched_input.next_import(self._project)
-            if stage is None:
-                if is_finished or self._once:
-                    return
-                if self._wait(self._interrupted, self._every):
-                    raise Cancelled("The watch was ended.")
+            if stage is not None:
+                unreported = yield from self._import(stage, run_id)
+            elif is_finished or self._once:
+                return
+            elif self._wait(self._interrupted, self._every):
+                raise Cancelled("The watch was ended.")
+            else:
                 unreported = []
-                continue
-            try:
-                yield from self._of(stage, run_id)
-            except FormatError as error:
-                self._emit(
-                    {
-                        "event": None,
-                        "at": self._now(),
-                        "error": error.message,
-                        "hint": error.hint,
-                        "code": error.code,
-                    }
-                )
-                unreported = []
-                continue
-            with self._project.reading() as conn:
-                waiting = self._reading.waiting(conn)
-            yield from self._of(self._reading, run_id)
-            unreported = sorted(waiting)
 
-    def _of(self, stage: Stage, run_id: int) -> Iterator[Progress]:
-        """Runs a part, as a part of this run."""
+    def _store_first_watch(self, counts: Mapping[int, int], ends: Mapping[int, float]) -> None:
+        """Stores all that is there as reported, so that only what comes later is.
+
+        Args:
+            counts: Number of boundaries of each conversation, by id.
+            ends: Probability at the last boundary of those that have one.
+        """
+        rows = [WatchedEntry(key, count, ends.get(key)) for key, count in counts.items()]
+        began = self._utc(0)
+        self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
+
+    def _import(self, stage: Stage, run_id: int) -> Generator[Progress, None, list[int]]:
+        """Imports and reads what is new; reports a file that cannot be read.
+
+        Returns:
+            Ids of the conversations that are new or have grown, ascending.
+        """
+        try:
+            yield from self._run_part(stage, run_id)
+        except FormatError as error:
+            self._emit(
+                {
+                    "event": None,
+                    "at": self._now(),
+                    "error": error.message,
+                    "hint": error.hint,
+                    "code": error.code,
+                }
+            )
+            return []
+        with self._project.reading() as conn:
+            waiting = self._reading.waiting(conn)  # before they are read: then nothing waits
+        yield from self._run_part(self._reading, run_id)
+        return sorted(waiting)
+
+    def _run_part(self, stage: Stage, run_id: int) -> Iterator[Progress]:
+        """Runs another stage as a part of this run.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
         if self._interrupted.is_set():
             raise Cancelled("The watch was ended.")
-        self._part = stage
+        self._running_part = stage
         try:
             for progress in stage.run(run_id):
                 yield Progress(self.reported, None, progress.note or stage.title)
         finally:
-            self._part = None
+            self._running_part = None
 
     def _fit(self, past: Sequence[StateEntry]) -> tuple[probe.Probe, list[Floats], Ints]:
         """Returns a probe of past conversations, the curve of each by probes that never saw it, and the number of its
@@ -271,26 +305,27 @@ class WatchStage:
             logs = logs_of(self._project, ids[first : first + LOGS_PER_READ])
             shingles.extend(shingle_overlap.log_shingles(log.pieces) for log in logs)
         counts = [len(entry.places) for entry in past]
-        of_conversation = shingle_overlap.groups(shingles)
-        group = np.repeat(of_conversation, counts)
+        group_of_conversation = shingle_overlap.groups(shingles)
+        group_of_boundary = np.repeat(group_of_conversation, counts)
         states = np.concatenate([states_of(entry) for entry in past])
-        end = np.concatenate([np.arange(count) == count - 1 for count in counts])
+        is_end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         try:
-            fitting = probe.cross_fit(states, end, group)
-            fitted = probe.fit(states, end, group)
+            fitting = probe.cross_fit(states, is_end, group_of_boundary)
+            fitted = probe.fit(states, is_end, group_of_boundary)
         except ValueError as error:
             raise NotYet(
                 f"No probe can be fitted to the past conversations: {error}.",
                 "Import more, and different ones: `workbench import PROJECT FILE`.",
             ) from error
-        return fitted, np.split(fitting.p, np.cumsum(counts)[:-1]), of_conversation
+        return fitted, np.split(fitting.p, np.cumsum(counts)[:-1]), group_of_conversation
 
     def _ends(self, fitted: probe.Probe) -> dict[int, float]:
         """Returns the probability at the last boundary of each conversation with states."""
         ends = {}
         with self._project.reading() as conn:
             for key, _, _, state in hidden_states.last_boundaries(conn, self._reading.config_hash):
-                ends[key] = float(fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])[0])
+                states = np.frombuffer(state, "<f2").astype(np.float32)[None]  # one row
+                ends[key] = float(fitted.p(states).item())
         return ends
 
     def _past(
@@ -301,7 +336,13 @@ class WatchStage:
         verdicts: Mapping[int, bool],
         risks: Mapping[int, list[float]],
     ) -> list[Past]:
-        """Returns how each past conversation ended: as a person said, otherwise by its last probability."""
+        """Returns how each past conversation ended: as a person said, otherwise by its last probability.
+
+        Args:
+            past, curves, group: Hidden states, curve and group of each, in one order.
+            verdicts: Whether a person called a conversation complete, by its id.
+            risks: Result of `fit_risk`.
+        """
         with self._project.reading() as conn:
             threshold = score_sets.rule(conn).threshold
         conversations = []
@@ -309,18 +350,24 @@ class WatchStage:
             key = entry.conversation_id
             complete = verdicts.get(key, bool(curve[-1] >= threshold))
             conversations.append(
-                Past(curve.tolist(), not complete, number, key in verdicts, risks.get(key, []))
+                Past(
+                    curve.tolist(),
+                    incomplete=not complete,
+                    group=number,
+                    has_verdict=key in verdicts,
+                    risk=risks.get(key, []),
+                )
             )
         return conversations
 
-    def _goals(self, run_id: int) -> Iterator[Progress]:
+    def _assign_goals(self, run_id: int) -> Iterator[Progress]:
         """Assigns what is new to the goals that are shown, if any are."""
         try:
             stages = self._assigning()
         except UsageError:
             return
         for stage in stages:
-            yield from self._of(stage, run_id)
+            yield from self._run_part(stage, run_id)
 
     def _report_new(
         self,
@@ -330,7 +377,13 @@ class WatchStage:
         risk: probe.Probe | None,
         rules: Rules,
     ) -> None:
-        """Reports the new turns of conversations, and stores how far each was reported."""
+        """Reports the new turns of conversations, and stores how far each was reported.
+
+        Args:
+            ids: Ids of the conversations.
+            reported: Number of boundaries that were reported, by conversation; is brought up to date.
+            fitted, risk: The probes of ends and of incomplete ends.
+        """
         for first in range(0, len(ids), LOGS_PER_READ):
             batch = ids[first : first + LOGS_PER_READ]
             with self._project.reading() as conn:
@@ -353,7 +406,13 @@ class WatchStage:
                 }
                 timestamp = self._now()
                 for event in _events(
-                    entry, curve, risks, reported.get(key, 0), rule, rules, timestamp
+                    entry,
+                    curve,
+                    risks,
+                    reported=reported.get(key, 0),
+                    rule=rule,
+                    rules=rules,
+                    timestamp=timestamp,
                 ):
                     self._emit({**event, **common_values})
                     self.reported += 1
@@ -412,12 +471,20 @@ def _events(
     entry: StateEntry,
     curve: list[float],
     risks: list[float],
+    *,
     reported: int,
     rule: DecisionRule,
     rules: Rules,
     timestamp: str,
 ) -> Iterator[Event]:
-    """Yields an event for each boundary that was not reported; one with a reason for a conversation without any."""
+    """Yields an event for each boundary that was not reported; one with a reason for a conversation without any.
+
+    Args:
+        curve, risks: Probability of an end, and of an incomplete one, at each boundary; no risks without a probe.
+        reported: Number of boundaries that were reported.
+        rule: Says which probability counts as complete.
+        rules: Raise signals.
+    """
     if not curve:
         yield {
             "event": f"{entry.conversation_id}:0",

@@ -1,9 +1,10 @@
 """Sample conversations in which an assistant fills in a form with a user, field by field, and files it.
 
-Texts are templates: one of each `{a|b|c}` is chosen at random (an empty choice gives nothing), and `$name` is replaced
-by a value. `Script.user` and `Script.reply` add messages of the user, `say` and `report` those of the assistant, `call`
-a tool call with its result; `mark_unfinished` says that a broken-off conversation may end here. The random draws and
-their order must stay as they are, so that a seed always gives the same conversations.
+Texts are templates: one of each `{a|b|c}` is chosen at random (an empty choice gives nothing; one that is written
+several times is so much likelier), and `$name` is replaced by a value. `Script.user` and `Script.reply` add messages of
+the user, `say` and `report` those of the assistant, `call` a tool call with its result; `mark_unfinished` says that a
+broken-off conversation may end here. The random draws and their order must stay as they are, so that a seed always
+gives the same conversations.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """A form.
+    """A form of `words.toml`.
 
     Attributes:
         intent: Template of what the user wants, as an infinitive without `to`.
@@ -78,22 +79,27 @@ class _Words(msgspec.Struct, frozen=True):
 
 
 _WORDS = words_of("forms", _Words)
+"""The words of this domain."""
 
 
 def _random_address(rng: Random) -> str:
+    """Returns a street and a number."""
     return f"{rng.choice(PEOPLE.streets)} {rng.randint(1, 99)}"
 
 
 def _random_e_mail(rng: Random) -> str:
+    """Returns an e-mail address."""
     name = rng.choice(("post", "hello", "k.ilves", "n.park", "team", "info"))
     return f"{name}{rng.randint(2, 9)}@example.net"
 
 
 def _random_phone(rng: Random) -> str:
+    """Returns a telephone number with an area code."""
     return f"{rng.choice(('020', '030', '061'))} {rng.randint(100, 999)}"
 
 
 def _random_plate(rng: Random) -> str:
+    """Returns the number of a car's licence plate."""
     letters = f"{rng.choice('KLMPRT')}{rng.choice('ABDEG')}"
     return f"{letters}-{rng.randint(100, 999)}-{rng.choice('NSTXZ')}"
 
@@ -111,6 +117,9 @@ _GENERATORS: Mapping[str, Callable[[Random], str]] = {
 _CORRECTABLE_LABELS = ("Name", "Start", "From", "E-mail", "Phone", "Date", "Born")
 """Labels in `words.toml` of the fields whose answers a user may correct afterward."""
 
+_CLUB_LABELS = ("Group", "Purpose")
+"""Labels in `words.toml` of the fields whose answers a club of `_Words.clubs` gives, in the order of its texts."""
+
 
 def converse(script: Script) -> str:
     """Writes one conversation and returns its goal, the name of the form."""
@@ -122,11 +131,32 @@ def converse(script: Script) -> str:
     town = rng.choice(PEOPLE.towns)
     if "Address" in answers:
         answers["Address"] += f", {town}"
+    # Name and purpose of a group must fit each other and the intent, so those that were drawn are replaced.
     club = rng.choice(sorted(_WORDS.clubs))
-    for label, text in zip(("Group", "Purpose"), _WORDS.clubs[club], strict=True):
+    for label, text in zip(_CLUB_LABELS, _WORDS.clubs[club], strict=True):
         if label in answers:
             answers[label] = text
     labels = ", ".join(field.label.lower() for field in fields)
+    _open_conversation(script, form.intent, town=town, club=club)
+    _ask_for_fields(
+        script,
+        fields,
+        answers,
+        f"{{That form has|For this I need|It asks for}} {len(fields)} "
+        f"{{entries|things|fields}}: {labels}.",
+    )
+    _maybe_correct_an_answer(script, fields, answers)
+    if script.outcome == "failed":
+        _fail_to_submit(script, kind, answers)
+        return kind
+    _submit_form(script, kind, answers)
+    if script.outcome == "complete":
+        write_closing(script)
+    return kind
+
+
+def _open_conversation(script: Script, intent: str, *, town: str, club: str) -> None:
+    """Adds a greeting of the assistant, or none, and what the user wants."""
     if script.chance(0.5):
         script.say(
             "{Hello|Good day|Welcome to the service desk}{,|!} {which form shall we fill "
@@ -135,19 +165,19 @@ def converse(script: Script) -> str:
     script.user(
         "{Hi, |Hello, |Good morning. |} {I {want|need|would like} to|we have to|is it here "
         "that I can|help me to} "
-        + form.intent
+        + intent
         + "{ in $town|, we live in $town|, office $town}{.|, please.|}",
         town=town,
         club=club,
     )
     script.mark_unfinished()
-    _ask_for_fields(
-        script,
-        fields,
-        answers,
-        f"{{That form has|For this I need|It asks for}} {len(fields)} "
-        f"{{entries|things|fields}}: {labels}.",
-    )
+
+
+def _maybe_correct_an_answer(
+    script: Script, fields: Sequence[Field], answers: dict[str, str]
+) -> None:
+    """Adds that the user corrects an answer, which is changed in `answers` too, or adds nothing."""
+    rng = script.rng
     correctable = [field for field in fields if field.label in _CORRECTABLE_LABELS]
     if correctable and script.chance(0.25):
         changed = rng.choice(correctable)
@@ -165,13 +195,6 @@ def converse(script: Script) -> str:
                 label=changed.label.lower(),
                 value=answers[changed.label],
             )
-    if script.outcome == "failed":
-        _fail_to_submit(script, kind, answers)
-        return kind
-    _submit_form(script, kind, answers)
-    if script.outcome == "complete":
-        write_closing(script)
-    return kind
 
 
 def _choose_fields(script: Script, fields: Sequence[Field]) -> list[Field]:
@@ -194,9 +217,10 @@ def _ask_for_fields(
     rng = script.rng
     before_question = announcement
     remaining = list(fields)
-    sizes = (1, 2, 2) if script.size == "usual" else (1, 1, 1, 2)
+    # A size that stands here several times is so much likelier.
+    batch_sizes = (1, 2, 2) if script.size == "usual" else (1, 1, 1, 2)
     while remaining:
-        batch = [remaining.pop(0) for _ in range(min(len(remaining), rng.choice(sizes)))]
+        batch = [remaining.pop(0) for _ in range(min(len(remaining), rng.choice(batch_sizes)))]
         # Both choices are the same text; the draw keeps the conversations of a seed as they are.
         nouns = " and ".join(rng.choice((field.ask, field.ask)) for field in batch)
         script.say(
@@ -222,23 +246,30 @@ def _ask_for_fields(
             script.say(rejected_field.complaint + "{.|, please.|: " + rejected_field.ask + "?}")
             script.mark_unfinished()
         volunteered = remaining.pop(0) if remaining and script.chance(0.25) else None
-        answered = [*batch, volunteered] if volunteered else batch
-        answer_text = rng.choice((", ", "; ", "\n", " / ")).join(
-            f"{field.label.lower()}: {answers[field.label]}"
-            if script.chance(0.3)
-            else answers[field.label]
-            for field in answered
-        )
         script.user(
             "{|||||Sure.|Ok.|Of course,|Thanks.|Thank you.} {it's|that's|||||} $values{.|||}",
-            values=answer_text,
+            values=_answer_text(script, [*batch, volunteered] if volunteered else batch, answers),
         )
+
+
+def _answer_text(script: Script, fields: Sequence[Field], answers: Mapping[str, str]) -> str:
+    """Returns the answers to some fields as one text, some with their labels."""
+    return script.rng.choice((", ", "; ", "\n", " / ")).join(
+        f"{field.label.lower()}: {answers[field.label]}"
+        if script.chance(0.3)
+        else answers[field.label]
+        for field in fields
+    )
 
 
 def _markdown_table(answers: dict[str, str]) -> str:
     """Returns a table with a row for each field."""
     return "\n".join(
-        ["| field | entry |", "|---|---|", *(f"| {k} | {v} |" for k, v in answers.items())]
+        [
+            "| field | entry |",
+            "|---|---|",
+            *(f"| {label} | {answer} |" for label, answer in answers.items()),
+        ]
     )
 
 
@@ -293,4 +324,4 @@ def _fail_to_submit(script: Script, kind: str, answers: dict[str, str]) -> None:
         "file it.|There is nothing I can change about that.|So it isn't filed.}",
         reason=reason,
     )
-    give_up(script, [])
+    give_up(script, left=())

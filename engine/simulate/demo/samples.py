@@ -22,13 +22,30 @@ _DOMAINS: dict[str, tuple[str, Callable[[Script], str]]] = {
     "forms": ("form", forms.converse),
     "travel": ("trip", travel.converse),
 }
-_BASIS = {
+"""The domains by name, each with the prefix of its ids and the function that writes a conversation and returns its
+goal."""
+
+_BASIS_BY_OUTCOME = {
     "complete": "everything the opening asks for was done",
     "broken_off": "the conversation stops before everything asked for was done",
     "failed": "something asked for could not be done and the user gave up",
 }
-_MONTH = datetime(2026, 3, 1, tzinfo=UTC)
-_SECONDS = 30 * 24 * 3600
+"""Why a conversation counts as complete or not, in words."""
+
+_BROKEN_OFF_SHARE, _FAILED_SHARE = 0.25, 0.15
+"""Shares of the conversations that are broken off and that fail; the others are complete."""
+
+_LONG_INTERVAL = 40
+"""One conversation in so many is long."""
+
+_MIN_CANDIDATES_FOR_HUGE = 6
+"""Least number of complete conversations of a domain of which one is huge: a few samples are to be short."""
+
+_FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
+"""Conversations begin on this day or later."""
+
+_SPAN_SECONDS = 30 * 24 * 3600
+"""Time within which all conversations begin."""
 
 
 def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
@@ -40,14 +57,15 @@ def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
     rng = Random(f"samples {seed} {count}")
     outcomes = _outcomes(rng, count)
     sizes = _sizes(rng, outcomes)
-    starts = sorted(rng.randrange(_SECONDS) for _ in range(count))
-    opened: set[str] = set()
+    starts = sorted(rng.randrange(_SPAN_SECONDS) for _ in range(count))
+    openings: set[str] = set()
     made: list[Conversation] = []
     names = list(_DOMAINS)
     for number in range(count):
         domain = names[number % len(names)]
         prefix, converse = _DOMAINS[domain]
         attempt = 0
+        # Tries again with another seed while another conversation has the same opening.
         while True:
             script = Script(
                 Random(f"{seed} {count} {number} {attempt}"), outcomes[number], sizes[number]
@@ -55,19 +73,19 @@ def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
             goal = converse(script)
             if script.outcome == "broken_off":
                 break_off(script)
-            first = next(m.content for m in script.messages if m.role == "user")
-            if first not in opened:
+            opening = next(message.content for message in script.messages if message.role == "user")
+            if opening not in openings:
                 break
             attempt += 1
-        opened.add(first)
-        created = _MONTH + timedelta(seconds=starts[number])
+        openings.add(opening)
+        created = _FIRST_DAY + timedelta(seconds=starts[number])
         conversation = Conversation(
             external_id=f"{prefix}-{number + 1:04d}",
             messages=tuple(script.messages),
             truth={
                 "goal": f"{domain}/{goal}",
                 "complete": script.outcome == "complete",
-                "complete_basis": _BASIS[script.outcome],
+                "complete_basis": _BASIS_BY_OUTCOME[script.outcome],
                 "outcome": script.outcome,
                 "domain": domain,
             },
@@ -85,7 +103,8 @@ def write_jsonl(conversations: Iterable[Conversation], path: str | PathLike[str]
 
 
 def _outcomes(rng: Random, count: int) -> list[Outcome]:
-    broken, failed = round(count * 0.25), round(count * 0.15)
+    """Returns the outcome of each conversation."""
+    broken, failed = round(count * _BROKEN_OFF_SHARE), round(count * _FAILED_SHARE)
     outcomes: list[Outcome] = ["complete"] * (count - broken - failed)
     outcomes += ["broken_off"] * broken
     outcomes += ["failed"] * failed
@@ -102,20 +121,23 @@ def _sizes(rng: Random, outcomes: Sequence[Outcome]) -> list[Size]:
     """Returns the size of each conversation: one in 40 is long, and one each in `terminal` and `sql`, whose tools can
     print much, is huge and complete."""
     names = list(_DOMAINS)
-    long = rng.sample(range(len(outcomes)), len(outcomes) // 40)
-    sizes: list[Size] = ["long" if index in long else "usual" for index in range(len(outcomes))]
+    long_indices = rng.sample(range(len(outcomes)), len(outcomes) // _LONG_INTERVAL)
+    sizes: list[Size] = [
+        "long" if index in long_indices else "usual" for index in range(len(outcomes))
+    ]
     for domain in ("terminal", "sql"):
-        places = [
+        candidates = [
             index
             for index, outcome in enumerate(outcomes)
             if names[index % len(names)] == domain and outcome == "complete"
         ]
-        if len(places) >= 6:
-            sizes[rng.choice(places)] = "huge"
+        if len(candidates) >= _MIN_CANDIDATES_FOR_HUGE:
+            sizes[rng.choice(candidates)] = "huge"
     return sizes
 
 
 def _record(conversation: Conversation) -> dict[str, Any]:
+    """Returns a conversation in the uniform form."""
     return {
         "id": conversation.external_id,
         "dataset": "demo",
@@ -126,6 +148,7 @@ def _record(conversation: Conversation) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
+    """Returns a message in the uniform form; keys without a value are left out."""
     record: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.name is not None:
         record["name"] = message.name

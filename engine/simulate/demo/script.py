@@ -18,18 +18,35 @@ from engine.base.conversation import Message, ToolCall
 from engine.simulate.demo.wording import Voice, expand, words_of
 
 Outcome = Literal["complete", "broken_off", "failed"]
+"""How a conversation ends: all that was asked for is done; it stops before; something fails and the user gives up."""
+
 Size = Literal["usual", "long", "huge"]
+"""How long a conversation is; a huge one has tool results of many lines."""
 
 _THANKS = re.compile(r"\b(?:thanks|thank you|thx|cheers)\b", re.IGNORECASE)
+"""Matches words of thanks in a message of the user."""
+
 _ASKING = re.compile(
     r"\?$|^(?:Sure|I can help|Let me look).*(?:need|tell me)|\bgive me\b|\bI need\b"
 )
+"""Matches a message of the assistant that asks the user for something."""
 
 SideQuestion = tuple[str, str]
 """A question of the user about a result that was just reported, and its answer; templates with no `$name` in them."""
 
 
 class _UserWords(msgspec.Struct, frozen=True):
+    """What users say in all domains; templates, of the section `user` of `words.toml`.
+
+    Attributes:
+        greeting: Before some openings.
+        openings: Frames of the first message; `$list` is replaced by the requests in running text.
+        openings_with_list: Frames in which `$lines` is replaced by the requests as a list.
+        reminders: Before some later requests; `$noun` is the request as a noun phrase.
+        by_the_way: Before a side question.
+        leaving: The last message of some users who break off.
+    """
+
     greeting: str
     openings: tuple[str, ...]
     openings_with_list: tuple[str, ...]
@@ -39,7 +56,14 @@ class _UserWords(msgspec.Struct, frozen=True):
 
 
 class _AssistantWords(msgspec.Struct, frozen=True):
-    """What is said before a result (by whether it is granted, brought or follows thanks), and after it."""
+    """What the assistant says around a result; templates, of the section `assistant` of `words.toml`.
+
+    Attributes:
+        grants: Before a result that answers a request.
+        returns: Before a result that follows a message that is not of the user, such as a tool's.
+        welcomes: Before a result that follows thanks.
+        tails: After a result.
+    """
 
     grants: tuple[str, ...]
     returns: tuple[str, ...]
@@ -48,7 +72,10 @@ class _AssistantWords(msgspec.Struct, frozen=True):
 
 
 _USER = words_of("user", _UserWords)
+"""The words of users."""
+
 _ASSISTANT = words_of("assistant", _AssistantWords)
+"""The words of the assistant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +159,7 @@ class Script:
         self.messages.append(Message("assistant", text))
 
     def _leads(self) -> tuple[str, ...]:
+        """Returns what the assistant may say before a result, by the message before."""
         before = self.messages[-1]
         if before.role != "user":
             return _ASSISTANT.returns
@@ -203,10 +231,12 @@ def write_requests(script: Script, requests: Sequence[Request]) -> None:
         request.run()
         last = number == len(requests) - 1
         open_questions = {
-            pair[0]: pair for pair in request.side_questions() if pair[0] not in asked_before
+            question: answer
+            for question, answer in request.side_questions()
+            if question not in asked_before
         }
         if open_questions and script.chance(0.2 if script.size == "usual" else 0.3):
-            question, answer = script.rng.choice(list(open_questions.values()))
+            question, answer = script.rng.choice(list(open_questions.items()))
             asked_before.add(question)
             script.reply(f"{_USER.by_the_way} {question}")
             script.report(answer)
@@ -255,6 +285,7 @@ def write_closing(script: Script) -> None:
     """Adds what follows when all requests are fulfilled: thanks, a goodbye, or (most often) nothing."""
     rng = script.rng
     style = rng.random()
+    # A user with one message so far always says something more.
     if script.users() < 2:
         style = 0.6 + style * 0.4
     if style < 0.6:
@@ -284,6 +315,7 @@ def break_off(script: Script) -> None:
     rng = script.rng
     messages = script.messages
     roles = [message.role for message in messages]
+    # Two messages of the user are kept where there are two; a single one is followed by a user who leaves.
     fewest = 2 if script.users(script.unfinished) >= 2 else 1
     places: list[int] = []
     for upto in range(2, script.unfinished + 1):

@@ -17,17 +17,29 @@ from typing import Any, TypeVar
 import msgspec
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
+"""Matches an innermost choice `{a|b}`."""
+
 _SPACES = re.compile(r" {2,}")
+"""Matches several spaces, which empty choices leave."""
+
 _BEFORE_POINT = re.compile(r" +([,.?!;:])(?=[\s]|$)")
+"""Matches spaces before a punctuation mark that ends a word."""
+
 _WORD = re.compile(r"(?<![$\w/.*_@-])[a-z]{5,}(?![\w/*_@-]|\.\w)")
+"""Matches a word that a typo may change: five small letters or more, no `$name`, path, address or code."""
+
 _ARTICLE = re.compile(r"\b(?:the|a|an) (?=[a-z$])")
+"""Matches an article, which a foreign user may leave out."""
+
 _STARTS = re.compile(r"(^|[.?!]\s+|(?:^|\n)(?:\d[.)] |- )?)([a-z])")
+"""Matches the first letter of a text, a sentence or an item of a list, if it is a small one."""
 
 T = TypeVar("T")
 
 
 @cache
 def _sections() -> dict[str, Any]:
+    """Returns the sections of `words.toml`, by name."""
     file = resources.files("engine.simulate.demo") / "words.toml"
     return tomllib.loads(file.read_text("utf-8"))
 
@@ -53,15 +65,27 @@ class _People(msgspec.Struct, frozen=True):
 
 
 class _UserWords(msgspec.Struct, frozen=True):
+    """How users color what they say; templates, of the section `user` of `words.toml`.
+
+    Attributes:
+        asides: What chatty users add to a message.
+        reactions: Short reactions before a message.
+        reactions_to_questions: The same before an answer to a question.
+    """
+
     asides: tuple[str, ...]
     reactions: tuple[str, ...]
     reactions_to_questions: tuple[str, ...]
 
 
 PEOPLE = words_of("people", _People)
+"""Names and places of all domains."""
+
 _USER = words_of("user", _UserWords)
+"""The words of users."""
 
 REGISTERS = ("plain", "plain", "terse", "hurried", "chatty", "formal", "foreign")
+"""How users speak; `plain` is twice as likely as each other."""
 
 
 def expand(rng: Random, template: str, **values: object) -> str:
@@ -85,13 +109,14 @@ class Voice:
         self.register = rng.choice(REGISTERS)
         self.polite = rng.random() < 0.6
         self._rng = rng
-        self._said = 0
+        self._said = 0  # messages so far
+        # The share of words with a typo.
         self._typos = {"hurried": 0.05, "foreign": 0.02}.get(self.register, 0.004)
         self._asides = rng.sample(_USER.asides, 2) if self.register == "chatty" else []
 
     def say(self, template: str, **values: object) -> str:
         """Returns `template` expanded in this user's style; values are inserted unchanged."""
-        return Template(self._styled(_tidy(_choose(self._rng, template)))).substitute(values)
+        return Template(self._apply_style(_tidy(_choose(self._rng, template)))).substitute(values)
 
     def reply(self, template: str, to_question: bool, **values: object) -> str:
         """Returns the same as `say`, sometimes after a short reaction such as `ok, thanks`.
@@ -103,7 +128,8 @@ class Voice:
         ack = self._rng.choice(words) if self._rng.random() < (0.55 if self.polite else 0.2) else ""
         return self.say(f"{ack} {template}", **values)
 
-    def _styled(self, text: str) -> str:
+    def _apply_style(self, text: str) -> str:
+        """Returns a text with asides, typos and the other marks of the register; places `$name` stay."""
         rng = self._rng
         self._said += 1
         if self._asides and self._said <= 3 and rng.random() < 0.5:
@@ -112,13 +138,14 @@ class Voice:
             text = f"{aside} {text}" if rng.random() < 0.4 else f"{ended} {aside}"
         if self.register == "foreign":
             text = _ARTICLE.sub(lambda m: "" if rng.random() < 0.5 else m.group(), text)
-        text = _WORD.sub(lambda m: self._typed(m.group()), text)
+        text = _WORD.sub(lambda m: self._maybe_mistype(m.group()), text)
         if self.register == "hurried":
             text = re.sub(r"(?<![$\w])[A-Z](?=[a-z' ])", lambda m: m.group().lower(), text)
             return text.replace("'", "").rstrip(".")
         return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
 
-    def _typed(self, word: str) -> str:
+    def _maybe_mistype(self, word: str) -> str:
+        """Returns a word, rarely with two letters swapped or one left out."""
         if self._rng.random() >= self._typos:
             return word
         index = self._rng.randrange(1, len(word) - 2)
@@ -128,6 +155,7 @@ class Voice:
 
 
 def _choose(rng: Random, template: str) -> str:
+    """Returns a template with one of each choice, the innermost first."""
     while match := _CHOICE.search(template):
         chosen = rng.choice(match.group(1).split("|"))
         template = template[: match.start()] + chosen + template[match.end() :]
@@ -135,6 +163,7 @@ def _choose(rng: Random, template: str) -> str:
 
 
 def _tidy(text: str) -> str:
+    """Returns a text without the spaces that empty choices leave."""
     return _BEFORE_POINT.sub(r"\1", _SPACES.sub(" ", text)).strip()
 
 

@@ -1,5 +1,8 @@
 """One run of form filling: asks its modules for JSON objects (two attempts, then a fallback) and records the
 replies. The JSON schemas that constrain the replies are made here too.
+
+A module is one prompt with one kind of reply; a fallback is the object that replies in its place where no reply of the
+model can be used. A section is a part of a form: labels to fields or to further sections.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ TEXT_CHARS = 300
 """Longest text in a reply that follows a schema; a small model would write on until it is cut off."""
 
 Schema = dict[str, Any]
+"""A JSON schema, or a part of one."""
 
 
 # JSON in replies, and the schemas that constrain it
@@ -38,8 +42,8 @@ def last_object(reply: str) -> str | None:
     Ignores braces within strings. Replaces line breaks by "; " within a string and by a space elsewhere.
     """
     last = None
-    for begin, end in _balanced(reply):
-        last = reply[begin:end]
+    for start, end in _balanced_spans(reply):
+        last = reply[start:end]
     return None if last is None else _on_one_line(last)
 
 
@@ -65,25 +69,25 @@ def section_schema(section: Mapping[str, Any]) -> str:
 
     The other keys of a field are left out, because a small model would spend most of its reply on them.
     """
-    return _text(_section(section))
+    return _schema_text(_node_schema(section))
 
 
 def object_schema(properties: Mapping[str, Schema]) -> str:
     """Returns the schema of an object with exactly these properties."""
-    return _text(chat.object_schema(**properties))
+    return _schema_text(chat.object_schema(**properties))
 
 
 def pairs_schema(keys: Sequence[str]) -> str:
     """Returns the schema of an object of texts under some of these keys, in this order."""
     schema = chat.object_schema(**dict.fromkeys(keys, TEXT))
     del schema["required"]
-    return _text(schema)
+    return _schema_text(schema)
 
 
-def groups_schema(members: Sequence[str], largest: int) -> str:
-    """Returns the schema of an object of lists of some of these texts, under any keys."""
-    group = {"type": "array", "items": one_of(members), "minItems": 1, "maxItems": largest}
-    return _text({"type": "object", "additionalProperties": group})
+def groups_schema(members: Sequence[str], most: int) -> str:
+    """Returns the schema of an object of lists of one to `most` of these texts, under any keys."""
+    group = {"type": "array", "items": one_of(members), "minItems": 1, "maxItems": most}
+    return _schema_text({"type": "object", "additionalProperties": group})
 
 
 def one_of(values: Sequence[str | None]) -> Schema:
@@ -108,34 +112,36 @@ def dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _balanced(reply: str) -> Iterator[tuple[int, int]]:
+def _balanced_spans(reply: str) -> Iterator[tuple[int, int]]:
     """Yields the start and the end of each outermost balanced `{...}` of a reply, ignoring braces within strings."""
-    depth = begin = 0
-    quoted = escaped = False
+    depth = 0  # braces that are open
+    start = 0  # place of the outermost of them
+    in_string = escaped = False
     for place, character in enumerate(reply):
-        if quoted:
-            quoted = escaped or character != '"'
+        if in_string:
+            in_string = escaped or character != '"'
             escaped = character == "\\" and not escaped
         elif character == "{":
-            begin = begin if depth else place
+            start = start if depth else place
             depth += 1
         elif depth:
-            quoted = character == '"'
+            # Outside of braces a quote begins no string: free words may have a single one.
+            in_string = character == '"'
             depth -= character == "}"
             if not depth:
-                yield begin, place + 1
+                yield start, place + 1
 
 
 def _on_one_line(text: str) -> str:
-    """Returns a JSON text without line breaks."""
+    """Returns a JSON text without line breaks, as `last_object` explains."""
     parts: list[str] = []
-    quoted = escaped = False
+    in_string = escaped = False
     for character in text:
         if character == "\n":
-            parts.append(JOINS_LINES if quoted else " ")
+            parts.append(JOINS_LINES if in_string else " ")
             continue
         if character == '"' and not escaped:
-            quoted = not quoted
+            in_string = not in_string
         escaped = character == "\\" and not escaped
         parts.append(character)
     return "".join(parts)
@@ -148,26 +154,27 @@ def _is_answer(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _section(section: Mapping[str, Any]) -> Schema:
+def _node_schema(section: Mapping[str, Any]) -> Schema:
     """Returns the schema of a filled section, or of a field."""
     if is_field(section):
-        (field,) = fields(section)
-        return chat.object_schema(answer=_answer(field))
-    nodes = {label: _section(node) for label, node in section.items() if isinstance(node, dict)}
+        (only_field,) = fields(section)
+        return chat.object_schema(answer=_answer_schema(only_field))
+    nodes = {label: _node_schema(node) for label, node in section.items() if isinstance(node, dict)}
     return chat.object_schema(**nodes)
 
 
-def _answer(field: Field) -> Schema:
+def _answer_schema(of_field: Field) -> Schema:
     """Returns the schema of the answer to a field, which may be null; to an optional one also the empty text."""
-    none = [None] if field.required else [None, ""]
-    if not field.options:
-        return {"anyOf": [TEXT, one_of(none)]}
-    if field.type == "multi-choice":
-        return {"anyOf": [some_of(field.options, len(field.options)), one_of(none)]}
-    return one_of([*field.options, *none])
+    empty_values = [None] if of_field.required else [None, ""]
+    options = of_field.options
+    if not options:
+        return {"anyOf": [TEXT, one_of(empty_values)]}
+    if of_field.type == "multi-choice":
+        return {"anyOf": [some_of(options, len(options)), one_of(empty_values)]}
+    return one_of([*options, *empty_values])
 
 
-def _text(schema: Schema) -> str:
+def _schema_text(schema: Schema) -> str:
     """Returns a schema as JSON text, with the definition of `TEXT`."""
     text = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS}
     return json.dumps({**schema, "$defs": {_NAME: text}}, ensure_ascii=False)
@@ -179,7 +186,10 @@ FREE_TOKENS = 512
 """Least limit of a reply without a schema, which may say more than its JSON object."""
 
 ObjectReply = Generator[Call, Completion, dict[str, Any]]
+"""A part of a play that yields calls of a model and returns the JSON object of its reply."""
+
 ProfileScope = Literal["question", "run"]
+"""For how long the simulated user keeps a profile; see `Rules.profile`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +201,7 @@ class Module:
         wording: Name of its prompt text.
         expression: Regular expression that a reply must match; shown to the model when its first reply did not.
         most: Longest reply, in tokens.
+        role: The role whose model replies.
     """
 
     name: str
@@ -241,13 +252,18 @@ class FormSession:
 
     Attributes:
         rng: Random generator, seeded by the run; draws profiles and seeds.
+        texts: The prompts, by name.
+        topic: What the form is about, for the simulated user.
         profiles: Profiles of the simulated user; with a fixed profile the first one is used.
+        form: Name of the form.
         person: Whether a person answers: the user's calls then hold the question alone, and the reply is used as it is.
         length: Number of fields of the form.
         interactions: The transcript. `call` is the index of the reply among all replies of the run; null for a
             fallback.
+        dialogue: Questions `{"Assistant"}` and answers `{"User"}` so far, in turn.
         again, fallbacks: Number of second calls and of fallbacks, by module.
         failed: Number of times that no reply of a module followed its instructions, by module.
+        calls: Number of calls so far.
     """
 
     texts: Mapping[str, str]
@@ -294,14 +310,14 @@ class FormSession:
         prompt = filled(self.texts[module.wording], values).strip()
         temperature = self.rules.high if module.role == "user" else self.rules.temperature
         expression = filled(self.texts["again"], {"EXPRESSION": module.expression}).strip()
-        for attempt in (prompt, f"{prompt}\n\n{expression}"):
-            messages = (ChatMessage("system", ""), ChatMessage("user", attempt))
+        for attempted_prompt in (prompt, f"{prompt}\n\n{expression}"):
+            messages = (ChatMessage("system", ""), ChatMessage("user", attempted_prompt))
             completion = yield from self.say(module, messages, schema, temperature)
-            answer = understood(module, completion.text, fits)
+            answer = read_object(module, completion.text, fits)
             if answer is not None:
                 self.note(module.name, dumped(answer))
                 return answer
-            self.again[module.name] += attempt is prompt
+            self.again[module.name] += attempted_prompt is prompt
             temperature = self.rules.high
         self.failed[module.name] += 1
         return self._fall_back(module, fallback())
@@ -333,13 +349,15 @@ class FormSession:
         if len(self.dialogue) // 2 >= self.most_turns:
             raise RunOver("turns")
         if self.person:
+            # The call has no prompt but the question: a person reads it, and the reply is no JSON.
             self.calls += 1
             completion = yield Call("user", "user", (ChatMessage("user", question),))
             text = completion.text
             self.note("user", text)
         else:
-            reply = yield from self._simulated(question)
+            reply = yield from self._ask_simulated_user(question)
             text = reply["answer"]
+            # The transcript has the bare answer and question, in place of the object and the whole prompt.
             self.interactions[-1]["output"] = text
         self.interactions[-1]["prompt"] = question
         self.dialogue += [{"Assistant": question}, {"User": text}]
@@ -349,7 +367,7 @@ class FormSession:
         """Adds a reply to the transcript."""
         self.interactions.append({"module": module, "call": self.calls - 1, "output": output})
 
-    def _simulated(self, question: str) -> ObjectReply:
+    def _ask_simulated_user(self, question: str) -> ObjectReply:
         """Asks the simulated user; returns `{"answer"}`."""
         values = {"TOPIC": self.topic, "QUESTION": question}
         module = USER
@@ -375,7 +393,7 @@ class FormSession:
         return value
 
 
-def understood(
+def read_object(
     module: Module, reply: str, fits: Callable[[dict[str, Any]], bool]
 ) -> dict[str, Any] | None:
     """Returns the last JSON object of a reply; None if there is none, or if it does not match or fit."""

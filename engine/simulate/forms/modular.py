@@ -1,5 +1,7 @@
 """Filling a form by modules: a manager over chunks, a filler over the fields of one chunk, a parser over one answer.
 
+A module is one prompt with one kind of reply; a chunk is some top-level labels of the form that are filled together.
+
 The flow is that of Hakimov et al. (2024), including its quirks. A chunk whose fields are answered and not validated
 counts as validated for the manager, whose words for a chunk the fillers never use; a field without required parts is
 answered as soon as anything was asked about its chunk; a label that the grouping leaves out is never asked for. Two
@@ -23,12 +25,13 @@ from engine.simulate.forms.form_session import FormSession
 from engine.simulate.play import RunOver
 
 MAX_RECENT_ACTIONS = 6
-"""Number of recent actions in a state, newest first."""
+"""Most actions that a state remembers, newest first."""
 
 DECISIONS_PER_TURN = 4
 """A run ends after `DECISIONS_PER_TURN * (most turns + 1)` decisions of manager and fillers."""
 
 Filling = Generator[Call, Completion, None]
+"""A part of a run that yields calls of a model and returns nothing."""
 
 
 @dataclass(slots=True)
@@ -37,6 +40,8 @@ class Chunk:
 
     Attributes:
         states: By label: `empty`, `partially answered`, `answered` or `validated`.
+        last_action: The latest actions of its filler, newest first.
+        last_question: The latest question about it; None before the first.
         information: Facts extracted from the answers so far.
         visits: How often the manager chose it.
     """
@@ -48,7 +53,7 @@ class Chunk:
     visits: int = 0
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def filler_view(self) -> dict[str, Any]:
         """The state as its filler sees it."""
         return {
             "fields": self.states,
@@ -57,7 +62,7 @@ class Chunk:
         }
 
     @property
-    def summed(self) -> str:
+    def manager_state(self) -> str:
         """The state as the manager sees it, in words that do not know `answered`."""
         states = set(self.states.values())
         if "empty" not in states:
@@ -71,7 +76,12 @@ class ModularRun:
 
     Attributes:
         content: The form with the answers so far.
+        chunks: The chunks by name.
+        states: `Chunk.manager_state` of each, as of the last decision of the manager.
+        last_action: The latest actions of the manager, newest first.
+        information: Facts extracted from all answers so far.
         left_out: Labels that the grouping put into no chunk.
+        decisions: Number of decisions of the manager and of fillers so far.
     """
 
     session: FormSession
@@ -84,7 +94,7 @@ class ModularRun:
     decisions: int = 0
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def manager_view(self) -> dict[str, Any]:
         """The state as the manager sees it."""
         return {"chunks": self.states, "last action": self.last_action}
 
@@ -92,14 +102,15 @@ class ModularRun:
         """Fills the form; returns how the run ended: `stop`, `turns`, `decisions` or `unknown chunk`."""
         try:
             while True:
-                self._decide()
+                self._count_decision()
                 reply = yield from modules.next_of_manager(
-                    self.session, self.shown, self._offered()
+                    self.session, self.manager_view, self._offered_chunks()
                 )
                 action, name = reply["next action"], str(reply.get("chunk to work on"))
                 if action == modules.FILL_CHUNK and name not in self.chunks:
                     if self.chunks:
                         return "unknown chunk"
+                    # Nothing can be filled before the form is split.
                     action = modules.FORM_CHUNKS
                 _remember(self.last_action, action)
                 if action == modules.STOP:
@@ -108,21 +119,22 @@ class ModularRun:
                     yield from self._form_chunks()
                 else:
                     yield from self._fill_chunk(self.chunks[name])
-                self.states = {name: chunk.summed for name, chunk in self.chunks.items()}
+                self.states = {name: chunk.manager_state for name, chunk in self.chunks.items()}
         except RunOver as over:
             return over.reason
 
-    def _offered(self) -> list[str]:
-        """Returns the open chunks with the fewest visits."""
+    def _offered_chunks(self) -> list[str]:
+        """Returns the open chunks with the fewest visits, so that each has its turn."""
         open_chunks = [name for name, state in self.states.items() if state in modules.OPEN_STATES]
         fewest_visits = min((self.chunks[name].visits for name in open_chunks), default=0)
         return [name for name in open_chunks if self.chunks[name].visits == fewest_visits]
 
-    def _decide(self) -> None:
+    def _count_decision(self) -> None:
         """Counts a decision of a manager or filler.
 
         Raises:
-            RunOver: There were too many."""
+            RunOver: There were too many.
+        """
         self.decisions += 1
         if self.decisions > DECISIONS_PER_TURN * (self.session.most_turns + 1):
             raise RunOver("decisions")
@@ -139,15 +151,16 @@ class ModularRun:
         size = self.session.rules.grouping_size
         for start in range(0, len(labels), size):
             batch = {label: summaries[label] for label in labels[start : start + size]}
-            first = yield from modules.groups_of(self.session, batch)
-            better = yield from modules.better_groups(self.session, batch, first)
-            names = {summary: label for label, summary in batch.items()}
-            for name, members in better.items():
-                group = [member if member in batch else names[member] for member in members]
+            first_groups = yield from modules.groups_of(self.session, batch)
+            better_groups = yield from modules.better_groups(self.session, batch, first_groups)
+            # A module may name a member by its label or by its summary.
+            label_of = {summary: label for label, summary in batch.items()}
+            for name, members in better_groups.items():
+                group = [member if member in batch else label_of[member] for member in members]
                 groups.append((name, list(dict.fromkeys(group))))
         self.chunks = {
             name: Chunk(dict.fromkeys(members, "empty"))
-            for name, members in _named_apart(groups).items()
+            for name, members in _by_distinct_name(groups).items()
         }
         grouped = {label for _, members in groups for label in members}
         self.left_out = [label for label in labels if label not in grouped]
@@ -155,18 +168,20 @@ class ModularRun:
     def _fill_chunk(self, chunk: Chunk) -> Filling:
         """Works on a chunk until its labels are validated or its filler stops."""
         chunk.visits += 1
-        parts = sum(1 for label in chunk.states for _ in fields(self.content[label], (label,)))
-        questions_left = max(parts, 1)
+        field_count = sum(
+            1 for label in chunk.states for _ in fields(self.content[label], (label,))
+        )
+        questions_left = max(field_count, 1)
         while any(state != "validated" for state in chunk.states.values()):
-            answered = "answered" in chunk.states.values()
+            can_validate = "answered" in chunk.states.values()
             open_labels = [label for label, state in chunk.states.items() if _is_open(state)]
-            if not answered and questions_left <= 0:
+            if not can_validate and questions_left <= 0:
                 break
-            self._decide()
-            asking = bool(open_labels) and questions_left > 0
-            reply = yield from modules.next_of_filler(self.session, chunk.shown, asking)
+            self._count_decision()
+            may_ask = bool(open_labels) and questions_left > 0
+            reply = yield from modules.next_of_filler(self.session, chunk.filler_view, may_ask)
             action = reply["next action"]
-            if action == modules.ASK and not asking:
+            if action == modules.ASK and not may_ask:
                 action = modules.VALIDATE
             _remember(chunk.last_action, action)
             if action == modules.STOP:
@@ -195,7 +210,7 @@ class ModularRun:
                 reply = yield from modules.follow_up(session, dialogue, targets, section)
                 question = reply["question"]
             else:
-                reply = yield from modules.repeated(session, dialogue, targets, section)
+                reply = yield from modules.repeated_question(session, dialogue, targets, section)
                 question = reply["new question"]
             chunk.last_question = question
             answer = yield from session.answer(question)
@@ -226,22 +241,24 @@ def _is_open(state: str) -> bool:
 
 def _state_of(node: Mapping[str, Any]) -> str:
     """Returns `answered` if all required fields have an answer, also if there are none."""
-    required = [field for field in fields(node) if field.required]
-    filled = sum(field.filled for field in required)
-    if filled == len(required):
+    required = [node_field for node_field in fields(node) if node_field.required]
+    filled_count = sum(node_field.filled for node_field in required)
+    if filled_count == len(required):
         return "answered"
-    return "partially answered" if filled else "empty"
+    return "partially answered" if filled_count else "empty"
 
 
-def _named_apart(groups: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]:
+def _by_distinct_name(groups: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]:
     """Returns the groups by name; groups that share a name are numbered and come last."""
-    often = Counter(name for name, _ in groups)
-    apart = {name: members for name, members in groups if often[name] == 1}
-    for name in often:
-        if often[name] > 1:
-            same = [members for other, members in groups if other == name]
-            apart |= {f"{name} {number}": members for number, members in enumerate(same, 1)}
-    return apart
+    name_counts = Counter(name for name, _ in groups)
+    members_by_name = {name: members for name, members in groups if name_counts[name] == 1}
+    for shared_name, count in name_counts.items():
+        if count > 1:
+            namesakes = [members for name, members in groups if name == shared_name]
+            members_by_name |= {
+                f"{shared_name} {number}": members for number, members in enumerate(namesakes, 1)
+            }
+    return members_by_name
 
 
 def _remember(actions: list[str], action: str) -> None:

@@ -1,5 +1,8 @@
 """The modules of form filling: the prompt, reply schema and fallback of each.
 
+A module is one prompt with one kind of reply. A chunk is some top-level labels of a form that are filled together, a
+section a part of the form, and a summary one sentence about a top-level label.
+
 Names, replies and fallbacks follow Hakimov et al. (2024), with one correction: their fallback for a repeated question
 uses a key that its caller does not read, so the run fails. Here it uses the key that is read.
 """
@@ -30,6 +33,7 @@ from engine.simulate.forms.form_session import (
 FORM_CHUNKS, FILL_CHUNK, STOP = "form_chunks", "fill_chunk", "stop"
 ASK, VALIDATE = "question_generation", "fill_validation"
 EXTRACT, FOLLOW_UP, REPEAT = "information_extraction", "follow_up_question", "repeat_question"
+"""The actions that the modules choose from: of the manager, of a filler beside `STOP`, and of the parser."""
 
 OPEN_STATES = ("empty", "partially filled")
 """States in which the manager may work on a chunk."""
@@ -42,11 +46,15 @@ FALLBACK_GROUP_LABELS = 4
 
 MAX_TARGETS = 8
 """Most fields that one question can name as its targets."""
+
 OPTIONS_MARK = " Your Options are : "
 """Follows the label in a fallback question."""
 
 Dialogue = Sequence[Mapping[str, str]]
+"""Questions `{"Assistant"}` and answers `{"User"}`, in turn."""
+
 Content = Mapping[str, Any]
+"""A part of a form, or of the state of a run, as JSON values."""
 
 
 def _one_text(key: str) -> str:
@@ -66,27 +74,58 @@ MANAGER = Module(
     "dialogue-manager",
     rf'\{{\s*"next action"\s*:\s*"(?:{FORM_CHUNKS}|{FILL_CHUNK}|{STOP})"\s*,'
     r'\s*"chunk to work on"\s*:\s*(?:null|".*")\s*\}',
-    64,
+    most=64,
 )
+"""Decides what to do next with the whole form."""
+
 EXTRACTOR_OF_QUESTIONS = Module(
-    "question_extraction", "question-extractor", _one_text("summary"), 128
+    "question_extraction", "question-extractor", _one_text("summary"), most=128
 )
-GROUPING = Module("question_grouping", "question-grouping", r'\{\s*".*"\s*:\s*\[.*\]\s*\}', 320)
+"""Says in a sentence what a top-level label asks for."""
+
+GROUPING = Module(
+    "question_grouping", "question-grouping", r'\{\s*".*"\s*:\s*\[.*\]\s*\}', most=320
+)
+"""Groups labels into chunks."""
+
 GROUPING_VALIDATOR = Module(
-    "grouping_validation", "grouping-validator", GROUPING.expression, GROUPING.most
+    "grouping_validation", "grouping-validator", GROUPING.expression, most=GROUPING.most
 )
-FILLER = Module("chunk_filling", "chunk-filler", _NEXT % f"{ASK}|{VALIDATE}|{STOP}", 24)
+"""Improves a grouping."""
+
+FILLER = Module("chunk_filling", "chunk-filler", _NEXT % f"{ASK}|{VALIDATE}|{STOP}", most=24)
+"""Decides what to do next with a chunk."""
+
 QUESTION = Module(
     "question_generation",
     "question-generator",
     r'\{\s*"question"\s*:\s*".*"\s*,\s*"fields"\s*:\s*\[.+\]\s*\}',
 )
-PARSER = Module("answer_parsing", "answer-parser", _NEXT % f"{EXTRACT}|{FOLLOW_UP}|{REPEAT}", 24)
-FOLLOW_UP_QUESTION = Module("follow_up_question", "follow-up-question", _one_text("question"), 128)
-REPEATED_QUESTION = Module("repeat_question", "repeated-question", _one_text("new question"), 128)
+"""Asks about the open fields of a chunk."""
+
+PARSER = Module(
+    "answer_parsing", "answer-parser", _NEXT % f"{EXTRACT}|{FOLLOW_UP}|{REPEAT}", most=24
+)
+"""Decides after an answer how to go on."""
+
+FOLLOW_UP_QUESTION = Module(
+    "follow_up_question", "follow-up-question", _one_text("question"), most=128
+)
+"""Explains what a valid answer is."""
+
+REPEATED_QUESTION = Module(
+    "repeat_question", "repeated-question", _one_text("new question"), most=128
+)
+"""Asks again after an answer that did not match the question."""
+
 EXTRACTOR = Module("information_extraction", "information-extractor", _OBJECT)
-FORM_FILLER = Module("form_filling", "form-filler", _OBJECT, 512)
-VALIDATOR = Module("fill_validation", "answer-validator", _OBJECT, 512)
+"""Extracts facts from a dialogue."""
+
+FORM_FILLER = Module("form_filling", "form-filler", _OBJECT, most=512)
+"""Fills facts into the fields."""
+
+VALIDATOR = Module("fill_validation", "answer-validator", _OBJECT, most=512)
+"""Corrects the answers of a chunk."""
 
 MODULES = (
     MANAGER,
@@ -110,23 +149,29 @@ def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]
 
     A JSON schema, if the rules have one, allows only the action that the prompt asks for in this state: to split the
     form at the beginning, then to work on one of the chunks `offered`, and to stop when none is left.
+
+    Args:
+        state: `ModularRun.manager_view`.
     """
     chunks: Mapping[str, str] = state["chunks"]
     actions = (FORM_CHUNKS, FILL_CHUNK, STOP)
-    open_ones = [name for name, state_of_chunk in chunks.items() if state_of_chunk in OPEN_STATES]
+    open_chunks = [name for name, chunk_state in chunks.items() if chunk_state in OPEN_STATES]
 
     def fits(reply: dict[str, Any]) -> bool:
+        """Whether a reply has an action, and the name of a chunk where one is to be filled."""
         named = isinstance(reply.get("chunk to work on"), str)
         return reply.get("next action") in actions and (named or reply["next action"] != FILL_CHUNK)
 
     def fallback() -> dict[str, Any]:
+        """Splits the form at first, then fills the first open chunk, and stops when all are validated."""
         if not state["last action"]:
             return {"next action": FORM_CHUNKS, "chunk to work on": None}
-        if all(state_of_chunk == "validated" for state_of_chunk in chunks.values()):
+        if all(chunk_state == "validated" for chunk_state in chunks.values()):
             return {"next action": STOP, "chunk to work on": None}
-        return {"next action": FILL_CHUNK, "chunk to work on": (open_ones or list(chunks))[0]}
+        return {"next action": FILL_CHUNK, "chunk to work on": next(iter(open_chunks or chunks))}
 
-    action = FILL_CHUNK if offered else STOP if chunks else FORM_CHUNKS
+    without_open_chunk = STOP if chunks else FORM_CHUNKS
+    action = FILL_CHUNK if offered else without_open_chunk
     names: Sequence[str | None] = offered or [None]
     schema = object_schema({"next action": one_of([action]), "chunk to work on": one_of(names)})
     return session.ask(MANAGER, {"STATE": dumped(state)}, schema, fits, fallback)
@@ -148,6 +193,7 @@ def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply
     labels = list(summaries)
 
     def fallback() -> dict[str, Any]:
+        """Groups the labels in their order."""
         starts = range(0, len(labels), FALLBACK_GROUP_LABELS)
         return {
             f"Group {number}": labels[start : start + FALLBACK_GROUP_LABELS]
@@ -176,22 +222,25 @@ def better_groups(
     )
 
 
-def next_of_filler(session: FormSession, state: Content, asking: bool) -> ObjectReply:
+def next_of_filler(session: FormSession, state: Content, may_ask: bool) -> ObjectReply:
     """Asks the filler of a chunk what to do next; returns `{"next action"}`. The fallback validates if all fields are
     answered.
 
     A JSON schema, if the rules have one, allows only the actions that fit the state: to ask if a field is open and
-    `asking` is set, and to validate if a field is answered.
+    `may_ask` is set, and to validate if a field is answered.
+
+    Args:
+        state: `Chunk.filler_view`.
     """
     states = set(state["fields"].values())
-    answered = states <= {"answered", "validated"}
-    actions = [*([ASK] if asking else []), *([VALIDATE] if "answered" in states else [])]
+    all_answered = states <= {"answered", "validated"}
+    actions = [*([ASK] if may_ask else []), *([VALIDATE] if "answered" in states else [])]
     return session.ask(
         FILLER,
         {"STATE": dumped(state)},
         object_schema({"next action": one_of(actions)}),
         lambda reply: reply.get("next action") in (ASK, VALIDATE, STOP),
-        lambda: {"next action": VALIDATE if answered else ASK},
+        lambda: {"next action": VALIDATE if all_answered else ASK},
     )
 
 
@@ -200,9 +249,10 @@ def question_about(session: FormSession, section: Content) -> ObjectReply:
     labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields(section))]))
 
     def fallback() -> dict[str, Any]:
+        """Asks for the first field without an answer by its label and options."""
         unanswered = next((field for field in fields(section) if field.answer is None), None)
         if unanswered is None:
-            return {"question": labels[0], "fields": labels[:1]}
+            return {"question": labels[0], "fields": labels[:1]}  # nothing is open
         label = unanswered.path[-1]
         options = f"{OPTIONS_MARK}{list(unanswered.options)}" if unanswered.options else ""
         return {"question": f"{label}{options}", "fields": [label]}
@@ -230,6 +280,7 @@ def next_after_answer(
         object_schema({"next action": one_of((EXTRACT, FOLLOW_UP, REPEAT))}),
         lambda reply: reply.get("next action") in (EXTRACT, FOLLOW_UP, REPEAT),
         lambda: {"next action": EXTRACT},
+        # The dialogue has two lines a turn, and its first turn is no follow-up.
         at_once=len(dialogue) // 2 > session.rules.follow_ups,
     )
 
@@ -248,7 +299,7 @@ def follow_up(
     )
 
 
-def repeated(
+def repeated_question(
     session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> ObjectReply:
     """Asks for the question again with what was wrong in the answer; returns `{"new question"}`."""
@@ -269,7 +320,7 @@ def information_in(session: FormSession, dialogue: Dialogue, section: Content) -
     return session.ask(
         EXTRACTOR,
         {"DIALOGUE": dumped(dialogue)},
-        pairs_schema([joined(field.path) for field in fields(section)]),
+        pairs_schema([path_text(field.path) for field in fields(section)]),
         lambda reply: all(isinstance(value, str) for value in reply.values()),
         lambda: {_last_question(dialogue): dialogue[-1]["User"]},
     )
@@ -289,7 +340,7 @@ def filled_section(
         values,
         section_schema(section),
         lambda reply: alike(reply, section),
-        lambda: _copied(section, information),
+        lambda: _with_information(section, information),
     )
 
 
@@ -306,7 +357,7 @@ def validated_section(
     )
 
 
-def joined(path: Path) -> str:
+def path_text(path: Path) -> str:
     """Formats a path as one text."""
     return " / ".join(path)
 
@@ -341,17 +392,19 @@ def _last_question(dialogue: Dialogue) -> str:
     return next(line["Assistant"] for line in reversed(dialogue) if "Assistant" in line)
 
 
-def _copied(section: Content, information: Mapping[str, str]) -> dict[str, Any]:
+def _with_information(section: Content, information: Mapping[str, str]) -> dict[str, Any]:
     """Returns the section with information copied to fields; a key is a whole path or the label of an open field."""
     copy = deepcopy(dict(section))
     for key, value in information.items():
-        name = key.split(OPTIONS_MARK)[0]
-        named = [
-            field
+        # The key may be a fallback question: a label with its options.
+        name, _, _ = key.partition(OPTIONS_MARK)
+        named_paths = (
+            field.path
             for field in fields(copy)
-            if joined(field.path) == name or (field.path[-1] == name and field.answer is None)
-        ]
-        node = node_at(copy, named[0].path) if named else None
+            if path_text(field.path) == name or (field.path[-1] == name and field.answer is None)
+        )
+        path = next(named_paths, None)
+        node = None if path is None else node_at(copy, path)
         if node is not None:
             node["answer"] = value
     return copy

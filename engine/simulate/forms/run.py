@@ -25,8 +25,8 @@ from engine.simulate.forms.form_session import (
     dumped,
     object_schema,
     one_of,
+    read_object,
     section_schema,
-    understood,
 )
 from engine.simulate.forms.modular import ModularRun
 from engine.simulate.play import RunOver
@@ -41,9 +41,10 @@ CHARS_PER_TOKEN = 4
 """Assumed for the length of the history, since a play has no tokenizer."""
 
 FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
+"""The actions that the baseline chooses from after an answer."""
 
 QUESTION = Module(
-    "question_generation", "baseline-question", r'\{\s*"question"\s*:\s*".*"\s*\}', 128
+    "question_generation", "baseline-question", r'\{\s*"question"\s*:\s*".*"\s*\}', most=128
 )
 """Asks the first question about the open labels."""
 
@@ -51,14 +52,14 @@ ACTION = Module(
     "next_action",
     "baseline-action",
     rf'\{{\s*"next action"\s*:\s*"(?:{FOLLOW_UP}|{FILL}|{STOP})"\s*\}}',
-    24,
+    most=24,
 )
 """Decides after an answer how to go on."""
 
-NEXT_QUESTION = Module("follow_up_question", "baseline-follow-up", QUESTION.expression, 128)
+NEXT_QUESTION = Module("follow_up_question", "baseline-follow-up", QUESTION.expression, most=128)
 """Asks a follow-up question."""
 
-FORM = Module("form_filling", "baseline-fill", r"\{.*\}", 2048)
+FORM = Module("form_filling", "baseline-fill", r"\{.*\}", most=2048)
 """Fills in the open labels."""
 
 
@@ -80,7 +81,9 @@ class BaselineRun:
         try:
             while open_form := self._open_labels():
                 prompt_values = {"FORM": dumped(open_form)}
-                reply = yield from self._ask(QUESTION, prompt_values, _question(), _asks)
+                reply = yield from self._ask(
+                    QUESTION, prompt_values, _question_schema(), _has_question
+                )
                 action = yield from self._ask_until_action(reply["question"])
                 if action == STOP:
                     return "stop"
@@ -99,7 +102,7 @@ class BaselineRun:
             reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, lambda reply: True)
             if reply["next action"] != FOLLOW_UP:
                 return str(reply["next action"])
-            reply = yield from self._ask(NEXT_QUESTION, {}, _question(), _asks)
+            reply = yield from self._ask(NEXT_QUESTION, {}, _question_schema(), _has_question)
             question = reply["question"]
 
     def _open_labels(self) -> dict[str, Any]:
@@ -107,7 +110,7 @@ class BaselineRun:
         return {
             label: node
             for label, node in self.content.items()
-            if isinstance(node, dict) and any(field.answer is None for field in fields(node))
+            if isinstance(node, dict) and any(part.answer is None for part in fields(node))
         }
 
     def _ask(
@@ -132,7 +135,7 @@ class BaselineRun:
                 prompt,
             )
             completion = yield from session.say(module, messages, schema, temperature)
-            answer = understood(module, completion.text, fits)
+            answer = read_object(module, completion.text, fits)
             if answer is not None:
                 self.history += [prompt, ChatMessage("assistant", dumped(answer))]
                 session.note(module.name, dumped(answer))
@@ -144,22 +147,23 @@ class BaselineRun:
 
     def _recent_history(self, prompt_chars: int) -> list[ChatMessage]:
         """Returns the end of the history that fits together with a prompt; begins with a prompt."""
-        room = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
+        chars_left = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
         messages: list[ChatMessage] = []
+        # From the newest pair of prompt and reply back to the oldest.
         for prompt, reply in zip(self.history[-2::-2], self.history[::-2], strict=True):
-            room -= len(prompt.content) + len(reply.content)
-            if room < 0:
+            chars_left -= len(prompt.content) + len(reply.content)
+            if chars_left < 0:
                 break
             messages[:0] = [prompt, reply]
         return messages
 
 
-def _question() -> str:
+def _question_schema() -> str:
     """Returns the schema of a question."""
     return object_schema({"question": TEXT})
 
 
-def _asks(reply: dict[str, Any]) -> bool:
+def _has_question(reply: dict[str, Any]) -> bool:
     """Whether a reply has a question."""
     return isinstance(reply.get("question"), str)
 
@@ -167,6 +171,8 @@ def _asks(reply: dict[str, Any]) -> bool:
 # A run of either variant
 
 Variant = Literal["modular", "baseline"]
+"""A way to fill a form."""
+
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
 """The ways to fill a form: by modules of one prompt each, or by one prompt for all."""
 
@@ -200,8 +206,8 @@ class FormRun:
     @property
     def expected(self) -> float:
         """Rough number of replies: one for each field, more with modules."""
-        each = 3.0 if self.variant == "modular" else 1.0
-        return each * self._length
+        replies_per_field = 3.0 if self.variant == "modular" else 1.0
+        return replies_per_field * self._length
 
     @property
     def _length(self) -> int:
@@ -210,19 +216,18 @@ class FormRun:
 
     def play(self) -> Play:
         """Returns a new play; its result has the scores and what the files of the run are made of."""
-        rng = Random(f"{self.seed}/{self.form.key}/{self.run}")
         profiles = self.profiles
         if self.rules.profile == "run":
             profiles = (profiles[(self.run - 1) % len(profiles)],)
         session = FormSession(
-            self.texts,
-            self.rules,
-            rng,
-            self.form.topic,
-            profiles,
-            self.form.name,
-            self._length,
-            self.person,
+            texts=self.texts,
+            rules=self.rules,
+            rng=Random(f"{self.seed}/{self.form.key}/{self.run}"),
+            topic=self.form.topic,
+            profiles=profiles,
+            form=self.form.name,
+            length=self._length,
+            person=self.person,
         )
         content = self.form.blank()
         of_variant: dict[str, Any] = {}
@@ -232,8 +237,8 @@ class FormRun:
             of_variant = {
                 "left_out": modular.left_out,
                 "information": modular.information,
-                "manager": modular.shown,
-                "chunks": {name: chunk.shown for name, chunk in modular.chunks.items()},
+                "manager": modular.manager_view,
+                "chunks": {name: chunk.filler_view for name, chunk in modular.chunks.items()},
             }
         else:
             ended = yield from BaselineRun(session, content).fill()
@@ -242,7 +247,13 @@ class FormRun:
     def _ending(
         self, session: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
     ) -> Ending:
-        """Returns the ending of a run with its conversation, if a question was asked, and its result."""
+        """Returns the ending of a run with its conversation, if a question was asked, and its result.
+
+        Args:
+            content: The form with the answers.
+            ended: How the run ended.
+            of_variant: What only runs of this variant have in their result.
+        """
         modules = [line["module"] for line in session.interactions]
         known_answers = {}
         if self.rules.profile == "run" and not self.person:

@@ -31,11 +31,13 @@ FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "
 """A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
 
 _CHINESE: Language = "zh"
-_OTHERS: Mapping[Language, tuple[Language, str]] = {
+"""The language whose prompts have names that end with `-zh`."""
+
+_OTHER_LANGUAGES: Mapping[Language, tuple[Language, str]] = {
     "en": ("zh", "Chinese"),
     "zh": ("en", "English"),
 }
-"""The language that messages are translated into, and its name."""
+"""By language of a conversation: the one that its messages are translated into, and the name of that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,13 @@ class Setting:
 
     Attributes:
         texts: The prompts, by name; in Chinese with `-zh` at the end.
+        language: Language of the conversations.
         max_turns: Most answers of the assistant.
         temperature: Temperature of both models.
         user_tokens, assistant_tokens: Longest reply of each side, in tokens.
         asks: Whether both sides are asked closing questions.
         translates: Whether each message is also translated into the other language, by the judge.
+        seed: Determines which profiles and situations meet, and the seeds of all calls.
     """
 
     texts: Mapping[str, str]
@@ -64,7 +68,13 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class RecSimScenario:
-    """One conversation to simulate; `run` counts those of the same person in the same situation, from 0."""
+    """One conversation to simulate.
+
+    Attributes:
+        profile: The person that the user plays.
+        situation: What the user wants to plan.
+        run: Number of the conversation among those of the same person in the same situation, from 0.
+    """
 
     setting: Setting
     profile: Profile
@@ -86,7 +96,7 @@ class RecSimScenario:
 
     def play(self) -> Play:
         """Starts a play; the record of its ending is in the RecLLMSim schema."""
-        return (yield from _Conversation(self).played())
+        return (yield from _Conversation(self).play())
 
 
 def recsim_scenarios(
@@ -103,15 +113,15 @@ def recsim_scenarios(
     """
     scenarios: list[RecSimScenario] = []
     for task in tasks:
-        pairs = [
+        meetings = [
             *product(profiles, (situation for situation in situations if situation.task == task))
         ]
-        if not pairs:
+        if not meetings:
             raise ValueError(f"No situation is one of {task}.")
-        Random(seed_from(setting.seed, task)).shuffle(pairs)
+        Random(seed_from(setting.seed, task)).shuffle(meetings)
         scenarios += [
-            RecSimScenario(setting, *pairs[number % len(pairs)], number // len(pairs))
-            for number in range(runs)
+            RecSimScenario(setting, *meetings[index % len(meetings)], run=index // len(meetings))
+            for index in range(runs)
         ]
     return scenarios
 
@@ -124,22 +134,29 @@ def says_goodbye(reply: str) -> bool:
 
 @dataclass(slots=True)
 class _Conversation:
-    """A conversation in progress, with the messages that each model has seen."""
+    """A conversation in progress.
+
+    Attributes:
+        user_history, assistant_history: The messages that each model has seen; its own have the role `assistant`, those
+            of the other side the role `user`.
+        stand_ins: Number of fixed messages that replaced empty replies.
+        calls_made: Number of messages that were asked for; second attempts are not counted.
+    """
 
     scenario: RecSimScenario
-    user: list[ChatMessage] = field(default_factory=list)
-    assistant: list[ChatMessage] = field(default_factory=list)
+    user_history: list[ChatMessage] = field(default_factory=list)
+    assistant_history: list[ChatMessage] = field(default_factory=list)
     stand_ins: int = 0
     calls_made: int = 0
 
-    def played(self) -> Play:
+    def play(self) -> Play:
         """Plays greeting, turns and closing questions; the generator of the play."""
         setting, task = self.scenario.setting, self.scenario.situation.task
-        self.user = [
+        self.user_history = [
             ChatMessage("system", self._instructions()),
             ChatMessage("user", self._text("greeting")),
         ]
-        self.assistant = (
+        self.assistant_history = (
             [ChatMessage("system", self._text("assistant-new-travel-planning"))]
             if task == ADVISED
             else []
@@ -147,23 +164,25 @@ class _Conversation:
         history: list[dict[str, str]] = []
         ended: Literal["goodbye", "limit"] = "limit"
         for turn in range(setting.max_turns):
-            request = yield from self._spoken("user", first=turn == 0)
+            request = yield from self._next_message("user", first=turn == 0)
+            # At turn 0 `_next_message` has replaced a farewell already.
             if turn and says_goodbye(request):
                 ended = "goodbye"
                 break
-            self.assistant.append(ChatMessage("user", request))
-            answer = yield from self._spoken("assistant")
-            self.user.append(ChatMessage("user", f"{answer}\n{self._text('closing')}"))
+            self.assistant_history.append(ChatMessage("user", request))
+            answer = yield from self._next_message("assistant")
+            self.user_history.append(ChatMessage("user", f"{answer}\n{self._text('closing')}"))
             history += [
                 {"role": "user", "content": request},
                 {"role": "assistant", "content": answer},
             ]
         else:
-            request = yield from self._spoken("user")
+            # The limit of turns is reached; the user may still say goodbye.
+            request = yield from self._next_message("user")
             ended = "goodbye" if says_goodbye(request) else "limit"
         if setting.translates:
-            yield from self._translated(history)
-        questions = (yield from self._questions()) if setting.asks else []
+            yield from self._translate(history)
+        questions = (yield from self._ask_closing_questions()) if setting.asks else []
         return Ending(self._record(history, ended, questions), FORMAT, self._result(history, ended))
 
     def _instructions(self) -> str:
@@ -183,31 +202,32 @@ class _Conversation:
         setting = self.scenario.setting
         return setting.texts[f"{name}-zh" if setting.language == _CHINESE else name].strip()
 
-    def _spoken(self, role: Role, *, first: bool = False) -> Generator[Call, Completion, str]:
+    def _next_message(self, role: Role, *, first: bool = False) -> Generator[Call, Completion, str]:
         """Returns the next message of one side and adds it to its history; an empty reply is retried once.
 
         Args:
             first: Whether this is the first request: a farewell is retried too, and the reply gets a fixed opening,
                 because a small model would otherwise repeat the greeting.
         """
-        seen = self.user if role == "user" else self.assistant
+        seen = self.user_history if role == "user" else self.assistant_history
         setting = self.scenario.setting
         self.calls_made += 1
         call = Call(
-            role,
-            role,
-            tuple(seen),
-            Sampling(temperature=setting.temperature),
-            setting.user_tokens if role == "user" else setting.assistant_tokens,
+            module=role,
+            role=role,
+            messages=tuple(seen),
+            sampling=Sampling(temperature=setting.temperature),
+            max_tokens=setting.user_tokens if role == "user" else setting.assistant_tokens,
             seed=seed_from(setting.seed, self.scenario.key, self.calls_made),
             opening=self._text("user-opening") if first else "",
         )
-        for number in range(2):
-            second_call = replace(
-                call, sampling=Sampling(temperature=1.0), seed=seed_from(call.seed, number)
-            )
-            completion = yield second_call if number else call
-            text = _whole(call.opening, completion.text)
+        # The second attempt has another temperature and seed, or an equal call would get the same reply again.
+        second_call = replace(
+            call, sampling=Sampling(temperature=1.0), seed=seed_from(call.seed, 1)
+        )
+        for attempt in (call, second_call):
+            completion = yield attempt
+            text = _with_opening(call.opening, completion.text)
             if text and not (first and says_goodbye(text)):
                 break
         else:
@@ -220,39 +240,41 @@ class _Conversation:
         seen.append(ChatMessage("assistant", text))
         return text
 
-    def _translated(self, history: list[dict[str, str]]) -> Generator[Call, Completion, None]:
+    def _translate(self, history: list[dict[str, str]]) -> Generator[Call, Completion, None]:
         """Adds each message in the other language, as `content_zh` (or `content_en`); none where the reply is empty."""
         setting = self.scenario.setting
-        other, name = _OTHERS[setting.language]
+        other_language, language_name = _OTHER_LANGUAGES[setting.language]
         for index, message in enumerate(history):
             prompt = filled(
-                setting.texts["translate"], {"LANGUAGE": name, "MESSAGE": message["content"]}
+                setting.texts["translate"],
+                {"LANGUAGE": language_name, "MESSAGE": message["content"]},
             )
             call = Call(
-                "translate",
-                "judge",
-                (ChatMessage("user", prompt.strip()),),
-                Sampling(temperature=0.0),
-                2 * max(setting.user_tokens, setting.assistant_tokens),
+                module="translate",
+                role="judge",
+                messages=(ChatMessage("user", prompt.strip()),),
+                sampling=Sampling(temperature=0.0),
+                # A text may have more tokens in the other language.
+                max_tokens=2 * max(setting.user_tokens, setting.assistant_tokens),
                 seed=seed_from(setting.seed, self.scenario.key, "translate", index),
             )
             text = (yield call).text.strip()
             if text:
-                message[f"content_{other}"] = text
+                message[f"content_{other_language}"] = text
 
-    def _questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
+    def _ask_closing_questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
         """Returns the closing questions and answers of both sides, which are not part of `history`."""
         answered: list[dict[str, str]] = []
         sides: tuple[Role, ...] = ("user", "assistant")
         for role in sides:
-            seen = self.user if role == "user" else self.assistant
-            for question in self._after(role):
+            seen = self.user_history if role == "user" else self.assistant_history
+            for question in self._closing_questions(role):
                 seen.append(ChatMessage("user", question))
-                answer = yield from self._spoken(role)
+                answer = yield from self._next_message(role)
                 answered.append({"to": role, "question": question, "answer": answer})
         return answered
 
-    def _after(self, role: Role) -> Iterator[str]:
+    def _closing_questions(self, role: Role) -> Iterator[str]:
         """Yields the prompts `ROLE-asked-N` for N = 1, 2, ...; a project may add some."""
         texts, number = self.scenario.setting.texts, 1
         while f"{role}-asked-{number}" in texts:
@@ -262,7 +284,11 @@ class _Conversation:
     def _record(
         self, history: list[dict[str, str]], ended: str, questions: list[dict[str, str]]
     ) -> dict[str, Any]:
-        """Returns the record in the RecLLMSim schema `LLM_agent_user`, with the additional truth of the simulation."""
+        """Returns the record in the RecLLMSim schema `LLM_agent_user`, with the additional truth of the simulation.
+
+        `conflict` belongs to the schema and is always False here. Whether the conversation is `complete`, and
+        the reason in words (`complete_basis`), are truth that this program adds.
+        """
         profile, situation = self.scenario.profile, self.scenario.situation
         basis = "the simulated user said goodbye" if ended == "goodbye" else "the turns ran out"
         return {
@@ -284,7 +310,7 @@ class _Conversation:
         }
 
     def _result(self, history: Sequence[Mapping[str, str]], ended: str) -> dict[str, Any]:
-        """Returns the counts of the conversation."""
+        """Returns the counts of the conversation; lengths are in characters."""
         lengths = {
             side: [len(message["content"]) for message in history if message["role"] == side]
             for side in ("user", "assistant")
@@ -302,7 +328,7 @@ class _Conversation:
         }
 
 
-def _whole(opening: str, reply: str) -> str:
+def _with_opening(opening: str, reply: str) -> str:
     """Joins opening and reply. Some endpoints ignore the opening and start anew; then the reply begins with a
     letter."""
     if not reply.strip():
@@ -342,15 +368,15 @@ def by_task(results: Iterable[Mapping[str, Any]]) -> list[TaskRow]:
     return [_row(task, of_task[task]) for task in TASKS if task in of_task]
 
 
-def _row(task: str, played: list[Mapping[str, Any]]) -> TaskRow:
-    """Returns the row of one task."""
-    turns = sum(result["turns"] for result in played)
+def _row(task: str, results: list[Mapping[str, Any]]) -> TaskRow:
+    """Returns the row of one task. There is a turn to divide by, because no farewell ends a conversation at once."""
+    turns = sum(result["turns"] for result in results)
     return TaskRow(
-        task,
-        len(played),
-        turns / len(played),
-        sum(result["ended"] == "goodbye" for result in played),
-        sum(result["user_chars"] for result in played) / turns,
-        sum(result["assistant_chars"] for result in played) / turns,
-        sum(result["stand_ins"] for result in played),
+        task=task,
+        conversations=len(results),
+        turns=turns / len(results),
+        goodbyes=sum(result["ended"] == "goodbye" for result in results),
+        user_chars=sum(result["user_chars"] for result in results) / turns,
+        assistant_chars=sum(result["assistant_chars"] for result in results) / turns,
+        stand_ins=sum(result["stand_ins"] for result in results),
     )

@@ -44,6 +44,7 @@ from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 
 T = TypeVar("T")
+"""What is made of a reply."""
 
 KIND = "ratings"
 """The kind of these plays."""
@@ -154,7 +155,13 @@ class RatingScenario:
         accept: Callable[[Mapping[str, Any]], T | None],
         index: int = 0,
     ) -> Generator[Call, Completion, T | None]:
-        """Asks the model about a conversation so far; returns what `accept` makes of its reply, or None."""
+        """Asks the model about a conversation so far; returns what `accept` makes of its reply, or None.
+
+        Args:
+            prompt: Name of the prompt.
+            shape: JSON schema of the reply.
+            index: Index of the message that is asked about, which gives each call a seed of its own.
+        """
         *earlier, (role, last) = turns
         limit = USER_CHARS if role == "user" else _ANSWER_CHARS
         visible = f"{dialogue(earlier)}\n\n{role.upper()}: {shortened(last, limit)}".strip()
@@ -169,11 +176,14 @@ class RatingScenario:
             },
         )
         call = Call(
-            prompt,
-            "judge",
-            (ChatMessage("system", self.texts["system"].strip()), ChatMessage("user", question)),
-            Sampling(),
-            _TOKENS,
+            module=prompt,
+            role="judge",
+            messages=(
+                ChatMessage("system", self.texts["system"].strip()),
+                ChatMessage("user", question),
+            ),
+            sampling=Sampling(),
+            max_tokens=_TOKENS,
             seed=seed_from(self.seed, self.key, prompt, index),
         )
         return (yield from ask_json(call, shape, accept, (self.temperature, *TRIES[1:])))
@@ -257,15 +267,15 @@ def rating_simulation(
             truth = truths.get(key, {})
             annotated.append(
                 RatingScenario(
-                    key,
-                    turns,
-                    "zh" if _is_chinese(of_user) else "en",
-                    str(truth.get("preference") or truth.get("profile") or ""),
-                    str(truth.get("goal_text") or ""),
-                    texts,
-                    tuple(parts),
-                    temperature,
-                    options.seed,
+                    conversation=key,
+                    turns=turns,
+                    language="zh" if _is_chinese(of_user) else "en",
+                    profile=str(truth.get("preference") or truth.get("profile") or ""),
+                    situation=str(truth.get("goal_text") or ""),
+                    texts=texts,
+                    parts=tuple(parts),
+                    temperature=temperature,
+                    seed=options.seed,
                 )
             )
             if len(annotated) == options.limit:
@@ -279,6 +289,7 @@ def rating_simulation(
 
 def _is_chinese(texts: Sequence[str]) -> bool:
     """Whether most letters of the texts belong to a script without spaces between words."""
+    # The beginnings of the first messages suffice.
     sample = "".join(text[:1_000] for text in texts[:200])
     return len(re.findall(f"[{CJK}]", sample)) > len(re.findall("[A-Za-z]", sample))
 

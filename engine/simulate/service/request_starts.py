@@ -58,11 +58,11 @@ class RequestStartScenario:
     @property
     def expected(self) -> float:
         """Number of replies: one for each message that is asked about."""
-        return float(len(self._asked()))
+        return float(len(self._places_to_ask_about()))
 
-    def _asked(self) -> list[int]:
-        """Places of the user's messages that follow an answer, without the first one: a greeting of the assistant comes
-        before the first request, not between two."""
+    def _places_to_ask_about(self) -> list[int]:
+        """Returns the places of the user's messages that follow an answer, without the first one: a greeting of the
+        assistant comes before the first request, not between two."""
         roles = [role for _, role, _ in self.turns]
         of_user = [index for index, role in enumerate(roles) if role == "user"]
         return [index for index in of_user[1:] if "assistant" in roles[:index]]
@@ -71,19 +71,19 @@ class RequestStartScenario:
         """Returns a new play; its result has the indices of the messages that begin a request. A message of which the
         model says nothing begins none."""
         begins: list[int] = []
-        for index in self._asked():
+        for index in self._places_to_ask_about():
             shown = [(role, text) for _, role, text in self.turns[: index + 1]]
             call = Call(
-                "begins",
-                "judge",
-                (
+                module="begins",
+                role="judge",
+                messages=(
                     ChatMessage("system", self.texts["system"].strip()),
                     ChatMessage(
                         "user", filled(self.texts["begins"], {"DIALOGUE": dialogue(shown)})
                     ),
                 ),
-                Sampling(),
-                _TOKENS,
+                sampling=Sampling(),
+                max_tokens=_TOKENS,
                 seed=seed_from(self.key, index),
             )
             if (yield from ask_json(call, _SHAPE, _new, TRIES)):

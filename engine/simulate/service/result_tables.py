@@ -1,5 +1,9 @@
 """Tables of the results of a set of plays, with the columns of the source papers: Laban et al. (2025) for sharded
-conversations, Hakimov et al. (2024) for forms."""
+conversations, Hakimov et al. (2024) for forms.
+
+A play is one simulated conversation; a shard is a piece of an instruction, and the condition says how the shards are
+given: FULL gives the instruction as it is, and other conditions are compared with it.
+"""
 
 from __future__ import annotations
 
@@ -44,30 +48,45 @@ def item_of(row: PlayRow) -> PlayItem:
 
 
 def _row(cells: Iterable[Cell], plays: Sequence[PlayRow], **results: Any) -> ReportRow:
-    """Returns a row with the ids of those plays whose results have these values."""
-    counted_in = (
+    """Returns a row with the ids of the plays that it counts.
+
+    Args:
+        results: Keys of `PlayRow.result`, with the values that a play must have to be listed behind this row.
+    """
+    play_ids = (
         play.id
         for play in plays
-        if all(play.result[name] == value for name, value in results.items())
+        if all(play.result[key] == value for key, value in results.items())
     )
-    return ReportRow(tuple(cells), plays=tuple(counted_in))
+    return ReportRow(tuple(cells), plays=tuple(play_ids))
 
 
 # Sharded conversations
 
-_OF_FULL, _A_OF_FULL, _U_OF_FULL = (
-    ReportColumn(
-        title, "percent", description=f"{figure} as a share of that of the condition FULL."
+
+def _column_of_full(title: str, compared: str) -> ReportColumn:
+    """Returns the column that gives a figure as a share of that of FULL."""
+    return ReportColumn(
+        title, "percent", description=f"{compared} as a share of that of the condition FULL."
     )
-    for title, figure in (("of FULL", "P"), ("A of FULL", "A90"), ("U of FULL", "U90-10"))
-)
-_SHARES = (_OF_FULL, _A_OF_FULL, _U_OF_FULL)
+
+
+_P_OF_FULL = _column_of_full("of FULL", "P")
+"""Performance compared with FULL."""
+
+_A_OF_FULL = _column_of_full("A of FULL", "A90")
+"""Aptitude compared with FULL."""
+
+_U_OF_FULL = _column_of_full("U of FULL", "U90-10")
+"""Unreliability compared with FULL."""
+
+_COLUMNS_OF_FULL = (_P_OF_FULL, _A_OF_FULL, _U_OF_FULL)
 """The columns that compare a condition with FULL."""
 
-_APTITUDE = (
+_APTITUDE_COLUMNS = (
     ReportColumn("runs", "count", description="Conversations, all instructions together."),
     ReportColumn("P", "number", description="Averaged performance: the mean score, 0 to 100."),
-    _OF_FULL,
+    _P_OF_FULL,
     ReportColumn(
         "A90",
         "number",
@@ -81,38 +100,43 @@ _APTITUDE = (
     _A_OF_FULL,
     _U_OF_FULL,
 )
-"""The columns of performance, aptitude and unreliability."""
+"""The columns of performance, aptitude and unreliability, in the order of `_aptitude_cells`."""
 
-
-_CONDITION = ReportColumn("condition", "text", description="How the instruction was given.")
+_CONDITION_COLUMN = ReportColumn("condition", "text", description="How the instruction was given.")
 """The column of the condition."""
 
 
-def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
+def aptitude_table(rows: Sequence[Aptitude]) -> ReportTable:
     """Returns a row for each task, condition and model, named in the last column. Where the condition FULL was played,
     P, A90 and U90-10 are also given as shares of its own, as Laban et al. tell them."""
     columns = (
         ReportColumn("instructions", "count"),
-        *_APTITUDE,
+        *_APTITUDE_COLUMNS,
         ReportColumn("task, condition, model", "text"),
     )
-    full_by_key = _full(aptitudes)
-    indices = [nth for nth, column in enumerate(columns) if full_by_key or column not in _SHARES]
-    rows = []
-    for row in aptitudes:
+    full_rows = _full_by_task_and_model(rows)
+    shown_indices = [
+        index for index, column in enumerate(columns) if full_rows or column not in _COLUMNS_OF_FULL
+    ]
+    table = []
+    for row in rows:
         name = one_line(f"{row.task}, {row.condition}, {row.model}", _MAX_NAME_CHARS)
-        cells = (row.instructions, *_figures(row, full_by_key), name)
-        rows.append(ReportRow(tuple(cells[nth] for nth in indices)))
-    return ReportTable("by condition", tuple(columns[nth] for nth in indices), tuple(rows))
+        cells = (row.instructions, *_aptitude_cells(row, full_rows), name)
+        table.append(ReportRow(tuple(cells[index] for index in shown_indices)))
+    shown_columns = tuple(columns[index] for index in shown_indices)
+    return ReportTable("by condition", shown_columns, tuple(table))
 
 
 def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
-    """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies."""
+    """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies.
+
+    The condition of an `Aptitude` is the `conv_type` of a result: with the number of merged shards and temperatures.
+    """
     rows = sorted(_by_condition(plays), key=lambda row: row.task)
-    full_by_key = _full(rows)
+    full_rows = _full_by_task_and_model(rows)
     table = [
         _row(
-            [row.condition, row.task, row.instructions, *_figures(row, full_by_key)],
+            [row.condition, row.task, row.instructions, *_aptitude_cells(row, full_rows)],
             plays,
             task=row.task,
             conv_type=row.condition,
@@ -120,11 +144,12 @@ def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
         for row in rows
     ]
     columns = (
-        _CONDITION,
+        _CONDITION_COLUMN,
         ReportColumn("task", "text", description="Kind of the instruction."),
         ReportColumn("instr.", "count", description="Instructions."),
-        *_APTITUDE,
+        *_APTITUDE_COLUMNS,
     )
+    # `fewest` is the least number of runs of one instruction; one run alone says nothing of the spread of its scores.
     is_played_once = any(row.fewest == 1 for row in rows)
     notes = (
         ("Where an instruction was played once, its reliability is not known.",)
@@ -151,28 +176,35 @@ def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportT
     table: list[ReportRow] = []
     for task_id, plays_of_instruction in of_instruction.items():
         rows = _by_condition(plays_of_instruction)
-        full_by_key = _full(rows)
+        full_rows = _full_by_task_and_model(rows)
         table += [
             _row(
-                [task_id, row.condition, *_figures(row, full_by_key)],
+                [task_id, row.condition, *_aptitude_cells(row, full_rows)],
                 plays_of_instruction,
                 conv_type=row.condition,
             )
             for row in rows
         ]
-    head = ReportColumn("instruction", "text", description="Its id.")
-    return ReportTable("by instruction", (head, _CONDITION, *_APTITUDE), tuple(table), notes)
+    columns = (
+        ReportColumn("instruction", "text", description="Its id."),
+        _CONDITION_COLUMN,
+        *_APTITUDE_COLUMNS,
+    )
+    return ReportTable("by instruction", columns, tuple(table), notes)
 
 
 def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
-    """Returns the table of the kinds of replies; none where no reply was classified."""
+    """Returns the table of the kinds of replies; none where no reply was classified.
+
+    Its rows are counted by the plain condition, whatever the number of merged shards and the temperatures.
+    """
     rows = replies_by_condition(plays, ALL_CONDITIONS)
     if not rows:
         return []
     names = ("condition", "turns", "stand_ins", *CATEGORIES)
     table = [_row([row[name] for name in names], plays, condition=row["condition"]) for row in rows]
     columns = (
-        _CONDITION,
+        _CONDITION_COLUMN,
         ReportColumn("turns", "count", description="Times that the user spoke."),
         ReportColumn(
             "stand-ins",
@@ -187,41 +219,39 @@ def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
     return [ReportTable("kinds of replies", columns, tuple(table))]
 
 
-def aptitude_json(aptitudes: Sequence[Aptitude]) -> list[dict[str, Any]]:
+def aptitude_json(rows: Sequence[Aptitude]) -> list[dict[str, Any]]:
     """Returns the rows as JSON values; `of_full` has shares of the condition FULL, None where it was not played."""
-    full_by_key = _full(aptitudes)
-    return [asdict(row) | {"of_full": _shares(row, full_by_key)} for row in aptitudes]
+    full_rows = _full_by_task_and_model(rows)
+    return [asdict(row) | {"of_full": _relative_to_full(row, full_rows)} for row in rows]
 
 
-def _shares(
-    row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]
+def _relative_to_full(
+    row: Aptitude, full_rows: Mapping[tuple[str, str], Aptitude]
 ) -> dict[str, float | None]:
     """Returns P, A90 and U90-10 of a condition as shares of those of FULL; None where these are 0 or not known."""
-    full_row = full_by_key.get((row.task, row.model))
+    full_row = full_rows.get((row.task, row.model))
     if full_row is None:
         return {"performance": None, "aptitude": None, "unreliability": None}
-    is_known = row.fewest > 1 and full_row.fewest > 1
+    spread_is_known = row.fewest > 1 and full_row.fewest > 1
     return {
         "performance": row.performance / full_row.performance if full_row.performance else None,
         "aptitude": row.aptitude / full_row.aptitude if full_row.aptitude else None,
         "unreliability": row.unreliability / full_row.unreliability
-        if is_known and full_row.unreliability
+        if spread_is_known and full_row.unreliability
         else None,
     }
 
 
-def _full(aptitudes: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
-    """Returns the rows of the condition FULL by task and model."""
+def _full_by_task_and_model(rows: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
+    """Returns the rows of the condition FULL, the first of `ALL_CONDITIONS`, by task and model."""
     return {
-        (row.task, row.model): row
-        for row in aptitudes
-        if place_of(row.condition, ALL_CONDITIONS) == 0
+        (row.task, row.model): row for row in rows if place_of(row.condition, ALL_CONDITIONS) == 0
     }
 
 
-def _figures(row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
-    """Returns the cells of the columns `_APTITUDE`."""
-    shares = _shares(row, full_by_key)
+def _aptitude_cells(row: Aptitude, full_rows: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
+    """Returns the cells of the columns `_APTITUDE_COLUMNS`."""
+    shares = _relative_to_full(row, full_rows)
     return [
         row.runs,
         row.performance,
@@ -244,15 +274,7 @@ def _sharded_summary(result: Mapping[str, Any]) -> str:
 
 # Forms
 
-_FORM_COLUMNS = (
-    ReportColumn("form", "text", description="Which form."),
-    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
-    ReportColumn("runs", "count", description="How often it was filled."),
-    ReportColumn("length", "count", description="Fields of the form."),
-    ReportColumn("turns", "number", description="Questions that were answered, mean."),
-    ReportColumn(
-        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
-    ),
+_SCORE_COLUMNS = (
     ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
     ReportColumn(
         "Success",
@@ -265,22 +287,36 @@ _FORM_COLUMNS = (
     ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
     ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
 )
+"""The columns of the scores of a filled form, in the order of `_score_cells`."""
+
+_FORM_COLUMNS = (
+    ReportColumn("form", "text", description="Which form."),
+    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
+    ReportColumn("runs", "count", description="How often it was filled."),
+    ReportColumn("length", "count", description="Fields of the form."),
+    ReportColumn("turns", "number", description="Questions that were answered, mean."),
+    ReportColumn(
+        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
+    ),
+    *_SCORE_COLUMNS,
+)
 """Columns of the table of Hakimov et al."""
 
 
 def form_table(rows: Iterable[FormRow]) -> ReportTable:
     """Returns a row for each form and variant; the last columns have counts, and how the runs ended."""
-    counts = [ReportColumn(title, "text") for title in ("complete", "right", "ended")]
+    last_columns = [ReportColumn(title, "text") for title in ("complete", "right", "ended")]
     table = []
     for row in rows:
         right = UNKNOWN
         if row.right is not None:
-            share = f" ({figure(row.right[0] / row.right[1])})" if row.right[1] else ""
-            right = f"{row.right[0]:,} of {row.right[1]:,}{share}"
+            right_fields, judged_fields = row.right
+            share = f" ({figure(right_fields / judged_fields)})" if judged_fields else ""
+            right = f"{right_fields:,} of {judged_fields:,}{share}"
         ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.ended.items()))
         complete = f"{row.complete:,} of {row.runs:,}"
         table.append(ReportRow((*_form_cells(row), complete, right, ended)))
-    return ReportTable("forms", (*_FORM_COLUMNS, *counts), tuple(table))
+    return ReportTable("forms", (*_FORM_COLUMNS, *last_columns), tuple(table))
 
 
 def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
@@ -299,8 +335,9 @@ def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
     )
     table = []
     for row in table_of(play.result for play in plays):
-        right = row.right[0] / row.right[1] if row.right and row.right[1] else None
-        cells = [*_form_cells(row), row.complete, right, row.fallbacks]
+        right_fields, judged_fields = row.right or (0, 0)
+        right_share = right_fields / judged_fields if judged_fields else None
+        cells = [*_form_cells(row), row.complete, right_share, row.fallbacks]
         table.append(_row(cells, plays, form=row.form, variant=row.variant))
     return [ReportTable("forms", columns, tuple(table)), _modules(plays)]
 
@@ -334,7 +371,7 @@ _MODEL_COLUMNS = (
     ),
     ReportColumn("fields", "number", description="Fields of the form."),
     ReportColumn("turns", "number", description="Questions that were answered, mean."),
-    *_FORM_COLUMNS[-5:],
+    *_SCORE_COLUMNS,
 )
 """Columns of the table of models by form."""
 
@@ -343,13 +380,13 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
     """Returns models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2.
 
     Args:
-        runs: The model of the assistant, and the result of a run.
+        runs: For each run the model of the assistant, and the result.
     """
     rows = [
         ReportRow(
             (
                 one_line(row.model, _MAX_NAME_CHARS), row.variant, row.form or "all", row.runs,
-                row.failed, row.fields, row.turns, *_shares_of_form(row),
+                row.failed, row.fields, row.turns, *_score_cells(row),
             )
         )
         for row in by_model(runs)
@@ -364,12 +401,12 @@ def _form_cells(row: FormRow) -> list[Cell]:
     """Returns the cells of the columns `_FORM_COLUMNS`."""
     return [
         row.form, row.variant, row.runs, row.fields, row.turns, row.repetitions,
-        *_shares_of_form(row),
+        *_score_cells(row),
     ]  # fmt: skip
 
 
-def _shares_of_form(row: FormRow | ModelRow) -> list[Cell]:
-    """Returns the cells of the last five columns of both tables of forms."""
+def _score_cells(row: FormRow | ModelRow) -> list[Cell]:
+    """Returns the cells of the columns `_SCORE_COLUMNS`."""
     return [row.filled_share, row.success, row.efficiency, row.filled_score, row.score]
 
 
@@ -416,9 +453,11 @@ def task_table(plays: Sequence[PlayRow]) -> ReportTable:
 
 def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
     """Returns the tables of users with profiles: by task, and by number of turns."""
-    goodbyes = Counter(play.result["turns"] for play in plays if play.result["ended"] == "goodbye")
+    goodbyes_by_turns = Counter(
+        play.result["turns"] for play in plays if play.result["ended"] == "goodbye"
+    )
     table = [
-        _row([row.turns, row.conversations, goodbyes[row.turns]], plays, turns=row.turns)
+        _row([row.turns, row.conversations, goodbyes_by_turns[row.turns]], plays, turns=row.turns)
         for row in by_turns((play.result["turns"], None) for play in plays)
     ]
     columns = (

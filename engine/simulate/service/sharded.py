@@ -73,9 +73,17 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
     setting = _setting(simulations, request, dataset, texts)
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
+        """Returns the scenarios once the names of the models are known."""
         with_models = _with_models(setting, labels)
         return [
-            ShardedScenario(with_models, instruction, task, condition, run, merged)
+            ShardedScenario(
+                setting=with_models,
+                instruction=instruction,
+                task=task,
+                condition=condition,
+                run=run,
+                merged=merged,
+            )
             for condition in request.conditions or CONDITIONS
             for instruction, task, merged in (
                 *with_tasks,
@@ -122,6 +130,7 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     bind_task = partial(task_for, texts=of_plays, databases=_databases(request))
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardDraftScenario]:
+        """Returns the scenarios once the names of the models are known."""
         with_models = _with_models(setting, labels)
         return [
             ShardDraftScenario(with_models, source, text, bind_task, request.checks)
@@ -281,19 +290,19 @@ def _setting(
 ) -> Setting:
     """Returns what all plays share, without the models; `dataset` is the file name of the instructions."""
     return Setting(
-        texts,
-        "",
-        "",
-        "",
-        dataset,
-        folders.version(),
-        datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
+        texts=texts,
+        assistant="",
+        user="",
+        system="",
+        dataset=dataset,
+        version=folders.version(),
+        moment=datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
         # The logs name no cost where a reply may cost something: it is not known.
-        None if simulations.may_cost(request) else 0.0,
-        1.0 if request.temperature is None else request.temperature,
-        request.user_temperature,
-        request.max_tokens,
-        request.seed,
+        cost=None if simulations.may_cost(request) else 0.0,
+        assistant_temperature=1.0 if request.temperature is None else request.temperature,
+        user_temperature=request.user_temperature,
+        max_tokens=request.max_tokens,
+        seed=request.seed,
     )
 
 
@@ -354,37 +363,37 @@ class DraftsFile:
         with self._guard:
             return list(self._drafts)
 
-    def decide(self, nth: int, state: State) -> Draft:
+    def decide(self, index: int, state: State) -> Draft:
         """Sets the state of the draft at an index; returns the changed draft."""
-        return self._change(nth, lambda draft: draft.decided(state))
+        return self._change(index, lambda draft: draft.decided(state))
 
-    def edit(self, nth: int, shard_id: int, text: str) -> Draft:
+    def edit(self, index: int, shard_id: int, text: str) -> Draft:
         """Replaces the text of a shard; returns the changed draft."""
-        return self._change(nth, lambda draft: draft.edited(shard_id, text))
+        return self._change(index, lambda draft: draft.edited(shard_id, text))
 
-    def move(self, nth: int, shard_id: int, by: int) -> Draft:
+    def move(self, index: int, shard_id: int, by: int) -> Draft:
         """Moves a shard by some places, towards the start if `by` is negative; returns the changed draft."""
-        return self._change(nth, lambda draft: draft.moved(shard_id, by))
+        return self._change(index, lambda draft: draft.moved(shard_id, by))
 
-    def leave_out(self, nth: int, shard_id: int) -> Draft:
+    def leave_out(self, index: int, shard_id: int) -> Draft:
         """Removes a shard; returns the changed draft.
 
         Raises:
             UsageError: It is the only shard of the instruction.
         """
-        if len(self._drafts[nth].candidates) == 1:
+        if len(self._drafts[index].candidates) == 1:
             raise UsageError("The last shard cannot be left out.", "Reject the instruction.")
-        return self._change(nth, lambda draft: draft.without(shard_id))
+        return self._change(index, lambda draft: draft.without(shard_id))
 
-    def _change(self, nth: int, act: Callable[[Draft], Draft]) -> Draft:
+    def _change(self, index: int, act: Callable[[Draft], Draft]) -> Draft:
         """Changes a draft, and writes the file."""
         with self._guard:
             changed = list(self._drafts)
-            changed[nth] = act(changed[nth])
+            changed[index] = act(changed[index])
             # The file is written first: if that fails, the drafts in memory stay as they are in the file.
             write_drafts(Path(self._path), changed)
             self._drafts = changed
-            return changed[nth]
+            return changed[index]
 
 
 def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> DraftsFile:

@@ -36,14 +36,19 @@ T = TypeVar("T")
 
 
 class ActionsTask(Task):
-    """Keys: `function`, `fully_specified_question`, `reference_answer`, `language`, `test_category`."""
+    """A request that is to be answered with function calls.
+
+    Keys: `function`, `fully_specified_question`, `reference_answer`, `language`, `test_category`.
+    """
 
     extraction: Extraction = "full_response"
 
     def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
         super().__init__(instruction, texts)
         self._functions = _objects(instruction, "function", dict[str, Any])
-        self._wanted = _objects(instruction, "reference_answer", dict[str, dict[str, list[Any]]])
+        self._references = _objects(
+            instruction, "reference_answer", dict[str, dict[str, list[Any]]]
+        )
         self._language = instruction.text("language").lower()
         if self._language not in LANGUAGES:
             raise BadInstruction(
@@ -53,19 +58,25 @@ class ActionsTask(Task):
         self._question = _question(instruction)
 
     def system_prompt(self) -> str:
+        """Returns the system message with the descriptions of the functions."""
         schemas = json.dumps(self._functions, ensure_ascii=False, indent=2)
         return self.text("system", FUNCTIONS=schemas)
 
     def full_prompt(self) -> str:
+        """Returns the full question."""
         return self.text("full", QUESTION=self._question)
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        """Returns the shards as a list in place of the question."""
         return self.text("full", QUESTION=bullets(shards))
 
     def evaluate(self, answer: str) -> Evaluating:
+        """Scores 1 if the calls in the answer match the reference, else 0 with the reason."""
         try:
             calls = read_calls(answer, self._language)
-            wrong = mismatch(calls, self._wanted, self._functions, self._language, self._category)
+            wrong = mismatch(
+                calls, self._references, self._functions, self._language, self._category
+            )
         except NotCalls as error:
             wrong = str(error)
         except (RecursionError, OverflowError):
@@ -148,13 +159,13 @@ LANGUAGES = frozenset(_TYPES)
 """The languages that calls may be in."""
 
 
-Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
+ReferenceCall = Mapping[str, Mapping[str, Sequence[Any]]]
 """A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
 
 
 def mismatch(
     calls: Sequence[ParsedCall],
-    references: Sequence[Wanted],
+    references: Sequence[ReferenceCall],
     functions: Sequence[Mapping[str, Any]],
     language: str,
     category: str,
@@ -172,41 +183,48 @@ def mismatch(
         return f"{len(calls)} calls instead of {len(references)}"
     described = {str(function.get("name")): function for function in functions}
     # In categories with one function, some references give it another name than its description.
-    alone = functions[0] if len(functions) == 1 and "multiple" not in category else None
+    only_function = functions[0] if len(functions) == 1 and "multiple" not in category else None
     reasons = [
         [
             _call_mismatch(
-                call, reference, alone or described.get(next(iter(reference)), {}), language
+                call, reference, only_function or described.get(next(iter(reference)), {}), language
             )
             for call in calls
         ]
         for reference in references
     ]
-    unmatched = [row for row in reasons if all(row)]
-    if unmatched:
-        return min(unmatched[0], key=len)
-    paired = _paired([[not reason for reason in row] for row in reasons])
-    return "" if paired else "two calls match the same reference"
+    # A row has, for one reference, why each call does not match it, "" for one that does.
+    unmatched = next((row for row in reasons if all(row)), None)
+    if unmatched is not None:
+        # The shortest reason is mostly that of the call that was meant.
+        return min(unmatched, key=len)
+    fits = [[not reason for reason in row] for row in reasons]
+    return "" if _can_be_paired(fits) else "two calls match the same reference"
 
 
-def _paired(fits: Sequence[Sequence[bool]]) -> bool:
-    """Whether each row can be assigned a column of its own (a perfect matching, by augmenting paths)."""
-    owner: dict[int, int] = {}
+def _can_be_paired(fits: Sequence[Sequence[bool]]) -> bool:
+    """Whether each row can be assigned a column of its own that fits it (a perfect matching, by augmenting paths).
 
-    def place(row: int, tried: set[int]) -> bool:
+    Args:
+        fits: For each row, which columns fit it.
+    """
+    row_of_column: dict[int, int] = {}
+
+    def assign(row: int, tried_columns: set[int]) -> bool:
+        """Assigns a column to the row; a row that has it already moves to another, if there is one."""
         for column, fit in enumerate(fits[row]):
-            if fit and column not in tried:
-                tried.add(column)
-                if column not in owner or place(owner[column], tried):
-                    owner[column] = row
+            if fit and column not in tried_columns:
+                tried_columns.add(column)
+                if column not in row_of_column or assign(row_of_column[column], tried_columns):
+                    row_of_column[column] = row
                     return True
         return False
 
-    return all(place(row, set()) for row in range(len(fits)))
+    return all(assign(row, set()) for row in range(len(fits)))
 
 
 def _call_mismatch(
-    call: ParsedCall, reference: Wanted, function: Mapping[str, Any], language: str
+    call: ParsedCall, reference: ReferenceCall, function: Mapping[str, Any], language: str
 ) -> str:
     """Returns why a call does not match a reference; "" if it does."""
     accepted = next(iter(reference.values()))
@@ -221,7 +239,7 @@ def _call_mismatch(
     for parameter, value in call.arguments.items():
         if parameter not in specs or parameter not in accepted:
             return f"`{parameter}` is not expected"
-        if not _accepted(value, accepted[parameter], specs[parameter], language):
+        if not _is_accepted(value, accepted[parameter], specs[parameter], language):
             return f"`{parameter}` has another value"
     for parameter, values in accepted.items():
         if parameter not in call.arguments and "" not in values:
@@ -229,8 +247,14 @@ def _call_mismatch(
     return ""
 
 
-def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], language: str) -> bool:
-    """Whether a value equals one of the accepted ones, by the rules of the leaderboard."""
+def _is_accepted(
+    value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], language: str
+) -> bool:
+    """Whether a value equals one of the accepted ones, by the rules of the leaderboard.
+
+    Args:
+        spec: The description of the parameter, with its declared type.
+    """
     kind, types = str(spec.get("type", "any")), _TYPES[language]
     item_kind = (spec.get("items") or {}).get("type")
     if language == "java":
@@ -239,25 +263,25 @@ def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], lang
         value = javascript_value(value, kind, item_kind)
     elif kind == "float" and type(value) is int:
         value = float(value)
-    expected = types.get(kind, str)
-    items = types.get(item_kind, str) if expected is list and item_kind else None
+    declared_type = types.get(kind, str)
+    item_type = types.get(item_kind, str) if declared_type is list and item_kind else None
     reference_type = _type_of(accepted)
-    as_declared = type(value) is expected
+    as_declared = type(value) is declared_type
     if not as_declared and type(value) is not reference_type:
         return False
     if (
         as_declared
-        and items
-        and not any(_items_fit(value, reference, items) for reference in accepted)
+        and item_type
+        and not any(_items_fit(value, reference, item_type) for reference in accepted)
     ):
         return False
-    if not as_declared or reference_type not in (None, expected):
+    if not as_declared or reference_type not in (None, declared_type):
         return value in accepted
     if isinstance(value, dict):
         return any(
             isinstance(reference, dict) and _dict_fits(value, reference) for reference in accepted
         )
-    if isinstance(value, list) and items is dict:
+    if isinstance(value, list) and item_type is dict:
         return any(_dicts_fit(value, reference) for reference in accepted)
     return _standard(value) in [_standard(reference) for reference in accepted]
 
@@ -267,12 +291,12 @@ def _type_of(accepted: Sequence[Any]) -> type | None:
     return next((type(item) for item in accepted if item != ""), None)
 
 
-def _items_fit(value: Sequence[Any], accepted: Any, items: type) -> bool:
+def _items_fit(value: Sequence[Any], accepted: Any, item_type: type) -> bool:
     """Whether the items of a list have the declared type, or that of the reference."""
     if not isinstance(accepted, list):
         return True
     reference_type = _type_of(accepted)
-    return all(type(item) is items or type(item) is reference_type for item in value)
+    return all(type(item) is item_type or type(item) is reference_type for item in value)
 
 
 def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:

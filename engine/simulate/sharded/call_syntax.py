@@ -17,13 +17,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.simulate.sharded.task import fenced
+from engine.simulate.sharded.task import fenced_blocks
 
 _PLAIN = r"[\w\s,.?&\[\]]*"
+"""What stands between the angle brackets of type parameters, without further ones."""
+
 _GENERICS = re.compile(rf"<{_PLAIN}(?:<{_PLAIN}(?:<{_PLAIN}>{_PLAIN})*>{_PLAIN})*>")
+"""Matches type parameters such as `<String, List<Integer>>`, nested at most three deep."""
+
 _NAME = re.compile(r"(?:new\s+|await\s+)?([A-Za-z_$][\w$]*(?:\s*\.\s*[A-Za-z_$][\w$]*)*)\s*\(")
+"""Matches the name of a call with its opening bracket, perhaps after `new` or `await`: `client.send(`."""
+
 _NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?![=>])")
+"""Matches the name of an argument with its `=`, which is no comparison or arrow."""
+
 _OPENING, _CLOSING = "([{", ")]}"
+"""Brackets, in the same order."""
 
 
 # Calls
@@ -52,7 +61,7 @@ def read_calls(text: str, language: str) -> list[ParsedCall]:
     Raises:
         NotCalls: The text is empty or contains anything but calls.
     """
-    blocks = fenced(text)
+    blocks = fenced_blocks(text)
     bare = (blocks[-1] if blocks else text).strip().strip("`").strip()
     if not bare:
         raise NotCalls("The answer is empty.")
@@ -81,7 +90,8 @@ def _python_call(node: ast.AST) -> ParsedCall:
     """Returns a call with its arguments as values.
 
     Raises:
-        NotCalls: The node is no call."""
+        NotCalls: The node is no call.
+    """
     if not isinstance(node, ast.Call):
         raise NotCalls(f"`{ast.unparse(node)}` is no call.")
     arguments: dict[str, Any] = {"": ast.unparse(node)} if node.args else {}
@@ -106,7 +116,7 @@ def _python_value(node: ast.expr) -> Any:
                 _key(key): _python_value(value) for key, value in zip(keys, values, strict=True)
             }
         case ast.BinOp(left=left, op=operator, right=right):
-            return _computed(_python_value(left), operator, _python_value(right), node)
+            return _compute(_python_value(left), operator, _python_value(right), node)
         case _:
             return ast.unparse(node)
 
@@ -115,14 +125,15 @@ def _key(node: ast.expr | None) -> Any:
     """Returns the value of a key of a dictionary.
 
     Raises:
-        NotCalls: It can be no key."""
+        NotCalls: It can be no key.
+    """
     value = None if node is None else _python_value(node)
     if isinstance(value, list | dict) or node is None:
         raise NotCalls("A key of a dictionary is no plain value.")
     return value
 
 
-def _computed(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> Any:
+def _compute(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> Any:
     """Returns the value of `60 * 5`; an operation on anything but numbers is returned as its source text."""
     if type(left) in (int, float) and type(right) in (int, float):
         match operator:
@@ -138,13 +149,17 @@ def _computed(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> 
 
 
 def _foreign(text: str) -> Iterator[ParsedCall]:
-    """Yields calls in Java or JavaScript with their arguments as source text."""
+    """Yields calls in Java or JavaScript with their arguments as source text.
+
+    Raises:
+        NotCalls: The text contains anything but calls, or none.
+    """
     if text.startswith("["):
-        end = _end(text, 0)
+        end = _after_bracket(text, 0)
         if text[end:].strip(" \n;"):
             raise NotCalls("Something follows the list.")
         text = text[1 : end - 1]
-    index, any_call = 0, False
+    index, has_call = 0, False
     while index < len(text):
         if text[index] in " \t\r\n,;":
             index += 1
@@ -152,11 +167,11 @@ def _foreign(text: str) -> Iterator[ParsedCall]:
         match = _NAME.match(text, index)
         if match is None:
             raise NotCalls(f"No call begins at `{text[index : index + 20]}`.")
-        end = _end(text, match.end() - 1)
+        end = _after_bracket(text, match.end() - 1)
         name = re.sub(r"\s", "", match.group(1))
         yield ParsedCall(name, _arguments(text[match.end() : end - 1]))
-        index, any_call = end, True
-    if not any_call:
+        index, has_call = end, True
+    if not has_call:
         raise NotCalls("There is no call.")
 
 
@@ -178,15 +193,20 @@ def split(text: str, separator: str = ",") -> list[str]:
     while index < len(text):
         if text[index] == separator:
             parts.append(text[start:index])
-            start = index = index + 1
+            index += 1
+            start = index
         else:
-            index = _past(text, index)
+            index = _after_token(text, index)
     parts.append(text[start:])
     return [part for part in parts if part.strip()]
 
 
-def _end(text: str, index: int) -> int:
-    """Returns the position after the bracket that closes the one at `index`."""
+def _after_bracket(text: str, index: int) -> int:
+    """Returns the position after the bracket that closes the one at `index`.
+
+    Raises:
+        NotCalls: It is not closed, or by another kind.
+    """
     open_brackets = [text[index]]
     index += 1
     while open_brackets:
@@ -200,22 +220,28 @@ def _end(text: str, index: int) -> int:
                 raise NotCalls("A bracket is closed by another kind.")
             index += 1
         else:
-            index = _past_plain(text, index)
+            index = _after_plain_token(text, index)
     return index
 
 
-def _past(text: str, index: int) -> int:
+def _after_token(text: str, index: int) -> int:
     """Returns the position after the bracket, string or character at `index`."""
-    return _end(text, index) if text[index] in _OPENING else _past_plain(text, index)
+    return (
+        _after_bracket(text, index) if text[index] in _OPENING else _after_plain_token(text, index)
+    )
 
 
-def _past_plain(text: str, index: int) -> int:
-    """Returns the position after the string, the type parameters or the single character at `index`."""
+def _after_plain_token(text: str, index: int) -> int:
+    """Returns the position after the string, the type parameters or the single character at `index`.
+
+    Raises:
+        NotCalls: A string is not closed.
+    """
     character = text[index]
     if character in "\"'`":
         end = index + 1
         while end < len(text) and text[end] != character:
-            end += 2 if text[end] == "\\" else 1
+            end += 2 if text[end] == "\\" else 1  # an escape has two characters
         if end >= len(text):
             raise NotCalls("A quote is not closed.")
         return end + 1
@@ -227,17 +253,39 @@ def _past_plain(text: str, index: int) -> int:
 
 # Values in Java and JavaScript
 
-_DIGITS = r"-?\d{1,300}"  # Python reads no number of more than 4,300 digits
+_DIGITS = r"-?\d{1,300}"
+"""A whole number; limited, because Python reads no number of more than 4,300 digits."""
+
 _INTEGER = re.compile(_DIGITS)
+"""Matches a whole number: `5`."""
+
 _LONG = re.compile(rf"({_DIGITS})[lL]")
-_BIG = re.compile(rf"({_DIGITS})n")
+"""Matches a `long` of Java: `5L`."""
+
+_BIG_INTEGER = re.compile(rf"({_DIGITS})n")
+"""Matches a `BigInt` of JavaScript: `5n`."""
+
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+"""Matches a decimal number, perhaps with an exponent: `1.5e3`."""
+
 _FLOAT = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)[fF]")
+"""Matches a `float` of Java: `1.5f`."""
+
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+"""Matches an escape in a string, and the character that it stands for or is."""
+
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
-_WORDS = {"true": True, "false": False}
+"""What some escaped characters stand for; each other one stands for itself."""
+
+_BOOLEANS = {"true": True, "false": False}
+"""Truth values as both languages write them."""
+
 _NEW = r"new\s+[\w.]+(?:<.*?>)?\s*"
+"""The beginning of an expression that makes an object: `new ArrayList<String>`."""
+
 _COPIED = re.compile(rf"{_NEW}\(\s*((?:Arrays|List|Set|Map)\s*\..*)\)", re.DOTALL)
+"""Matches `new ArrayList<>(Arrays.asList(...))`; the group is the collection that is copied."""
+
 _LISTS = re.compile(
     r"(?:Arrays\s*\.\s*asList|(?:List|Set|Array)\s*\.\s*of)\s*\((?P<of>.*)\)"
     r"|new\s+[\w.<>]+\s*\[\s*\]\s*\{(?P<array>.*)\}"
@@ -246,14 +294,29 @@ _LISTS = re.compile(
     r"|new\s+Array\s*\((?P<js>.*)\)",
     re.DOTALL,
 )
+"""Matches an expression that builds a list; the one group that is not None has its items."""
+
 _FILLED = re.compile(rf"{_NEW}\(\s*\)\s*\{{\s*\{{(?P<body>.*)\}}\s*\}}", re.DOTALL)
+"""Matches `new ArrayList<>() {{ add(1); add(2); }}`, an object that its own statements fill."""
+
 _EMPTY = re.compile(rf"{_NEW}\(\s*\)", re.DOTALL)
+"""Matches `new ArrayList<>()`."""
+
 _ADD = re.compile(r"\s*(?:this\s*\.\s*)?(?:add|push|offer)\s*\((.*)\)\s*", re.DOTALL)
+"""Matches a statement that adds an item: `add(1)`."""
+
 _PUT = re.compile(r"\s*(?:this\s*\.\s*)?put\s*\((.*)\)\s*", re.DOTALL)
+"""Matches a statement that adds a key with its value: `put("a", 1)`."""
+
 _MAP = re.compile(r"Map\s*\.\s*of\s*\((?P<of>.*)\)", re.DOTALL)
 
+"""Matches `Map.of("a", 1)`; the group has keys and values in turn."""
+
 _JAVA_LISTS = frozenset({"Array", "ArrayList", "List", "Set", "Queue", "Stack"})
+"""Declared types in Java whose values are lists."""
+
 _JAVA_MAPS = frozenset({"HashMap", "Hashtable", "Map"})
+"""Declared types in Java whose values are dictionaries."""
 
 
 def java_value(text: str, kind: str | None, items: str | None = None) -> Any:
@@ -273,9 +336,9 @@ def java_value(text: str, kind: str | None, items: str | None = None) -> Any:
         case "double":
             return _number(_DECIMAL, text, float)
         case "boolean":
-            return _WORDS.get(text, text)
+            return _BOOLEANS.get(text, text)
         case "char" | "String" | "any":
-            return _unquoted(text)
+            return _unquote(text)
         case None:
             return _java_literal(text)
     if kind in _JAVA_LISTS:
@@ -283,7 +346,7 @@ def java_value(text: str, kind: str | None, items: str | None = None) -> Any:
         return text if parts is None else [java_value(part, items) for part in parts]
     if kind in _JAVA_MAPS:
         return _java_map(text)
-    return _unquoted(text)
+    return _unquote(text)
 
 
 def javascript_value(text: str, kind: str | None, items: str | None = None) -> Any:
@@ -295,9 +358,9 @@ def javascript_value(text: str, kind: str | None, items: str | None = None) -> A
         case "float":
             return _number(_DECIMAL, text, float)
         case "Bigint":
-            return _number(_BIG, text, int)
+            return _number(_BIG_INTEGER, text, int)
         case "Boolean":
-            return _WORDS.get(text, text)
+            return _BOOLEANS.get(text, text)
         case "array":
             parts = _list_parts(text)
             return text if parts is None else [javascript_value(part, items) for part in parts]
@@ -305,16 +368,17 @@ def javascript_value(text: str, kind: str | None, items: str | None = None) -> A
             return _object(text)
         case None:
             return _javascript_literal(text)
-    return _unquoted(text)
+    return _unquote(text)
 
 
 def _number(pattern: re.Pattern[str], text: str, make: type[int] | type[float]) -> Any:
     """Returns the number that a text is in this notation; the text if it is none."""
     match = pattern.fullmatch(text)
+    # The pattern has a group where a suffix such as `L` is no part of the number.
     return make(match.group(match.lastindex or 0)) if match else text
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Returns a quoted text without its quotes and escapes; another text as it is."""
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'`":
         return _ESCAPE.sub(
@@ -331,7 +395,7 @@ def _java_literal(text: str) -> Any:
             return value
     if (parts := _list_parts(text)) is not None:
         return [_java_literal(part) for part in parts]
-    return _unquoted(text) if isinstance(mapping := _java_map(text), str) else mapping
+    return _unquote(text) if isinstance(mapping := _java_map(text), str) else mapping
 
 
 def _javascript_literal(text: str) -> Any:
@@ -344,15 +408,15 @@ def _javascript_literal(text: str) -> Any:
         return _object(text)
     if (parts := _list_parts(text)) is not None:
         return [_javascript_literal(part) for part in parts]
-    return _unquoted(text)
+    return _unquote(text)
 
 
 def _list_parts(text: str) -> list[str] | None:
     """Returns the source texts of the items of a list; None if the text does not build a list."""
     filled = _FILLED.fullmatch(text)
     if filled:
-        adds = [_ADD.fullmatch(part) for part in split(filled["body"], ";")]
-        return [added[1] for added in adds if added] if all(adds) else None
+        adds = [_ADD.fullmatch(statement) for statement in split(filled["body"], ";")]
+        return [add.group(1) for add in adds if add] if all(adds) else None
     listed = _LISTS.fullmatch(_original(text))
     if listed:
         return split(next(group for group in listed.groups() if group is not None))
@@ -369,10 +433,10 @@ def _java_map(text: str) -> Any:
     """Returns the dictionary that a Java expression builds; the text if it builds none."""
     filled, of = _FILLED.fullmatch(text), _MAP.fullmatch(_original(text))
     if filled:
-        puts = [_PUT.fullmatch(part) for part in split(filled["body"], ";")]
+        puts = [_PUT.fullmatch(statement) for statement in split(filled["body"], ";")]
         if not all(puts):
             return text
-        return _pairs([part for added in puts if added for part in split(added[1])], text)
+        return _pairs([part for put in puts if put for part in split(put.group(1))], text)
     if of:
         return _pairs(split(of["of"]), text)
     return {} if _EMPTY.fullmatch(text) else text
@@ -393,8 +457,9 @@ def _object(text: str) -> Any:
     values_by_key: dict[str, Any] = {}
     try:
         for part in split(text[1:-1]):
+            # A value may have further colons; a key without a value (`{a}`) is the variable of that name.
             key, *value = split(part, ":")
-            values_by_key[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]))
+            values_by_key[_unquote(key.strip())] = _javascript_literal(":".join(value or [key]))
     except NotCalls:
         return text
     return values_by_key

@@ -28,7 +28,7 @@ from engine.simulate.sharded.task import (
     Extraction,
     Task,
     bullets,
-    fenced,
+    fenced_blocks,
     value_of,
     without_judge,
 )
@@ -46,13 +46,15 @@ class _Test:
 
 
 class _Metadata(msgspec.Struct):
-    """What is needed of the metadata of an instruction."""
+    """What is needed of the metadata of an instruction: the name of the function that the tests call."""
 
     func_name: str
 
 
 class CodeTask(Task):
-    """Keys: `source`, `public_test_cases`, `private_test_cases`, `metadata.func_name`; `prompt` (HumanEval) or
+    """A programming problem.
+
+    Keys: `source`, `public_test_cases`, `private_test_cases`, `metadata.func_name`; `prompt` (HumanEval) or
     `question_content` and `starter_code` (LiveCodeBench).
 
     A test case has the arguments, one JSON value a line, and the JSON value that the function must return.
@@ -84,12 +86,15 @@ class CodeTask(Task):
         self._limits = Limits()
 
     def full_prompt(self) -> str:
+        """Returns the code to complete, or the question with the code that the answer must begin with."""
         if self._is_completion:
             return self.text("complete", CODE=self._prompt)
         return self._with_starter(self._prompt)
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
-        request = f"{shards[0].text}\n{bullets(shards[1:])}"
+        """Returns the first shard, which says what is wanted, and the others as a list."""
+        opening, *details = shards
+        request = f"{opening.text}\n{bullets(details)}"
         return (
             self.text("full", QUESTION=request)
             if self._is_completion
@@ -102,9 +107,11 @@ class CodeTask(Task):
         return self.text("starter", QUESTION=question, STARTER_CODE=starter)
 
     def extract(self, reply: str) -> str:
+        """Returns the last function of the reply."""
         return function_in(reply)
 
     def evaluate(self, answer: str) -> Evaluating:
+        """Scores 1 if the function passes all tests; the first that it fails ends the evaluation."""
         module = callable_as(answer, self._name, self._prompt if self._is_completion else "")
         if not module:
             return without_judge(Evaluation(0.0, {"failed": "there is no function"}))
@@ -129,9 +136,11 @@ def _tests(instruction: Instruction, key: str) -> list[_Test]:
     if not value:
         return []
     try:
-        cases = unpacked(value)
+        cases = unpack(value)
         return [
-            _Test([json.loads(line) for line in str(case["input"]).split("\n")], _expected(case))
+            _Test(
+                [json.loads(line) for line in str(case["input"]).split("\n")], _expected_value(case)
+            )
             for case in cases
         ]
     except BadTests as error:
@@ -142,14 +151,14 @@ def _tests(instruction: Instruction, key: str) -> list[_Test]:
         ) from error
 
 
-def _expected(case: Mapping[str, Any]) -> Any:
+def _expected_value(case: Mapping[str, Any]) -> Any:
     """Returns the value that a test expects."""
     return json.loads(str(case["output"]))
 
 
 # Packed test cases
 
-_UNPACKED_BYTES = 256 * 2**20
+_MAX_UNPACKED_BYTES = 256 * 2**20
 """Largest size of unpacked test cases."""
 
 
@@ -162,13 +171,15 @@ class _TextOnly(pickle.Unpickler):
     code."""
 
     def find_class(self, module_name: str, global_name: str) -> Any:
+        """Refuses every class and function."""
         raise BadTests(f"the pickle names {module_name}.{global_name}, which may run code")
 
     def persistent_load(self, pid: Any) -> Any:
+        """Refuses every reference to something outside."""
         raise BadTests("the pickle refers to something outside it")
 
 
-def unpacked(value: Any) -> list[Mapping[str, Any]]:
+def unpack(value: Any) -> list[Mapping[str, Any]]:
     """Returns the test cases, each with `input` and `output`.
 
     Raises:
@@ -187,16 +198,17 @@ def _from_text(text: str) -> Any:
     """Returns test cases that are stored as text.
 
     Raises:
-        BadTests: The text is neither JSON nor packed JSON."""
+        BadTests: The text is neither JSON nor packed JSON.
+    """
     try:
         return json.loads(text)
     except ValueError:
         pass
     try:
         packed = zlib.decompressobj()
-        data = packed.decompress(base64.b64decode(text, validate=True), _UNPACKED_BYTES)
+        data = packed.decompress(base64.b64decode(text, validate=True), _MAX_UNPACKED_BYTES)
         if packed.unconsumed_tail:
-            raise BadTests(f"they are longer than {_UNPACKED_BYTES // 2**20} MiB")
+            raise BadTests(f"they are longer than {_MAX_UNPACKED_BYTES // 2**20} MiB")
         inner = _TextOnly(io.BytesIO(data)).load()
         return json.loads(inner) if isinstance(inner, str | bytes) else inner
     except BadTests:
@@ -211,7 +223,7 @@ _CLASS = "Solution"
 """Name of the class that competitions ask for."""
 
 _BEGINNING = re.compile(r"^(?:from|import|def|async def|@)\b", re.MULTILINE)
-"""Where code begins in a reply without fences."""
+"""Matches the line with which code begins in a reply without fences."""
 
 
 PRELUDE = """\
@@ -235,7 +247,7 @@ def function_in(reply: str) -> str:
     Looks in the last fenced block that has a function; without fences, in the text from the first import or function
     on. A class `Solution` counts as a function, because competitions ask for one.
     """
-    blocks = fenced(reply)
+    blocks = fenced_blocks(reply)
     if not blocks:
         beginning = _BEGINNING.search(reply)
         blocks = [reply[beginning.start() :]] if beginning else []
@@ -247,7 +259,7 @@ def function_in(reply: str) -> str:
 
 def _function(code: str) -> str:
     """Returns the last top-level function of a piece of code with all its imports; "" if there is none."""
-    module = _parsed(code)
+    module = _syntax_tree(code)
     if module is None:
         return ""
     imports = [
@@ -260,8 +272,10 @@ def _function(code: str) -> str:
         if isinstance(node, ast.FunctionDef) or (
             isinstance(node, ast.ClassDef) and node.name == _CLASS
         ):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            text = "\n".join(lines[first - 1 : node.end_lineno])
+            first_line = min(
+                [node.lineno, *(decorator.lineno for decorator in node.decorator_list)]
+            )
+            text = "\n".join(lines[first_line - 1 : node.end_lineno])  # lines count from 1
             return "\n".join([*imports, "", text]) if imports else text
     return ""
 
@@ -272,21 +286,20 @@ def callable_as(answer: str, name: str, prompt: str = "") -> str:
     Args:
         prompt: The prompt that the answer completes; its imports are added to the module.
     """
-    module = _parsed(answer)
+    module = _syntax_tree(answer)
     if module is None:
         return ""
-    call = next(
-        (expression for node in reversed(module.body) if (expression := _callable(node, name))), ""
-    )
-    if not call:
+    expressions = (_callable(node, name) for node in reversed(module.body))
+    function = next((expression for expression in expressions if expression), "")
+    if not function:
         return ""
-    prompt_module = _parsed(prompt)
+    prompt_module = _syntax_tree(prompt)
     imports = [
         ast.unparse(node)
         for node in (prompt_module.body if prompt_module else ())
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    return "\n".join([PRELUDE, *imports, answer, f"{name} = {call}", ""])
+    return "\n".join([PRELUDE, *imports, answer, f"{name} = {function}", ""])
 
 
 def _callable(node: ast.stmt, name: str) -> str:
@@ -298,13 +311,13 @@ def _callable(node: ast.stmt, name: str) -> str:
             methods = [
                 statement.name for statement in body if isinstance(statement, ast.FunctionDef)
             ]
-            public = [statement for statement in methods if not statement.startswith("_")]
+            public = [method for method in methods if not method.startswith("_")]
             if public:
                 return f"{_CLASS}().{name if name in public else public[-1]}"
     return ""
 
 
-def _parsed(code: str) -> ast.Module | None:
+def _syntax_tree(code: str) -> ast.Module | None:
     """Returns the syntax tree of code; None if it is no Python."""
     try:
         return ast.parse(code)

@@ -50,6 +50,10 @@ def probe(folder):
 """Code that tries what must be refused, and returns what was not."""
 
 
+_ELAPSED_PER_CPU_SECOND = 3
+"""Limit of elapsed time as a multiple of that of processor time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one run.
@@ -94,7 +98,7 @@ def run_function(
         UsageError: This system cannot confine it. Nothing was run.
     """
     if platform.system() != "Linux":
-        raise _unconfined(f"{platform.system() or 'this system'} has no filter of system calls")
+        raise _not_confined(f"{platform.system() or 'this system'} has no filter of system calls")
     request = {
         "source": source,
         "function": function,
@@ -106,13 +110,18 @@ def run_function(
     with (
         tempfile.TemporaryDirectory(prefix="confined-") as folder,
         tempfile.TemporaryFile() as request_file,
-        tempfile.TemporaryFile() as result,
+        tempfile.TemporaryFile() as result_file,
     ):
         request_file.write(json.dumps(request).encode())
         request_file.seek(0)
-        in_time = _child(folder, request_file.fileno(), result.fileno(), limits.seconds * 3)
-        result.seek(0)
-        raw = result.read(limits.result_bytes)
+        in_time = _run_child(
+            folder,
+            request_file.fileno(),
+            result_file.fileno(),
+            limits.seconds * _ELAPSED_PER_CPU_SECOND,
+        )
+        result_file.seek(0)
+        raw = result_file.read(limits.result_bytes)
     return _outcome(raw, in_time)
 
 
@@ -126,16 +135,24 @@ def require_confinement() -> None:
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_function(_PROBE, "probe", [folder])
     if outcome.value != []:
-        what = ", ".join(outcome.value or [outcome.error or outcome.ended])
-        raise _unconfined(f"it was tried and did not hold: {what}")
+        failures = ", ".join(outcome.value or [outcome.error or outcome.ended])
+        raise _not_confined(f"it was tried and did not hold: {failures}")
 
 
-def _child(folder: str, request_descriptor: int, result: int, seconds: float) -> bool:
-    """Runs the child process; returns False if a time limit ended it."""
+def _run_child(
+    folder: str, request_descriptor: int, result_descriptor: int, seconds: float
+) -> bool:
+    """Runs the child process; returns False if a time limit ended it.
+
+    Args:
+        folder: Its working folder.
+        request_descriptor, result_descriptor: The files that are its standard input and output.
+        seconds: Limit of elapsed time.
+    """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(_CHILD)],
         stdin=request_descriptor,
-        stdout=result,
+        stdout=result_descriptor,
         stderr=subprocess.DEVNULL,
         cwd=folder,
         env={},
@@ -158,14 +175,14 @@ def _outcome(raw: bytes, in_time: bool) -> Outcome:
     except (ValueError, RecursionError):
         return Outcome("died" if in_time else "limit")
     if "unconfined" in answer:
-        raise _unconfined(str(answer["unconfined"]))
+        raise _not_confined(str(answer["unconfined"]))
     reads_only_libraries = bool(answer.get("files"))
     if "error" in answer:
         return Outcome("raised", None, str(answer["error"]), reads_only_libraries)
     return Outcome("returned", answer.get("value"), "", reads_only_libraries)
 
 
-def _unconfined(why: str) -> UsageError:
+def _not_confined(why: str) -> UsageError:
     """Returns the error that code cannot be run safely here."""
     return UsageError(
         f"Answers in code cannot be confined on this system ({why}), so none is run.",

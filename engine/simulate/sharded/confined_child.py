@@ -2,6 +2,9 @@
 
 Reads one JSON object from standard input: `source`, `function`, `arguments`, and the limits. Writes one JSON object to
 the file that is its standard output: `{"value": ...}` or `{"error": "..."}`. Imports the standard library only.
+
+Files are hidden by Landlock, and system calls are refused by seccomp: a filter, written as a small program for the
+kernel's packet filter (BPF), decides on each call by its number and arguments. The numbers are those of the kernel.
 """
 
 from __future__ import annotations
@@ -20,24 +23,46 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
+"""Steps of a filter: load a number of the call; jump by whether it equals another, or shares a bit with it; decide."""
+
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+"""Decisions of a filter: allow the call, kill the process, or return an error, whose number is added."""
+
+_OFFSET_OF_NUMBER, _OFFSET_OF_ARCHITECTURE, _OFFSET_OF_ARGUMENTS = 0, 4, 16
+"""Where the data of a call have its number, the architecture and the arguments, in bytes."""
+
+_ARGUMENT_BYTES = 8
+"""Size of an argument."""
+
+_STEP_FORMAT = "=HBBI"
+"""Layout of a step of a filter, for `struct`."""
+
+_STEP_BYTES = struct.calcsize(_STEP_FORMAT)
+"""Size of a step."""
+
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 """Flags of `open` with which a file would be changed."""
 
-_TERMINAL_QUERIES = (
-    0x5401,
-    0x5450,
-    0x5451,
-)  # TCGETS, FIONCLEX, FIOCLEX: what Python asks of its files
+_TERMINAL_QUERIES = (0x5401, 0x5450, 0x5451)
+"""What Python asks of its files with `ioctl`: TCGETS, FIONCLEX and FIOCLEX."""
+
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
+"""Requests to `prctl`, and the mode in which seccomp uses a filter."""
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
-_READ_FILE, _READ_FOLDER = 0b101, 0b1101  # execute (map), read a file; and list a folder
+"""Numbers of the system calls of Landlock."""
+
+_READ_FILE, _READ_FOLDER = 0b101, 0b1101
+"""Rights of Landlock: to execute (map) and read a file; and to list a folder too."""
+
 _EVERY_ACCESS = (1 << 13) - 1
 """Every right that Landlock can take away."""
 
 
-# Numbers of the allowed system calls; `open` and `openat` only for reading. All others are refused:
-# sockets, new processes and threads, programs, signals, every change of a file system, of limits, of others' memory.
+# `arch` is the number of the architecture, `open` has the calls that open a file with the index of their flags (allowed
+# only for reading), `ioctl` its number (allowed only for terminal queries), `calls` the calls that are allowed whatever
+# their arguments. All others are refused: sockets, new processes and threads, programs, signals, every change of a file
+# system, of limits, of others' memory.
 _X86_64 = {
     "arch": 0xC000003E,
     "open": {2: 1, 257: 2},
@@ -48,6 +73,8 @@ _X86_64 = {
         269, 270, 271, 273, 318, 324, 332, 334, 436, 439,
     ),
 }  # fmt: skip
+"""The numbers of the system calls on x86-64."""
+
 _AARCH64 = {
     "arch": 0xC00000B7,
     "open": {56: 2},
@@ -58,6 +85,8 @@ _AARCH64 = {
         233, 278, 283, 291, 293, 436, 439,
     ),
 }  # fmt: skip
+"""The same on ARM64."""
+
 _MACHINES: dict[str, dict[str, Any]] = {
     "x86_64": _X86_64,
     "amd64": _X86_64,
@@ -67,13 +96,20 @@ _MACHINES: dict[str, dict[str, Any]] = {
 """The numbers of the system calls by the name of the machine type."""
 
 
+_MAX_OPEN_FILES = 32
+"""Most files that are open at once."""
+
+_MAX_ERROR_CHARS = 500
+"""Most characters of an error in the answer."""
+
+
 def _limit(request: dict[str, Any]) -> None:
     """Limits memory, time, files and processes of this process."""
     seconds = math.ceil(request["seconds"])
     for kind, amount in (
         (resource.RLIMIT_AS, request["memory_bytes"]),
         (resource.RLIMIT_FSIZE, request["result_bytes"]),
-        (resource.RLIMIT_NOFILE, 32),
+        (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES),
         (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_CORE, 0),
     ):
@@ -105,48 +141,60 @@ def _words(numbers: Sequence[int]) -> list[ctypes.c_ulong]:
 def _hide_files(libc: ctypes.CDLL) -> bool:
     """Allows reading only the paths of `_readable`, with Landlock; returns False if the kernel has no Landlock."""
     handled = ctypes.c_uint64(_EVERY_ACCESS)
-    rules = libc.syscall(*_words((_CREATE_RULESET, ctypes.addressof(handled), 8, 0)))
+    rules = libc.syscall(
+        *_words((_CREATE_RULESET, ctypes.addressof(handled), ctypes.sizeof(handled), 0))
+    )
     if rules < 0:
         return False
     for path in _readable():
         try:
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             continue
         access = _READ_FOLDER if os.path.isdir(path) else _READ_FILE
-        rule = ctypes.create_string_buffer(struct.pack("=Qi", access, place))
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", access, descriptor))
         libc.syscall(*_words((_ADD_RULE, rules, 1, ctypes.addressof(rule), 0)))
-        os.close(place)
-    done = bool(libc.syscall(*_words((_RESTRICT, rules, 0))) == 0)
+        os.close(descriptor)
+    is_restricted = bool(libc.syscall(*_words((_RESTRICT, rules, 0))) == 0)
     os.close(rules)
-    return done
+    return is_restricted
 
 
 def _program(machine: dict[str, Any]) -> bytes:
-    """Returns the filter of system calls as a program of the kernel's packet filter (BPF)."""
+    """Returns the filter of system calls as a program of the kernel's packet filter (BPF).
 
-    def argument(number: int) -> int:
-        return 16 + 8 * number
+    A step has an operation, how many steps are skipped if its comparison holds and if it does not, and a number.
+    """
+
+    def argument(index: int) -> int:
+        """Returns the offset of an argument in the data of a call."""
+        return _OFFSET_OF_ARGUMENTS + _ARGUMENT_BYTES * index
 
     refused = _ERROR | errno.EPERM
-    steps = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine["arch"]), (_RETURN, 0, 0, _KILL)]
-    steps.append((_LOAD, 0, 0, 0))
+    steps = [
+        (_LOAD, 0, 0, _OFFSET_OF_ARCHITECTURE),
+        (_EQUAL, 1, 0, machine["arch"]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _OFFSET_OF_NUMBER),
+    ]
     for call in machine["calls"]:
         steps += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _ALLOW)]
-    for call, flags in machine["open"].items():
+    for call, flags_index in machine["open"].items():
         steps += [
             (_EQUAL, 0, 4, call),
-            (_LOAD, 0, 0, argument(flags)),
+            (_LOAD, 0, 0, argument(flags_index)),
             (_ANY_BIT, 0, 1, _WRITING),
             (_RETURN, 0, 0, refused),
             (_RETURN, 0, 0, _ALLOW),
         ]
     steps += [(_EQUAL, 0, 3 + len(_TERMINAL_QUERIES), machine["ioctl"]), (_LOAD, 0, 0, argument(1))]
-    for left, query in enumerate(reversed(_TERMINAL_QUERIES), 1):
-        steps.insert(len(steps) - left + 1, (_EQUAL, left, 0, query))
+    # Each comparison skips those after it and the refusal, so the last of them skips one step.
+    query_count = len(_TERMINAL_QUERIES)
+    for index, query in enumerate(_TERMINAL_QUERIES):
+        steps.append((_EQUAL, query_count - index, 0, query))
     steps += [(_RETURN, 0, 0, _ERROR | errno.ENOTTY), (_RETURN, 0, 0, _ALLOW)]
     steps.append((_RETURN, 0, 0, refused))
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+    return b"".join(struct.pack(_STEP_FORMAT, *step) for step in steps)
 
 
 def _refuse_calls(libc: ctypes.CDLL) -> None:
@@ -159,9 +207,9 @@ def _refuse_calls(libc: ctypes.CDLL) -> None:
     if machine is None:
         raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
     program = _program(machine)
-    text = ctypes.create_string_buffer(program, len(program))
+    buffer = ctypes.create_string_buffer(program, len(program))
     header = ctypes.create_string_buffer(
-        struct.pack("@HP", len(program) // 8, ctypes.addressof(text))
+        struct.pack("@HP", len(program) // _STEP_BYTES, ctypes.addressof(buffer))
     )
     for request in (
         (_NO_NEW_PRIVILEGES, 1, 0, 0, 0),
@@ -171,42 +219,43 @@ def _refuse_calls(libc: ctypes.CDLL) -> None:
             raise OSError(ctypes.get_errno(), "the kernel refuses the filter")
 
 
-def _answer(result: int, answer: dict[str, Any]) -> None:
-    """Writes the answer; an error in its place if it is no JSON."""
+def _write_answer(descriptor: int, answer: dict[str, Any]) -> None:
+    """Writes the answer to a file; an error in its place if it is no JSON."""
     try:
         data = json.dumps(answer).encode()
     except (TypeError, ValueError, RecursionError, MemoryError) as error:
-        data = json.dumps({"error": f"the result is no JSON: {error}"[:500]}).encode()
+        data = json.dumps({"error": f"the result is no JSON: {error}"[:_MAX_ERROR_CHARS]}).encode()
     while data:
-        data = data[os.write(result, data) :]
+        data = data[os.write(descriptor, data) :]
 
 
-def _called(request: dict[str, Any]) -> dict[str, Any]:
+def _call_function(request: dict[str, Any]) -> dict[str, Any]:
     """Runs the code and calls its function; returns the value or the error."""
     space: dict[str, Any] = {"__name__": "answer"}
     try:
         exec(compile(request["source"], "answer.py", "exec"), space)
         return {"value": space[request["function"]](*request["arguments"])}
     except BaseException as error:  # noqa: BLE001 - whatever the answer raises is its outcome
-        return {"error": f"{type(error).__name__}: {error}"[:500]}
+        return {"error": f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]}
 
 
 def main() -> None:
     """Confines this process, runs the request, and ends without any clean-up that the answer could have changed."""
     request = json.loads(sys.stdin.read())
     result, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
+    # The answer may write to standard output; the result goes to a copy of its descriptor.
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _limit(request)
         libc.prctl(*_words((_NO_NEW_PRIVILEGES, 1, 0, 0, 0)))
-        files = _hide_files(libc)
+        files_are_hidden = _hide_files(libc)
         _refuse_calls(libc)
     except (OSError, ValueError) as error:
-        _answer(result, {"unconfined": str(error)})
+        _write_answer(result, {"unconfined": str(error)})
         os._exit(1)
-    _answer(result, {"files": files, **_called(request)})
+    _write_answer(result, {"files": files_are_hidden, **_call_function(request)})
     os._exit(0)
 
 

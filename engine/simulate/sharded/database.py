@@ -6,7 +6,7 @@ the number of rows are limited. Memory within those limits is not.
 
 Queries are also edited as text: DISTINCT is removed, and values (numbers, and strings in single or double quotes) are
 replaced by those of another query. Double quotes may also enclose the name of a column or a table. SQLite decides that
-by the schema; here the argument `names` decides.
+by the schema; here the argument `names` decides. The gold query is the reference of the data set.
 """
 
 from __future__ import annotations
@@ -42,16 +42,20 @@ _TOKEN = re.compile(
       | (?P<sign>.)""",
     re.VERBOSE | re.DOTALL,
 )
-"""One token of SQL."""
+"""Matches one token of SQL; the name of the group that matched is its kind."""
 
 _SPLIT_SIGNS = (("> =", ">="), ("< =", "<="), ("! =", "!="))
 """Operators that small models split, and how they are joined."""
 
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
-"""The current year in the SQL of another database."""
+"""Matches the current year in the SQL of another database."""
+
+_YEAR_OF_DATA = "2020"
+"""Replaces the current year, since the known answers are of this year."""
 
 
 Kind = Literal["space", "name", "value", "sign"]
+"""Kinds of tokens; keywords are names too, and values are numbers and strings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def tidy(query: str) -> str:
     )
     for split, joined in _SPLIT_SIGNS:
         line = line.replace(split, joined)
-    return _THIS_YEAR.sub("2020", line).strip().removesuffix(";").strip()
+    return _THIS_YEAR.sub(_YEAR_OF_DATA, line).strip().removesuffix(";").strip()
 
 
 def without_distinct(query: str) -> str:
@@ -120,15 +124,15 @@ def variants(query: str, gold: str, names: Set[str], limit: int) -> Iterator[str
         dict.fromkeys(token.text for token in tokens(gold, names) if token.kind == "value")
     )
     parts = tokens(query, names)
-    slots = [index for index, token in enumerate(parts) if token.kind == "value"]
-    choices = [_own_first(parts[index].text, values) for index in slots]
-    if not slots or not values:
+    value_indices = [index for index, token in enumerate(parts) if token.kind == "value"]
+    choices = [_own_first(parts[index].text, values) for index in value_indices]
+    if not value_indices or not values:
         return
-    for count, chosen in enumerate(product(*choices), 2):
+    for count, chosen in enumerate(product(*choices), 2):  # the query itself was the first
         if count > limit:
             return
         texts = [token.text for token in parts]
-        for index, value in zip(slots, chosen, strict=True):
+        for index, value in zip(value_indices, chosen, strict=True):
             texts[index] = value
         if (varied := "".join(texts)) != query:
             yield varied
@@ -148,8 +152,10 @@ def _is(token: Token, word: str) -> bool:
 
 
 class DatabaseTask(Task):
-    """Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; optional `rows_sql`, which
-    inserts rows into the tables of `schema_sql`.
+    """A question to a database.
+
+    Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; optional `rows_sql`, which inserts rows
+    into the tables of `schema_sql`.
 
     Queries run on every `.sqlite` file in the folder `db_id` of the databases. If there is none, they run on a database
     built by `schema_sql` and `rows_sql`, which must have at least one row.
@@ -178,15 +184,19 @@ class DatabaseTask(Task):
             ) from error
 
     def system_prompt(self) -> str:
+        """Returns the system message with the schema."""
         return self.text("system", SCHEMA=self._schema)
 
     def full_prompt(self) -> str:
+        """Returns the full question."""
         return self.text("full", USER_QUERY=self._question)
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        """Returns the shards as a list in place of the question."""
         return self.text("full", USER_QUERY=f"Consider all the following:\n{bullets(shards)}")
 
     def evaluate(self, answer: str) -> Evaluating:
+        """Scores 1 if the query returns the rows of the gold query."""
         matching = matches(answer, self._gold, self._databases, self._limits)
         return without_judge(Evaluation(1.0 if matching else 0.0, {"query": matching}))
 
@@ -201,6 +211,7 @@ def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
 # Confined databases, and the comparison of queries by their rows
 
 Row = tuple[object, ...]
+"""A row of a result."""
 
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 """What queries may do."""
@@ -216,7 +227,7 @@ _BUILDING = _READING | {
 }
 """What the script that builds a database may do besides."""
 
-_STEPS = 10_000
+_STEPS_PER_TIME_CHECK = 10_000
 """Instructions of SQLite's virtual machine between two checks of the time."""
 
 
@@ -249,7 +260,7 @@ class Databases:
     script: str = ""
 
     @contextmanager
-    def opened(self, limits: Limits, deadline: float) -> Iterator[list[sqlite3.Connection]]:
+    def connected(self, limits: Limits, deadline: float) -> Iterator[list[sqlite3.Connection]]:
         """Yields a confined connection to every database; `deadline` is a time of `time.monotonic`.
 
         Raises:
@@ -261,7 +272,7 @@ class Databases:
                 address = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
                 connections.append(sqlite3.connect(address, uri=True))
             if not self.files:
-                connections.append(_built(self.script, limits, deadline))
+                connections.append(_build(self.script, limits, deadline))
             for connection in connections:
                 _confine(connection, _READING, limits, deadline)
             yield connections
@@ -279,7 +290,7 @@ def check(databases: Databases, gold: str, limits: Limits) -> None:
         Unrunnable: It fails, or no table has a row, so that every query would match.
     """
     deadline = time.monotonic() + limits.seconds
-    with databases.opened(limits, deadline) as connections:
+    with databases.connected(limits, deadline) as connections:
         for connection in connections:
             connection.execute(tidy(gold)).fetchone()
         if not any(_has_rows(connection) for connection in connections):
@@ -305,12 +316,12 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
     deadline = time.monotonic() + limits.seconds
     gold_query, answer_query = without_distinct(tidy(gold)), without_distinct(tidy(answer))
     ordered = is_ordered(gold_query)
-    with databases.opened(limits, deadline) as connections:
+    with databases.connected(limits, deadline) as connections:
         results = [_rows(connection, gold_query, limits.rows) for connection in connections]
         names = frozenset[str]().union(*(_names(connection) for connection in connections))
         for query in variants(answer_query, gold_query, names, limits.variants):
             if all(
-                _gives(connection, query, rows, ordered)
+                _returns_rows(connection, query, rows, ordered)
                 for connection, rows in zip(connections, results, strict=True)
             ):
                 return query
@@ -320,7 +331,11 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
 
 
 def same_rows(expected: Sequence[Row], answer_rows: Sequence[Row], *, ordered: bool) -> bool:
-    """Whether two results are equal for some order of the columns, as lists of rows (`ordered`) or as multisets."""
+    """Whether two results are equal for some order of the columns.
+
+    Args:
+        ordered: Rows are compared as lists; else as multisets.
+    """
     if len(expected) != len(answer_rows):
         return False
     if not expected:
@@ -336,10 +351,10 @@ def same_rows(expected: Sequence[Row], answer_rows: Sequence[Row], *, ordered: b
         ]
         for position in range(width)
     ]
-    return _arranged(expected, answer_rows, ordered, fits, ())
+    return _can_be_arranged(expected, answer_rows, ordered, fits, columns=())
 
 
-def _arranged(
+def _can_be_arranged(
     expected: Sequence[Row],
     answer_rows: Sequence[Row],
     ordered: bool,
@@ -347,7 +362,12 @@ def _arranged(
     columns: tuple[int, ...],
 ) -> bool:
     """Whether the columns of `answer_rows` can be assigned to those of `expected`: by backtracking, where each step
-    compares the rows so far."""
+    compares the rows so far.
+
+    Args:
+        fits: For each column of `expected`, the indices of the columns of `answer_rows` with the same values.
+        columns: The columns that are assigned to the first ones of `expected` so far.
+    """
     if len(columns) == len(fits):
         return True
     tried_columns: set[tuple[object, ...]] = set()
@@ -360,7 +380,7 @@ def _arranged(
         beginnings = [row[: len(chosen)] for row in expected]
         rearranged = [tuple(row[position] for position in chosen) for row in answer_rows]
         equal = beginnings == rearranged if ordered else Counter(beginnings) == Counter(rearranged)
-        if equal and _arranged(expected, answer_rows, ordered, fits, chosen):
+        if equal and _can_be_arranged(expected, answer_rows, ordered, fits, chosen):
             return True
     return False
 
@@ -371,7 +391,7 @@ def _column(rows: Sequence[Row], index: int, ordered: bool) -> object:
     return values if ordered else Counter(values)
 
 
-def _gives(
+def _returns_rows(
     connection: sqlite3.Connection, query: str, expected: Sequence[Row], ordered: bool
 ) -> bool:
     """Whether a query returns the expected rows; one that fails does not."""
@@ -389,7 +409,7 @@ def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:
         return [tuple(row) for row in cursor.fetchmany(limit)]
 
 
-def _built(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
+def _build(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
     """Returns a database in memory that a script has built."""
     connection = sqlite3.connect(":memory:")
     _confine(connection, _BUILDING, limits, deadline)
@@ -409,12 +429,13 @@ def _confine(
     def authorise(
         action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
     ) -> int:
+        """Allows the actions, and all functions but the one that loads extensions; called by SQLite."""
         if action == sqlite3.SQLITE_FUNCTION:
             return sqlite3.SQLITE_DENY if second == "load_extension" else sqlite3.SQLITE_OK
         return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
 
     connection.set_authorizer(authorise)
-    connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
+    connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS_PER_TIME_CHECK)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.text_factory = lambda raw: raw.decode("utf-8", "ignore")
@@ -423,15 +444,15 @@ def _confine(
 def _names(connection: sqlite3.Connection) -> frozenset[str]:
     """Returns the names of tables and columns in lower case."""
     tables = [
-        str(row[0])
-        for row in connection.execute(
+        str(table)
+        for (table,) in connection.execute(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
         )
     ]
     names = {table.lower() for table in tables}
     for table in tables:
-        with closing(connection.execute(f"SELECT * FROM {_quoted(table)} LIMIT 0")) as cursor:
-            names.update(column[0].lower() for column in cursor.description)
+        with closing(connection.execute(f"SELECT * FROM {_quote(table)} LIMIT 0")) as cursor:
+            names.update(name.lower() for name, *_ in cursor.description)
     return frozenset(names)
 
 
@@ -439,11 +460,11 @@ def _has_rows(connection: sqlite3.Connection) -> bool:
     """Whether a table of the database has a row."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return any(
-        connection.execute(f"SELECT 1 FROM {_quoted(str(name))} LIMIT 1").fetchone()
+        connection.execute(f"SELECT 1 FROM {_quote(str(name))} LIMIT 1").fetchone()
         for (name,) in tables
     )
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Returns the name of a table as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'

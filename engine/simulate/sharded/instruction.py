@@ -31,6 +31,7 @@ class Shard:
     """One piece of an instruction.
 
     Attributes:
+        shard_id: Its number, 0 or more, unique in the instruction.
         text: Empty if the piece is not text, such as the documents of a summary.
         extra: The other keys of the shard, such as `doc_idxs` of a summary.
     """
@@ -45,6 +46,8 @@ class Instruction:
     """One instruction with its shards: at least one, with unique ids.
 
     Attributes:
+        task_id: Id of the instruction, unique in its file.
+        task: One of `TASKS`.
         keys: The keys of the task: the full question, the gold answer, tables, tests.
     """
 
@@ -77,10 +80,11 @@ class Instruction:
         document does not say. Here each new shard has as many old ones as the next, or one more. Texts are joined by
         spaces, lists such as `doc_idxs` end to end; other keys are those of the first shard joined.
         """
-        size, longer = divmod(len(self.shards), count)
-        starts = [index * size + min(index, longer) for index in range(count + 1)]
+        size, longer_count = divmod(len(self.shards), count)
+        # The first `longer_count` new shards have one old shard more than `size`.
+        starts = [index * size + min(index, longer_count) for index in range(count + 1)]
         shards = [
-            _joined(number, self.shards[start:end])
+            _join(number, self.shards[start:end])
             for number, (start, end) in enumerate(pairwise(starts), 1)
         ]
         return replace(self, shards=tuple(shards))
@@ -94,10 +98,11 @@ class Instruction:
         return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.keys}
 
 
-def _joined(shard_id: int, shards: Sequence[Shard]) -> Shard:
-    """Returns several shards as one."""
-    extra = dict(shards[0].extra)
-    for other in shards[1:]:
+def _join(shard_id: int, shards: Sequence[Shard]) -> Shard:
+    """Returns several shards as one, as `Instruction.merged` explains."""
+    first, *others = shards
+    extra = dict(first.extra)
+    for other in others:
         for key, value in other.extra.items():
             if isinstance(value, list) and isinstance(extra.get(key), list):
                 extra[key] = [*extra[key], *value]
@@ -158,7 +163,8 @@ def _json(text: str, where: str) -> Any:
     """Returns parsed JSON.
 
     Raises:
-        BadInstruction: It is not JSON."""
+        BadInstruction: It is not JSON.
+    """
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -189,13 +195,14 @@ def _instruction(record: Any, where: str) -> Instruction:
     return Instruction(task_id, task, _shards(shards, where), keys)
 
 
-def _shards(records: Sequence[Any], where: str) -> tuple[Shard, ...]:
+def _shards(shard_records: Sequence[Any], where: str) -> tuple[Shard, ...]:
     """Reads the shards of an instruction.
 
     Raises:
-        BadInstruction: One is not a shard, or two have the same id."""
+        BadInstruction: One is not a shard, or two have the same id.
+    """
     shards: list[Shard] = []
-    for number, record in enumerate(records, 1):
+    for number, record in enumerate(shard_records, 1):
         place = f"{where}, shard {number}"
         if not isinstance(record, dict):
             raise BadInstruction(f"{place} is {_kind(record)}, not an object.")

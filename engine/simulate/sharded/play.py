@@ -2,8 +2,10 @@
 
 A shard is a piece of the instruction. FULL gives the instruction as it is, CONCAT all shards in one message, SNOWBALL
 repeats earlier shards in each turn, and RECAP adds a turn with all of them to SHARDED.
-The simulated user reveals at most one shard in each turn. An answer that a model extracts from a reply must occur in
-the reply word for word.
+
+The simulated user reveals at most one shard in each turn; where the model gives no usable reply, the next shard itself
+is sent (a stand-in). A judge, which is a model too, sorts the replies of the assistant and copies answers out; a copied
+answer must occur in the reply word for word. The trace has the messages, and notes between them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from engine.model.chat import (
@@ -32,7 +35,7 @@ from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case,
 from engine.simulate.sharded.task import Evaluation, Task
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
-"""The signs between the start and the end of an answer."""
+"""Matches the signs between the start and the end of an answer: `...` or `…`, perhaps in brackets."""
 
 _ANSWER_SCHEMA = object_schema(answer={"type": "string"})
 """Schema of a reply that copies an answer out."""
@@ -74,15 +77,16 @@ def extract_answer(
         {"ANSWER_DESCRIPTION": task.answer_description, "CONVERSATION_SO_FAR": reply},
     )
     call = Call(
-        "extract",
-        "judge",
-        (ChatMessage("user", prompt),),
+        module="extract",
+        role="judge",
+        messages=(ChatMessage("user", prompt),),
         max_tokens=_EXTRACT_TOKENS[task.extraction],
         seed=seed,
     )
 
-    def accept(quoted: Mapping[str, Any]) -> str | None:
-        answer = quoted.get("answer")
+    def accept(extraction: Mapping[str, Any]) -> str | None:
+        """Returns the part of the reply that is quoted; None if it is none."""
+        answer = extraction.get("answer")
         return (
             find_quoted_part(answer, reply, allow_ellipsis=allow_ellipsis)
             if isinstance(answer, str)
@@ -108,14 +112,15 @@ def find_quoted_part(answer: str, reply: str, *, allow_ellipsis: bool) -> str | 
     marks = list(_ELLIPSIS.finditer(answer)) if allow_ellipsis else []
     if not marks:
         return None
-    start, end = answer[: marks[0].start()].strip(), answer[marks[-1].end() :].strip()
+    first_mark, last_mark = marks[0], marks[-1]
+    start, end = answer[: first_mark.start()].strip(), answer[last_mark.end() :].strip()
     if not start or not end:
         return None
-    first = reply.find(start)
-    last = reply.rfind(end)
-    if first < 0 or last < first + len(start):
+    start_place = reply.find(start)
+    end_place = reply.rfind(end)
+    if start_place < 0 or end_place < start_place + len(start):
         return None
-    return reply[first : last + len(end)]
+    return reply[start_place : end_place + len(end)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,46 +148,52 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
     scripted_text = case.task.user_turn(shards, len(revealed))
     if scripted_text is not None:
         return UserTurn(scripted_text, shards[len(revealed)].shard_id)
+    opening, *later_shards = shards
     if not revealed:
-        return UserTurn(shards[0].text, shards[0].shard_id)
+        return UserTurn(opening.text, opening.shard_id)
     unrevealed = [shard for shard in shards if shard.shard_id not in revealed]
-    idle_turns = _count_idle_turns(trace)
-    offered = [shard.shard_id for shard in unrevealed] + (
-        [NO_SHARD] if idle_turns < MAX_IDLE_TURNS else []
-    )
-    schema = object_schema(
-        response={"type": "string", "minLength": 1}, shard_id={"type": "integer", "enum": offered}
-    )
-
-    def accept(reply: Mapping[str, Any]) -> UserTurn | None:
-        text, shard_id = reply.get("response"), reply.get("shard_id")
-        if not isinstance(text, str) or not text.strip():
-            return None
-        # The type is checked too, because True and 1.0 equal 1.
-        if type(shard_id) is not int or shard_id not in offered:
-            return None
-        return UserTurn(text, shard_id)
-
     prompt = filled(
         case.setting.texts["user"],
         {
             "CONVERSATION_SO_FAR": conversation(trace),
-            "SHARDS_REVEALED": as_listed(
-                [shard for shard in shards[1:] if shard.shard_id in revealed]
+            "SHARDS_REVEALED": list_shards(
+                [shard for shard in later_shards if shard.shard_id in revealed]
             ),
-            "SHARDS_NOT_REVEALED": as_listed(unrevealed),
+            "SHARDS_NOT_REVEALED": list_shards(unrevealed),
         },
     )
     call = Call(
-        "user",
-        "user",
-        (ChatMessage("user", prompt),),
+        module="user",
+        role="user",
+        messages=(ChatMessage("user", prompt),),
         max_tokens=_USER_TOKENS,
         seed=case.seed("user", number),
     )
+    may_idle = _count_idle_turns(trace) < MAX_IDLE_TURNS
+    offered = [shard.shard_id for shard in unrevealed] + ([NO_SHARD] if may_idle else [])
+    schema = object_schema(
+        response={"type": "string", "minLength": 1}, shard_id={"type": "integer", "enum": offered}
+    )
     temperature = case.setting.user_temperature
-    turn = yield from ask_json(call, schema, accept, (temperature, max(temperature, 1.0)))
-    return turn or UserTurn(unrevealed[0].text, unrevealed[0].shard_id, stand_in=True)
+    turn = yield from ask_json(
+        call,
+        schema,
+        partial(_accept_user_turn, offered=offered),
+        (temperature, max(temperature, 1.0)),
+    )
+    next_shard, *_ = unrevealed
+    return turn or UserTurn(next_shard.text, next_shard.shard_id, stand_in=True)
+
+
+def _accept_user_turn(reply: Mapping[str, Any], offered: Sequence[int]) -> UserTurn | None:
+    """Returns the turn in a reply; None if it says nothing, or reveals none of the shards `offered`."""
+    text, shard_id = reply.get("response"), reply.get("shard_id")
+    if not isinstance(text, str) or not text.strip():
+        return None
+    # The type is checked too, because True and 1.0 equal 1.
+    if type(shard_id) is not int or shard_id not in offered:
+        return None
+    return UserTurn(text, shard_id)
 
 
 def conversation(trace: Trace) -> str:
@@ -194,7 +205,7 @@ def conversation(trace: Trace) -> str:
     )
 
 
-def as_listed(shards: Sequence[Shard]) -> str:
+def list_shards(shards: Sequence[Shard]) -> str:
     """Returns shards as JSON for a prompt."""
     listed = [{"shard_id": shard.shard_id, "shard": shard.text} for shard in shards]
     return json.dumps(listed, ensure_ascii=False, indent=1)
@@ -238,7 +249,8 @@ class ShardedScenario(Case):
         if self.condition in ("recap", "recap-full"):
             source = {"source_conv_id": self.conv_id("sharded"), "source_is_correct": trace.correct}
             # The recap is scored anew.
-            trace.score = trace.correct = None
+            trace.score = None
+            trace.correct = None
             yield from _play_recap(self, trace)
         record = {**self.record(trace.items, trace.score, trace.correct), **source}
         return Ending(record, FORMAT, _result_of(self, trace, stand_ins))
@@ -277,28 +289,28 @@ def _play_one_turn(case: Case, trace: Trace) -> Step:
 def _play_turns(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
     """Plays SHARDED or SNOWBALL; returns the number of user turns that had to be replaced by the shard itself."""
     stand_ins = 0
-    spoken: list[str] = []
-    unrevealed = len(case.instruction.shards)
-    while unrevealed:
-        turn = yield from user_turn(case, trace, len(spoken))
+    turns: list[str] = []
+    shards_left = len(case.instruction.shards)
+    while shards_left:
+        turn = yield from user_turn(case, trace, len(turns))
         stand_ins += turn.stand_in
-        trace.say("user", _with_earlier_turns(case, spoken, turn.text))
-        spoken.append(turn.text)
-        if turn.shard_id >= 0:
-            trace.revealed(turn.shard_id)
-            unrevealed -= 1
+        trace.say("user", _with_earlier_turns(case, turns, turn.text))
+        turns.append(turn.text)
+        if turn.shard_id != NO_SHARD:
+            trace.note_revealed(turn.shard_id)
+            shards_left -= 1
         reply = yield from _answer(case, trace)
-        if (yield from _judge(case, trace, reply, last=not unrevealed)):
-            trace.completed()
+        if (yield from _judge(case, trace, reply, last=not shards_left)):
+            trace.note_completed()
             break
     return stand_ins
 
 
-def _with_earlier_turns(case: Case, spoken: list[str], new: str) -> str:
+def _with_earlier_turns(case: Case, earlier_turns: list[str], new: str) -> str:
     """Returns the user's message; under SNOWBALL it repeats the earlier ones."""
-    if case.condition != "snowball" or not spoken:
+    if case.condition != "snowball" or not earlier_turns:
         return new
-    earlier = "\n".join(f"- {text}" for text in spoken)
+    earlier = "\n".join(f"- {text}" for text in earlier_turns)
     return filled(case.setting.texts["snowball"], {"EARLIER": earlier, "NEW": new})
 
 
@@ -318,10 +330,10 @@ def _play_recap(case: Case, trace: Trace) -> Step:
 def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
     """Returns the assistant's reply to the conversation so far and adds it to the trace."""
     completion = yield Call(
-        "assistant",
-        "assistant",
-        trace.messages(),
-        Sampling(temperature=case.setting.assistant_temperature),
+        module="assistant",
+        role="assistant",
+        messages=trace.messages(),
+        sampling=Sampling(temperature=case.setting.assistant_temperature),
         max_tokens=case.setting.max_tokens,
         seed=case.seed("assistant", len(trace.messages())),
     )
@@ -334,14 +346,18 @@ def _judge(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
     category: Category = "answer_attempt"
     if not case.task.always_attempts:
         category = yield from _classify(case, reply, len(trace.messages()))
-    trace.classified(category)
+    trace.note_category(category)
     if category != "answer_attempt":
         return False
     return (yield from _score(case, trace, reply, last=last))
 
 
-def _classify(case: Case, reply: str, index: int) -> Generator[Call, Completion, Category]:
-    """Returns the category of a reply; `discussion`, the broadest one, if the judge gives no usable reply."""
+def _classify(case: Case, reply: str, message_count: int) -> Generator[Call, Completion, Category]:
+    """Returns the category of a reply; `discussion`, the broadest one, if the judge gives no usable reply.
+
+    Args:
+        message_count: Number of messages so far, which gives each reply a seed of its own.
+    """
     if not reply.strip():
         return "missing"
     first, *rest = case.instruction.shards
@@ -349,17 +365,17 @@ def _classify(case: Case, reply: str, index: int) -> Generator[Call, Completion,
         case.setting.texts["classify"],
         {
             "INITIAL_SHARD": first.text,
-            "SHARDS": as_listed(rest),
+            "SHARDS": list_shards(rest),
             "ANSWER_DESCRIPTION": case.task.answer_description,
             "CONVERSATION_SO_FAR": f"[assistant]\n{reply}",
         },
     )
     call = Call(
-        "classify",
-        "judge",
-        (ChatMessage("user", prompt),),
+        module="classify",
+        role="judge",
+        messages=(ChatMessage("user", prompt),),
         max_tokens=_CATEGORY_TOKENS,
-        seed=case.seed("classify", index),
+        seed=case.seed("classify", message_count),
     )
     name = yield from ask_json(call, _CATEGORY_SCHEMA, _accept_category, TRIES[:2])
     return _CATEGORY_BY_NAME.get(name or "", "discussion")
@@ -372,7 +388,11 @@ def _accept_category(reply: Mapping[str, Any]) -> str | None:
 
 
 def _score(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
-    """Scores the answer in a reply; returns whether it is correct."""
+    """Scores the answer in a reply; returns whether it is correct.
+
+    Args:
+        last: Whether all shards are revealed.
+    """
     if case.task.scored_at_end and not last:
         evaluation = Evaluation(0.0, {"reason": "scored after the last shard only"})
         answer = reply
@@ -380,7 +400,7 @@ def _score(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
         seed = case.seed("extract", len(trace.messages()))
         answer = yield from extract_answer(case.task, reply, case.setting.texts, seed)
         evaluation = yield from case.task.evaluate(answer)
-    return trace.evaluated(answer, evaluation.score, dict(evaluation.details))
+    return trace.note_evaluation(answer, evaluation.score, dict(evaluation.details))
 
 
 def _result_of(case: Case, trace: Trace, stand_ins: int) -> dict[str, Any]:

@@ -1,5 +1,9 @@
 """One sharded conversation to simulate (a case): its instruction, its condition, and its record in the published
-logs."""
+logs.
+
+The condition says how the shards, the pieces of the instruction, are given: `full` gives the instruction as it is,
+`concat` and `shuffle-concat` all shards in one message, the others one shard a turn.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,7 @@ class Trace:
             clock: playing it again must give the same record.
         timed: Whether messages have a time and notes a cost; the published logs with one user turn have neither.
         cost: Dollars of one reply, 0 for a local model; None if unknown, and then not in the record.
+        items: Messages and notes, as the published logs have them; a note has the role `log`.
         score: Score of the last attempt; None before the first.
         correct: As in the published logs: True for a correct attempt, else None (False in logs of one user turn).
     """
@@ -50,21 +55,21 @@ class Trace:
             item["cost_usd"] = self.cost
         self.items.append(item)
 
-    def revealed(self, shard_id: int) -> None:
+    def note_revealed(self, shard_id: int) -> None:
         """Adds the note that the last user message revealed this shard."""
         self._note({"type": "shard_revealed", "shard_id": shard_id})
 
-    def classified(self, category: Category) -> None:
+    def note_category(self, category: Category) -> None:
         """Adds the note with the category of the last reply."""
         self._note({"type": "system-verification", "response": {"response_type": category}})
         if self.cost is not None:
             self.items[-1]["cost_usd"] = self.cost
 
-    def evaluated(self, answer: str, score: float, details: dict[str, Any]) -> bool:
+    def note_evaluation(self, answer: str, score: float, details: dict[str, Any]) -> bool:
         """Adds the note with the score of an answer; returns whether it is correct."""
-        right = score == 1
+        is_correct = score == 1
         self.score = score
-        self.correct = right if right or not self.timed else None
+        self.correct = is_correct if is_correct or not self.timed else None
         self._note(
             {
                 "type": "answer-evaluation",
@@ -74,10 +79,10 @@ class Trace:
                 "evaluation_return": {"score": score, **details},
             }
         )
-        return right
+        return is_correct
 
-    def completed(self) -> None:
-        """Notes that a correct answer ended the conversation."""
+    def note_completed(self) -> None:
+        """Adds the note that a correct answer ended the conversation."""
         self._note({"type": "conversation-completed", "is_correct": True})
 
     def messages(self) -> tuple[ChatMessage, ...]:
@@ -119,7 +124,6 @@ Condition = Literal[
 ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 """All conditions."""
 
-
 CONDITIONS = ALL_CONDITIONS[:-1]
 """The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
 `recap-full` is like `recap`, but the last turn repeats the original text instead of the shards."""
@@ -154,7 +158,9 @@ class Setting:
         version: Version of this program, for the logs.
         moment: `YYYY-MM-DD HH:MM:SS`, when the simulation began.
         cost: Dollars of one reply; None if unknown.
+        assistant_temperature, user_temperature: Sampling temperatures.
         max_tokens: Longest reply of the assistant, in tokens.
+        seed: Determines the seeds of all calls.
     """
 
     texts: Mapping[str, str]
@@ -176,6 +182,8 @@ class Case:
     """One conversation on one instruction under one condition.
 
     Attributes:
+        setting: What it shares with the other cases.
+        task: The task that is bound to the instruction: its prompts and its scoring.
         run: Number of the repetition, from 0.
         merged: Whether shards were joined; the name of the condition then has the number of those that are left.
     """
@@ -197,16 +205,15 @@ class Case:
     def conv_type(self) -> str:
         """The condition as the logs name it: with the number of shards if they were merged, and the temperatures unless
         they are 1."""
-        of_assistant = self.setting.assistant_temperature
-        of_user = self.setting.user_temperature
+        assistant, user = self.setting.assistant_temperature, self.setting.user_temperature
         if self.condition in ONE_TURN:
-            return self.condition if of_assistant == 1 else f"{self.condition}-t{of_assistant}"
+            return self.condition if assistant == 1 else f"{self.condition}-t{assistant}"
         condition = (
             f"{self.condition}-s{len(self.instruction.shards)}" if self.merged else self.condition
         )
-        if of_assistant == of_user == 1:
+        if assistant == user == 1:
             return condition
-        return f"{condition}-at{of_assistant}-ut{of_user}"
+        return f"{condition}-at{assistant}-ut{user}"
 
     def conv_id(self, condition: Condition | None = None) -> str:
         """Returns 24 hex digits over all that determines the conversation.
@@ -215,7 +222,7 @@ class Case:
             condition: Condition to use instead of that of the case.
         """
         setting = self.setting
-        named = [
+        determinants = [
             self.instruction.record(),
             condition or self.condition,
             self.run,
@@ -224,11 +231,15 @@ class Case:
             [setting.assistant_temperature, setting.user_temperature, setting.max_tokens],
             dict(setting.texts),
         ]
-        canonical = json.dumps(named, sort_keys=True, separators=(",", ":"))
+        canonical = json.dumps(determinants, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:24]
 
     def seed(self, *names: object) -> int:
-        """Returns the seed of a call. RECAP has the seeds of SHARDED, so that both begin with the same replies."""
+        """Returns the seed of a call. RECAP has the seeds of SHARDED, so that both begin with the same replies.
+
+        Args:
+            names: What tells the call from the others of this case.
+        """
         family = "sharded" if self.condition.startswith("recap") else self.condition
         return seed_from(self.setting.seed, self.instruction.task_id, family, self.run, *names)
 
@@ -243,7 +254,7 @@ class Case:
     ) -> dict[str, Any]:
         """Returns the record of the conversation in the format of the published logs."""
         setting = self.setting
-        alone = self.condition in ONE_TURN
+        is_one_turn = self.condition in ONE_TURN
         return {
             "conv_id": self.conv_id(),
             "conv_type": self.conv_type,
@@ -251,8 +262,8 @@ class Case:
             "task_id": self.instruction.task_id,
             "dataset_fn": setting.dataset,
             "assistant_model": setting.assistant,
-            "system_model": "NA" if alone else setting.system,
-            "user_model": "NA" if alone else setting.user,
+            "system_model": "NA" if is_one_turn else setting.system,
+            "user_model": "NA" if is_one_turn else setting.user,
             "git_version": setting.version,
             "trace": list(items),
             "is_correct": correct,

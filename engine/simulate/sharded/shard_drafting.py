@@ -24,7 +24,14 @@ from engine.model.chat import (
     seed_from,
 )
 from engine.model.prompt_files import filled
-from engine.simulate.draft import Candidate, Draft, Piece, by_sentences, placed, says_no_other
+from engine.simulate.draft import (
+    Candidate,
+    Draft,
+    Piece,
+    by_sentences,
+    pieces_of_excerpts,
+    says_no_other,
+)
 from engine.simulate.sharded.instruction import TASKS, Instruction
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Condition, Setting
@@ -70,7 +77,7 @@ class ShardDraftScenario:
         setting: Models and temperatures, with the prompts of `sharded` and of `shards`.
         source: Record of the instruction: `task_id`, `task`, the keys of the task; shards in it are ignored.
         text: The full instruction, which is cut into pieces.
-        bound: Returns the task of an instruction, with which the check scores answers.
+        task_for: Returns the task of an instruction, with which the check scores answers.
         checks: Number of plays of each condition of the check; 0 for no check.
     """
 
@@ -97,17 +104,21 @@ class ShardDraftScenario:
         pieces, segmented = yield from self._cut_into_pieces()
         order = yield from self._choose_order(pieces)
         candidates: list[Candidate] = []
-        for number, index in enumerate(order, 1):
-            words, by_model = yield from self._rephrase(pieces[index], first=number == 1)
+        for shard_id, index in enumerate(order, 1):
+            words, by_model = yield from self._rephrase(pieces[index], first=shard_id == 1)
             candidates.append(
-                Candidate(number, words, pieces[index], "model" if by_model else "text")
+                Candidate(shard_id, words, pieces[index], "model" if by_model else "text")
             )
         draft = Draft(
-            self.source["task_id"],
-            self.source["task"],
-            {n: v for n, v in self.source.items() if n not in ("task_id", "task", "shards")},
-            self.text,
-            tuple(candidates),
+            task_id=self.source["task_id"],
+            task=self.source["task"],
+            keys={
+                key: value
+                for key, value in self.source.items()
+                if key not in ("task_id", "task", "shards")
+            },
+            text=self.text,
+            candidates=tuple(candidates),
             segmented=segmented,
         )
         draft = replace(draft, missing=(yield from self._find_missing(draft)))
@@ -119,12 +130,13 @@ class ShardDraftScenario:
         """Returns the pieces of the text, and whether a model cut them: without a usable reply they are sentences."""
 
         def accept(reply: Mapping[str, Any]) -> list[Piece] | None:
+            """Returns two pieces or more, all of them parts of the text."""
             segments = reply.get("segments")
             if not isinstance(segments, list) or not all(
                 isinstance(segment, str) for segment in segments
             ):
                 return None
-            pieces = placed(segments, self.text)
+            pieces = pieces_of_excerpts(segments, self.text)
             return pieces if pieces and len(pieces) > 1 else None
 
         call = self._judge_call("segment", 2 * len(self.text), TEXT=self.text)
@@ -134,38 +146,40 @@ class ShardDraftScenario:
     def _choose_order(self, pieces: Sequence[Piece]) -> Generator[Call, Completion, list[int]]:
         """Returns the indices of the pieces in the order of their shards. If there are questions, one of them comes
         first: without a usable reply the last one, since a text mostly ends with what it asks."""
-        words = [piece.of(self.text) for piece in pieces]
+        texts = [piece.of(self.text) for piece in pieces]
         all_numbers = range(1, len(pieces) + 1)
-        questions = [index for index, text in enumerate(words) if "?" in text]
+        questions = [index for index, text in enumerate(texts) if "?" in text]
         if len(pieces) == 1:
             return [0]
-        numbers = {"type": "integer", "enum": list(all_numbers)}
+        number_schema = {"type": "integer", "enum": list(all_numbers)}
         schema = object_schema(
-            first=numbers,
+            first=number_schema,
             others={
                 "type": "array",
-                "items": numbers,
+                "items": number_schema,
                 "minItems": len(pieces) - 1,
                 "maxItems": len(pieces) - 1,
             },
         )
 
         def accept(reply: Mapping[str, Any]) -> list[int] | None:
+            """Returns an order that has each piece once and begins with a question, if there are any."""
             first, others = reply.get("first"), reply.get("others")
+            # Sorted as texts, because without a schema a reply may have anything among the numbers.
             if not isinstance(others, list) or sorted([first, *others], key=str) != sorted(
                 all_numbers, key=str
             ):
                 return None
-            order = [int(number) - 1 for number in (first, *others)]
-            return order if order[0] in questions or not questions else None
+            opening, *rest = (int(number) - 1 for number in (first, *others))
+            return [opening, *rest] if opening in questions or not questions else None
 
-        listing = "\n".join(f"{number}. {text}" for number, text in enumerate(words, 1))
+        listing = "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
         call = self._judge_call("order", _CHARACTERS_PER_INDEX * len(pieces), SEGMENTS=listing)
         order = yield from ask_json(call, schema, accept, _TEMPERATURES)
         if order is not None:
             return order
-        first = questions[-1] if questions else 0
-        return [first, *(index for index in range(len(pieces)) if index != first)]
+        opening = questions[-1] if questions else 0
+        return [opening, *(index for index in range(len(pieces)) if index != opening)]
 
     def _rephrase(
         self, piece: Piece, *, first: bool
@@ -175,6 +189,7 @@ class ShardDraftScenario:
         words = piece.of(self.text)
 
         def accept(reply: Mapping[str, Any]) -> str | None:
+            """Returns a shard that is not too long and says nothing but its piece."""
             shard = reply.get("shard")
             if not isinstance(shard, str) or not shard.strip():
                 return None
@@ -190,6 +205,7 @@ class ShardDraftScenario:
         """Returns what the shards leave out, in the words of a model; "" for nothing, None without a usable reply."""
 
         def accept(reply: Mapping[str, Any]) -> str | None:
+            """Returns what is missing; "" where the model says `complete`."""
             coverage = reply.get("coverage")
             if not isinstance(coverage, str) or not coverage.strip():
                 return None

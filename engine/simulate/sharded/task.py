@@ -22,6 +22,7 @@ from engine.model.prompt_files import filled
 from engine.simulate.sharded.instruction import Instruction, Shard
 
 T = TypeVar("T")
+"""Type of a value of an instruction."""
 
 Extraction = Literal["full_response", "task_specific", "gen", "prefix_suffix"]
 """How an answer is found in a reply: all of it; by the task's own rule; a model copies it out; a model names its
@@ -144,11 +145,12 @@ _FENCE = "```"
 _TAG = re.compile(
     r"\A[ \t]*(?:python3?|py|java|javascript|js|sql|json|text)?[ \t]*(?:\r?\n|\b)", re.IGNORECASE
 )
-"""The name of the language at the beginning of a block."""
+"""Matches the name of the language at the beginning of a block."""
 
 
-def fenced(reply: str) -> list[str]:
+def fenced_blocks(reply: str) -> list[str]:
     """Returns the contents of the closed fenced blocks, stripped and without the name of the language."""
+    # After a split at fences, every second part is inside of one; with an even number of parts the last fence is open.
     # Splits instead of matching a pattern, which takes minutes on the long runs of spaces that small models write.
     parts = reply.split(_FENCE)
     closed = parts[1::2] if len(parts) % 2 else parts[1:-1:2]

@@ -37,7 +37,7 @@ from engine.simulate.sharded.task import (
 )
 
 _NUMBER = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
-"""A number as the published evaluation finds it."""
+"""Matches a number as the published evaluation finds it."""
 
 _MARK = "####"
 """Stands before the number in a known answer."""
@@ -74,12 +74,15 @@ class MathTask(Task):
         self._gold = _plain(gold.strip().lower())
 
     def full_prompt(self) -> str:
+        """Returns the full question."""
         return self.text("full", QUESTION=self._question)
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        """Returns the shards as a list in place of the question."""
         return self.text("full", QUESTION=bullets(shards))
 
     def evaluate(self, answer: str) -> Evaluating:
+        """Scores 1 if the last number of the answer is the known one."""
         number = last_number(answer)
         score = 1.0 if number == self._gold else 0.0
         return without_judge(Evaluation(score, {"number": number, "gold": self._gold}))
@@ -113,7 +116,7 @@ def bleu(text: str, references: Sequence[str]) -> float:
 
 
 class DataToTextTask(Task):
-    """Keys: `table_highlighted_html`, `fewshot_descriptions`, `metadata`, `references`.
+    """A table to describe in words. Keys: `table_highlighted_html`, `fewshot_descriptions`, `metadata`, `references`.
 
     No model plays the user: each shard is sent verbatim, the table too.
     """
@@ -132,6 +135,7 @@ class DataToTextTask(Task):
         self._references = list_of(instruction, "references", str)
 
     def full_prompt(self) -> str:
+        """Returns the table with the examples and the metadata."""
         return self.text(
             "full",
             TABLE_HTML=self._table,
@@ -140,18 +144,21 @@ class DataToTextTask(Task):
         )
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        """Returns the shards as numbered hints, in place of the table."""
         hints = "".join(f"Hint {shard.shard_id}:\n{shard.text}\n\n" for shard in shards)
         return self.text("full", TABLE_HTML="", FEWSHOT_DESCRIPTIONS="", CONTEXT=hints)
 
     def user_turn(self, shards: Sequence[Shard], index: int) -> str | None:
+        """Returns the shard itself."""
         return shards[index].text
 
     def evaluate(self, answer: str) -> Evaluating:
+        """Scores the answer by BLEU against the references."""
         return without_judge(Evaluation(bleu(answer, self._references)))
 
 
 class TranslationTask(Task):
-    """Keys: `document_de`, `document_en`."""
+    """A German document to translate into English. Keys: `document_de`, `document_en`."""
 
     extraction: Extraction = "full_response"
     always_attempts = True
@@ -163,19 +170,23 @@ class TranslationTask(Task):
         self._english = instruction.text("document_en")
 
     def full_prompt(self) -> str:
+        """Returns the German document."""
         return self.text("full", GERMAN_TEXT=self._german)
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        """Returns the shards as numbered chunks of the document."""
         chunks = "".join(
             f"Document Chunk {number}:\n{shard.text}\n\n" for number, shard in enumerate(shards, 1)
         )
         return self.text("full", GERMAN_TEXT=self.text("chunks", CHUNKS=chunks))
 
     def user_turn(self, shards: Sequence[Shard], index: int) -> str | None:
+        """Returns a request to translate the next chunk."""
         part = "first" if index == 0 else "next"
         return self.text(part, NUMBER=str(index + 1), CHUNK=shards[index].text)
 
     def evaluate(self, answer: str) -> Evaluating:
+        """Scores the answer by BLEU against the English document."""
         return without_judge(Evaluation(bleu(answer, [self._english])))
 
 
@@ -188,7 +199,7 @@ _CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
 """The credit for each degree of coverage."""
 
 _CITED = re.compile(r"\[([\d, ]+)\]")
-"""Numbers of documents that a line cites."""
+"""Matches the numbers of documents that a line cites: `[3, 7]`."""
 
 _MAX_JUDGE_TOKENS = 64
 """Longest reply of the judge, in tokens."""
@@ -196,7 +207,7 @@ _MAX_JUDGE_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Insight:
-    """An insight, and the documents that have it."""
+    """An insight, which a summary should have, and the numbers of the documents that have it."""
 
     text: str
     documents: frozenset[int]
@@ -215,13 +226,14 @@ class Verdict:
     line: int
 
 
-def cut(summary: str, words: int = MAX_WORDS) -> list[str]:
+def cut(summary: str, max_words: int = MAX_WORDS) -> list[str]:
     """Returns the lines of a summary. If it is too long, each line is cut by the same share, but keeps a word."""
     lines = summary.split("\n")
     total = sum(len(line.split()) for line in lines)
-    if total <= words:
+    if total <= max_words:
         return lines
-    return [" ".join(line.split()[: max(1, len(line.split()) * words // total)]) for line in lines]
+    words_by_line = [line.split() for line in lines]
+    return [" ".join(words[: max(1, len(words) * max_words // total)]) for words in words_by_line]
 
 
 def citation_f1(line: str, documents: frozenset[int]) -> float:
@@ -237,7 +249,10 @@ def citation_f1(line: str, documents: frozenset[int]) -> float:
 
 
 class SummaryTask(Task):
-    """Keys: `domain`, `topic`, `query`, `documents`, `insights`, `insightid2ref_citations`; shards have `doc_idxs`."""
+    """Documents to summarize with citations.
+
+    Keys: `domain`, `topic`, `query`, `documents`, `insights`, `insightid2ref_citations`; shards have `doc_idxs`.
+    """
 
     extraction: Extraction = "full_response"
     always_attempts = True
@@ -259,24 +274,30 @@ class SummaryTask(Task):
                 )
 
     def full_prompt(self) -> str:
-        return self._opening(self._laid_out(list(self._documents)))
+        """Returns all documents with the topic and the query."""
+        return self._opening(self._document_texts(list(self._documents)))
 
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        """Returns the documents as numbered chunks, one for each shard."""
         chunks = "".join(
-            f"Document Chunk {number}:\n{self._laid_out(shard.extra['doc_idxs'])}"
+            f"Document Chunk {number}:\n{self._document_texts(shard.extra['doc_idxs'])}"
             for number, shard in enumerate(shards, 1)
         )
         return self._opening(self.text("chunks", CHUNKS=chunks))
 
     def user_turn(self, shards: Sequence[Shard], index: int) -> str | None:
-        documents = self._laid_out(shards[index].extra["doc_idxs"])
+        """Returns the documents of the shard; the first turn also has the topic and the query."""
+        documents = self._document_texts(shards[index].extra["doc_idxs"])
         return self.text("next", DOCUMENTS=documents) if index else self._opening(documents)
 
     def evaluate(self, answer: str) -> Evaluating:
+        """Scores the mean over insights of the coverage that the judge sees, times the F1 score of the citations."""
         lines = cut(answer)
         if not answer.strip():
             return Evaluation(0.0, {"insights": len(self._insights)})
-        coverage, joint, unjudged = [], [], 0
+        credits: list[float] = []
+        joint_scores: list[float] = []
+        unjudged = 0
         for insight in self._insights:
             verdict = yield from self._judge_insight(insight, lines)
             if verdict is None:
@@ -284,15 +305,15 @@ class SummaryTask(Task):
                 verdict = Verdict("NO_COVERAGE", 0)
             credit = _CREDIT[verdict.coverage]
             cited = citation_f1(lines[verdict.line - 1], insight.documents) if verdict.line else 0.0
-            coverage.append(credit)
-            joint.append(credit * cited)
+            credits.append(credit)
+            joint_scores.append(credit * cited)
         count = len(self._insights)
         details = {
-            "coverage": sum(coverage) / count,
+            "coverage": sum(credits) / count,
             "insights": count,
             "unjudged": unjudged,
         }
-        return Evaluation(sum(joint) / count, details)
+        return Evaluation(sum(joint_scores) / count, details)
 
     def _judge_insight(
         self, insight: _Insight, lines: Sequence[str]
@@ -326,7 +347,7 @@ class SummaryTask(Task):
             N_INSIGHTS=str(len(self._insights)),
         )
 
-    def _laid_out(self, numbers: Sequence[int]) -> str:
+    def _document_texts(self, numbers: Sequence[int]) -> str:
         """Returns documents as the prompt shows them."""
         return "".join(f"Document {number}:\n{self._documents[number]}\n\n" for number in numbers)
 

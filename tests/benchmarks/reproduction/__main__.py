@@ -329,7 +329,7 @@ def _run(words: Sequence[str]) -> int:
     with redirect_stdout(sys.stderr):
         result: CommandResult | int = arguments.run(arguments)
         if isinstance(result, CommandResult):
-            print_result(result, as_json=False)
+            print_result(result, json=False)
             return result.code
     return result
 

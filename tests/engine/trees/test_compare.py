@@ -141,7 +141,7 @@ class TestSides:
         for node, there, twin in zip(tree.nodes, found.first.there, found.first.twins, strict=True):
             assert there is not None
             assert there >= node.mass - 1e-9
-            assert tree.nodes[twin].path >= node.path
+            assert tree.nodes[twin].path_log_p >= node.path_log_p
 
     @settings(deadline=None, max_examples=60)
     @given(SEEDS, SEEDS, ALPHAS)

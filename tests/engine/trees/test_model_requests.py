@@ -59,7 +59,7 @@ class TestGoingOn:
         everywhere.
         """
         before, _ = grow()
-        below = max(before.nodes[0].children, key=lambda at: before.nodes[at].path)
+        below = max(before.nodes[0].children, key=lambda at: before.nodes[at].path_log_p)
         token = before.nodes[below].token
         tree, _ = continued(before, None, 0.004, below)
         everywhere, _ = continued(before, None, 0.004, 0)

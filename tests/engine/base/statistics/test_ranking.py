@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, mannwhitneyu, norm
 
 from engine.base.statistics.ranking import (
-    above_chance,
     auroc,
-    differ,
     holm,
+    p_above_chance,
+    p_bootstrap,
+    p_difference,
+    p_two_sided,
     placements,
-    resampled,
-    two_sided,
 )
 
 LABELLED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
@@ -149,7 +149,7 @@ class TestDifferences:
         ones = np.cov([p.mean(axis=0) for p in psi])
         both = tens / mask.sum() + ones / (~mask).sum()
         z = (psi[0].mean() - psi[1].mean()) / np.sqrt(both[0, 0] + both[1, 1] - 2 * both[0, 1])
-        found = differ(placements(one, labels), placements(other, labels))
+        found = p_difference(placements(one, labels), placements(other, labels))
         assert found == pytest.approx(2 * norm.sf(abs(z)), rel=1e-9)
 
     def test_it_is_fair(self) -> None:
@@ -160,7 +160,7 @@ class TestDifferences:
             labels = (np.arange(80) < 30).tolist()
             shared = rng.normal(0, 1, 80) + np.array(labels)
             first, second = shared + rng.normal(0, 1, (2, 80))
-            p = differ(placements(first, labels), placements(second, labels))
+            p = p_difference(placements(first, labels), placements(second, labels))
             told += p is not None and p < 0.05
         assert 0.02 < told / 400 < 0.09
 
@@ -168,8 +168,8 @@ class TestDifferences:
         """Three copies of each value in one conversation give nearly the same p."""
         one, other, labels = two_values(2)
         groups = list(range(len(labels)))
-        once = differ(placements(one, labels, groups), placements(other, labels, groups))
-        thrice = differ(
+        once = p_difference(placements(one, labels, groups), placements(other, labels, groups))
+        thrice = p_difference(
             placements(3 * one, 3 * labels, 3 * groups),
             placements(3 * other, 3 * labels, 3 * groups),
         )
@@ -179,30 +179,30 @@ class TestDifferences:
     def test_alike(self) -> None:
         """Values of the same order do not differ significantly."""
         one, _, labels = two_values(3)
-        assert differ(placements(one, labels), placements([x**3 for x in one], labels)) == 1.0
+        assert p_difference(placements(one, labels), placements([x**3 for x in one], labels)) == 1.0
 
     def test_too_few(self) -> None:
         """With four of one kind there is no p."""
         one, other, _ = two_values(4)
         labels = [n < 4 for n in range(60)]
-        assert differ(placements(one, labels), placements(other, labels)) is None
+        assert p_difference(placements(one, labels), placements(other, labels)) is None
 
     def test_above_chance(self) -> None:
         """With few of a kind the test against chance is the normal form of the rank sum test."""
         values, labels = [1, 2, 3, 4, 5, 6, 7, 8, 9.0], [n > 5 for n in range(9)]
         same = mannwhitneyu(values[6:], values[:6], method="asymptotic", use_continuity=False)
-        assert above_chance(placements(values, labels)) == pytest.approx(same.pvalue)
+        assert p_above_chance(placements(values, labels)) == pytest.approx(same.pvalue)
 
     def test_two_sided(self) -> None:
         """Known values of the normal distribution."""
-        assert two_sided(1.959964) == pytest.approx(0.05, abs=1e-6)
-        assert two_sided(0) == 1
+        assert p_two_sided(1.959964) == pytest.approx(0.05, abs=1e-6)
+        assert p_two_sided(0) == 1
 
     def test_resampled(self) -> None:
         """Draws that are as wide as the difference give a large p, far narrower ones a small p."""
         draws = np.random.default_rng(0).normal(0.1, 0.1, 1999)
-        assert resampled(0.1, draws) == pytest.approx(2 * norm.sf(1), abs=0.04)
-        assert resampled(1.0, draws) == 1 / 2000
+        assert p_bootstrap(0.1, draws) == pytest.approx(2 * norm.sf(1), abs=0.04)
+        assert p_bootstrap(1.0, draws) == 1 / 2000
 
 
 class TestMany:

@@ -25,7 +25,7 @@ def workspace(tmp_path: Path) -> Iterator[OpenProject]:
 
 def remaining(workspace: OpenProject, request: ScoringRequest) -> RemainingStage:
     """The stage of a run that writes remaining tasks."""
-    stages = workspace.scoring_runs.run(request).stages
+    stages = workspace.scoring_runs.make_run(request).stages
     return next(stage for stage in stages if isinstance(stage, RemainingStage))
 
 
@@ -48,4 +48,4 @@ def test_the_adapter_decides_where_there_is_one(workspace: OpenProject) -> None:
 def test_a_probe_generates_nothing(workspace: OpenProject) -> None:
     """Modes in which no text is written are refused."""
     with pytest.raises(UsageError, match="Nothing is generated in mode `probe`"):
-        workspace.scoring_runs.run(ScoringRequest(mode="probe", paper=True))
+        workspace.scoring_runs.make_run(ScoringRequest(mode="probe", paper=True))

@@ -56,7 +56,7 @@ def stages(
     embed = EmbedStage(project, goal_runs.tfidf(), source, selection=select)
     paper = PaperStage(
         project, process, model, decision_log, embed, source, lambda: embedder_for("tfidf"),
-        {name: goal_runs.prompt(name, 6) for name in PAPER_PROMPTS}, k=2, wanted=wanted,
+        {name: goal_runs.prompt(name, 6) for name in PAPER_PROMPTS}, k=2, measurements=wanted,
     )  # fmt: skip
     return summarise, embed, paper
 

@@ -54,7 +54,9 @@ def name(workspace: OpenProject, request: ModelRequest) -> str:
 
 def loaded(workspace: OpenProject) -> dict[str, str]:
     """Name of the model that a run of each kind would load."""
-    scores = next(s for s in workspace.scoring_runs.run(BASE).stages if isinstance(s, ScoringStage))
+    scores = next(
+        s for s in workspace.scoring_runs.make_run(BASE).stages if isinstance(s, ScoringStage)
+    )
     trees = next(s for s in workspace.trees.stages(TREES) if isinstance(s, TreeStage))
     goals = next(
         s
@@ -99,7 +101,7 @@ class TestChoice:
     def test_a_planned_run_keeps_its_model(self, workspace: OpenProject) -> None:
         """A later choice does not change the model of a run that was planned before."""
         workspace.models_in_use.use("large", ["scoring"])
-        (stage, *_) = workspace.scoring_runs.run(BASE).stages
+        (stage, *_) = workspace.scoring_runs.make_run(BASE).stages
         workspace.models_in_use.use("other", ["scoring"])
         assert stage.fingerprints["model"] == "large"
 
@@ -119,16 +121,16 @@ class TestChoice:
             }  # fmt: skip
 
         monkeypatch.setattr(workspace.process, "ask", ask)
-        run = workspace.scoring_runs.run(ScoringRequest(model="large", context=512))
+        run = workspace.scoring_runs.make_run(ScoringRequest(model="large", context=512))
         assert run.model.label == "large"
         for _ in run.stages[0].run(0):
             pass
         assert run.reading.title == "Scoring completeness with large (bf16)"
         assert run.model.options == LoadOptions(context=512, threads=2)
         request = ScoringRequest(model="large")
-        assert workspace.scoring_runs.run(request).stages[0].name != "tune"
+        assert workspace.scoring_runs.make_run(request).stages[0].name != "tune"
         workspace.catalog.record_speed(run.model, 20.0, 0.01)
-        title = workspace.scoring_runs.run(request).stages[0].title
+        title = workspace.scoring_runs.make_run(request).stages[0].title
         assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
 
     def test_unknown(self, workspace: OpenProject) -> None:
@@ -144,7 +146,7 @@ class TestChoice:
         workspace.models_in_use.use("large", ["scoring"])
         workspace.catalog.forget("large")
         with pytest.raises(UsageError, match="uses the model 'large' for scoring") as caught:
-            workspace.scoring_runs.run(BASE)
+            workspace.scoring_runs.make_run(BASE)
         assert "models use" in caught.value.hint
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
 

@@ -113,7 +113,9 @@ class TestFigures:
         """The leaves read from the stored columns are those of the tree."""
         tree = grown(b"hi", TreeOptions(0.02, max_tokens=5)).tree
         found = leaf_log_probs(record(tree).as_frame()["columns"])
-        assert sorted(found) == pytest.approx(sorted(tree.nodes[at].path for at in tree.leaves()))
+        assert sorted(found) == pytest.approx(
+            sorted(tree.nodes[at].path_log_p for at in tree.leaves())
+        )
 
     def test_each_grows_with_uncertainty(self) -> None:
         """Leaves, entropy and negative log-probabilities rise when the best answer gets less probable."""

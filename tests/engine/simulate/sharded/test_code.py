@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.code import BadTests, callable_as, function_in, unpacked
-from engine.simulate.sharded.task import Task, fenced
+from engine.simulate.sharded.code import BadTests, callable_as, function_in, unpack
+from engine.simulate.sharded.task import Task, fenced_blocks
 from tests.engine.simulate.sharded.bound import bound, score, scored
 
 on_linux = pytest.mark.skipif(
@@ -106,7 +106,7 @@ class TestExtraction:
     )
     def test_closed_fences_without_the_language(self, reply: str, blocks: list[str]) -> None:
         """The language name of a fence is dropped and an unclosed fence ignored, in linear time."""
-        assert fenced(reply) == blocks
+        assert fenced_blocks(reply) == blocks
 
     def test_the_tests_call_the_function_whatever_its_name(self) -> None:
         """A function that calls itself by its own name still works after the renaming."""
@@ -121,7 +121,7 @@ class TestPackedTests:
     def test_all_ways_of_packing_give_the_same_cases(self, pack: Any) -> None:
         """Tests as a list, as JSON, and as base64 of zlib of a pickle of JSON are the same cases."""
         cases = [case("1\n2", "3"), case('"é"', "null")]
-        assert unpacked(pack(cases)) == cases
+        assert unpack(pack(cases)) == cases
 
     @pytest.mark.parametrize(
         "bad",
@@ -139,7 +139,7 @@ class TestPackedTests:
         """A pickle that refers to a function is refused without importing it."""
         monkeypatch.chdir(tmp_path)
         with pytest.raises(BadTests):
-            unpacked(base64.b64encode(zlib.compress(bad)).decode())
+            unpack(base64.b64encode(zlib.compress(bad)).decode())
         assert list(tmp_path.iterdir()) == []
 
     @given(
@@ -149,7 +149,7 @@ class TestPackedTests:
     def test_damaged_tests_are_refused(self, text: str) -> None:
         """Any text gives test cases or is refused with a reason."""
         try:
-            assert isinstance(unpacked(text), list)
+            assert isinstance(unpack(text), list)
         except BadTests as error:
             assert str(error)  # noqa: PT017 - both ends are right
 

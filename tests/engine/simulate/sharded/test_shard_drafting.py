@@ -16,7 +16,7 @@ from engine.simulate.draft import (
     as_draft,
     by_sentences,
     lost,
-    placed,
+    pieces_of_excerpts,
     says_no_other,
     state_of,
 )
@@ -74,7 +74,7 @@ class TestPieces:
     @given(st.lists(st.sampled_from(TEXT.split()), max_size=6), st.randoms())
     def test_together_they_hold_every_word(self, excerpts: list[str], chance: Any) -> None:
         """Whatever excerpts are given, the pieces are in order, disjoint, and contain every word."""
-        pieces = placed(excerpts, TEXT)
+        pieces = pieces_of_excerpts(excerpts, TEXT)
         if pieces is None:
             return
         assert pieces == sorted(pieces)
@@ -85,17 +85,17 @@ class TestPieces:
     @pytest.mark.parametrize("excerpt", ["Mia buys 4 pens", "mia buys", "pens. The books"])
     def test_changed_words_are_refused(self, excerpt: str) -> None:
         """An excerpt that does not occur in the text letter for letter is refused."""
-        assert placed([excerpt], TEXT) is None
+        assert pieces_of_excerpts([excerpt], TEXT) is None
 
     def test_white_space_may_differ(self) -> None:
         """Line breaks and spaces in an excerpt are equal."""
-        assert placed(["Mia\n buys  3 pens"], TEXT) is not None
+        assert pieces_of_excerpts(["Mia\n buys  3 pens"], TEXT) is not None
 
     def test_same_words_are_different_places(self) -> None:
         """An excerpt that occurs twice may be named twice, not three times."""
         text = "Add two. Add two. Then stop at once, please."
-        assert len(placed(["Add two.", "Add two."], text) or []) == 3
-        assert placed(["Add two."] * 3, text) is None
+        assert len(pieces_of_excerpts(["Add two.", "Add two."], text) or []) == 3
+        assert pieces_of_excerpts(["Add two."] * 3, text) is None
 
     def test_sentences_else_clauses(self) -> None:
         """A text is split into sentences, a single sentence into clauses; abbreviations and amounts do not end a
