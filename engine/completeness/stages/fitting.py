@@ -232,7 +232,7 @@ class FittingStage(CpuStage):
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
         """Puts a finished set in force, and marks it as provisional or drops what was provisional before."""
-        score_sets.put_in_force_unless_another_is(conn, config_hash, finished=not self._provisional)
+        score_sets.put_in_force_if_due(conn, config_hash, finished=not self._provisional)
         if self._provisional:
             score_sets.mark_provisional(conn, config_hash)
         else:

@@ -153,7 +153,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
     """Returns the current scores of these conversations, by id; those without one are absent."""
     score_by_id: dict[int, ScoreRow] = {}
     with snapshot(conn):
-        config = score_sets.score_config(conn)
+        config = score_sets.hash_in_force(conn)
         rule = score_sets.rule(conn)
         for keys in chunks(ids):
             curves = _curves(conn, config, keys)
@@ -222,7 +222,7 @@ def values(
 
 def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
     """Returns the state of each of these conversations under the scores and the rule in force."""
-    rule, config = score_sets.rule(conn), score_sets.score_config(conn)
+    rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
     scored = {} if config is None else last_values(conn, config, ids)
     return {key: rule.state(scored.get(key)) for key in ids}
 
@@ -374,6 +374,6 @@ def current_remaining(conn: sqlite3.Connection, conversation_id: int) -> Remaini
     row = conn.execute(
         "SELECT text, reason, config_hash FROM remaining WHERE conversation_id = ?"
         " AND score_config_hash = ? ORDER BY run_id DESC LIMIT 1",
-        (conversation_id, score_sets.score_config(conn)),
+        (conversation_id, score_sets.hash_in_force(conn)),
     ).fetchone()
     return None if row is None else RemainingTasks(conversation_id, *row)

@@ -186,7 +186,7 @@ def states(
             " sum(s.p_end_normalised >= ?)"
             " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
             " GROUP BY 1, 2",
-            (groups, *values, rule.threshold, score_sets.score_config(conn)),
+            (groups, *values, rule.threshold, score_sets.hash_in_force(conn)),
         ).fetchall()
     counts_by_group: dict[int, _States] = {}
     for group_bytes, state, count, above_threshold in rows:
@@ -219,7 +219,7 @@ def periods(
             " FROM conversation AS c LEFT JOIN score AS s"
             " ON s.conversation_id = c.id AND s.config_hash = ?"
             f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
-            (groups, *values, rule.threshold, score_sets.score_config(conn)),
+            (groups, *values, rule.threshold, score_sets.hash_in_force(conn)),
         ).fetchall()
     states_by_key: dict[tuple[str, int], _States] = {}
     for name, group_bytes, state, count, above_threshold in counts:

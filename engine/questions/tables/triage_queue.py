@@ -77,7 +77,7 @@ def queue(
         WorkbenchError: The search text of the filter has too many words.
     """
     with snapshot(conn):
-        rule, config = score_sets.rule(conn), score_sets.score_config(conn)
+        rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
         query = query or ListQuery()
         if order != "list":
             query = ListQuery(query.filter)
@@ -204,7 +204,7 @@ def _disagreeing(
         " AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
         f" AND {shown_state} <> {other_state}"
         " ORDER BY abs(a.p_end_normalised - b.p_end_normalised) DESC, a.conversation_id",
-        (config, settings.get(conn, score_sets.UNFINISHED), *shown_values, *other_values),
+        (config, settings.get(conn, score_sets.UNFINISHED_SETTING), *shown_values, *other_values),
     ):
         if key in listed_ids or not among.flags[key]:
             continue
