@@ -48,6 +48,7 @@ MAX_LABEL_CHARACTERS = 40
 """Most characters that are printed of the label of a group."""
 
 ABOUT = argument("--about", help="paragraph on the application, for the summaries; is kept")
+"""The option --about, of all commands that cluster."""
 
 
 @takes(PROJECT, ABOUT, *request_arguments(ClusteringRequest))
@@ -209,7 +210,9 @@ def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
 
 MAX_GROUPS_PER_RUN = 10
 """Groups of each run that are printed for people, as in Figure 4; `--json` has all."""
+
 _K1_HELP = options_of(ClusteringRequest)["k"].help
+"""Help of --k1, which is the `k` of a clustering run: the number of its first groups."""
 
 
 @takes(
