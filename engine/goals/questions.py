@@ -73,7 +73,8 @@ class Asker(Protocol):
 EXAMPLES = 10
 """Number of texts in each list."""
 LABEL_CHARS, MERGE_CHARS = 240, 160
-"""Most characters of each text in a label question and in a merge question; 20 texts in a label question and 30 in a merge question fit a context of 2,048 tokens."""
+"""Most characters of each text in a label question and in a merge question; the 20 texts of the former and the 30 of
+the latter fit a context of 2,048 tokens."""
 MAX_LABEL_WORDS = 6
 """Most words of a label."""
 LABEL_GRAMMAR = (

@@ -117,7 +117,7 @@ class GoalGroup:
         size: Number of its conversations.
         share: Size divided by the number of conversations with a text, in [0, 1].
         states: How many of its conversations are complete, incomplete and so on.
-        spread: Mean cosine distance of members to the center, in [0, 2].
+        spread: Mean cosine distance of members to the center.
         leaves: Median number of leaves of its response trees; None where there are none.
         stability: Mean Jaccard similarity under resampling, in [0, 1]; None before it was measured.
         pinned: Whether it is excluded from merge proposals.
@@ -146,7 +146,7 @@ class LowestGoal:
 
     Attributes:
         id: Of its group.
-        complete, scored: Number of its conversations with a score, and of those of them at or above the threshold.
+        complete, scored: Number of its scored conversations at or above the threshold, and of all that are scored.
         judged: Number of its conversations that are below the threshold and have a verdict.
         waiting: Ids of those that are below the threshold and have none.
     """
@@ -229,7 +229,7 @@ class Evidence:
     """The evidence for and against merging two groups.
 
     Attributes:
-        probability: Merge probability, in [0, 1]: all evidence combined by a model that is fitted to the decisions so far.
+        probability: Merge probability: all evidence combined by a model that is fitted to the decisions so far.
         description_similarity, member_similarity: Cosine of the vectors of the descriptions, and of the centers.
         overlap: Share of the nearest neighbors of the members of one group that lie in the other, in [0, 1].
         answer: What a language model said of the pair.

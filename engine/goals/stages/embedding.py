@@ -192,8 +192,8 @@ class EmbedStage(CpuStage):
         Args:
             source: Returns the source of the texts; called when the stage begins.
             selection: The conversations to embed.
-            vector_config: Config hash of stored vectors, which are added to with the embedder that made them; None makes
-                a new set.
+            vector_config: Config hash of stored vectors, which are added to with the embedder that made them; None
+                makes a new set.
         """
         super().__init__(project)
         self._vectoriser, self._embedder = vectoriser, vectoriser.embedder

@@ -118,8 +118,8 @@ class QueueSnapshot:
         return self.model.probabilities(pair_features(self.table, pairs))
 
     def to_merge(self, pairs: Sequence[Pair]) -> tuple[float, tuple[float, float]]:
-        """Returns the expected number of these pairs that are one goal, and its 90% range, widened to hold it: the range
-        is that of other weights of the merge probability and may miss it."""
+        """Returns the expected number of these pairs that are one goal, and its 90% range, widened to hold it: the
+        range is that of other weights of the merge probability and may miss it."""
         expected = float(self.probabilities(pairs).sum())
         low, high = self.model.count_range(pair_features(self.table, pairs))
         return expected, (min(low, expected), max(high, expected))

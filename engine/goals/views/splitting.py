@@ -19,8 +19,8 @@ MIN_MEMBERS = 8
 MAX_MEMBERS = 2_000
 """Most members of a group that are looked at; of more, a random sample."""
 MIN_APART = 0.75
-"""Distance of the parts, as a share of the usual one (`usual_gap`), from which a group is proposed for splitting; docs/goals.md has
-how often that was right."""
+"""Distance of the parts, as a share of the usual one (`usual_gap`), from which a group is proposed for splitting;
+docs/goals.md has how often that was right."""
 SPLIT_SEED = 0
 """Seed of k-means and of the sample."""
 
