@@ -1,4 +1,7 @@
-"""Writes the events of a run while it trains: one for each step, validation and checkpoint, and samples of its text."""
+"""Writes the events of a run while it trains: one for each step, validation and checkpoint, and samples of its text.
+
+`engine.training.events` lists the events and says what each of their fields holds.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,13 @@ class EventWriter(TrainerCallback):
         """Creates the callback.
 
         Args:
-            stopping: Whether the run was asked to end after its current step or validation.
+            stopping: Returns whether the run was asked to end after its current step or validation.
         """
         self._events, self._data, self._stopping = events, data, stopping
         self._epoch_tokens = sum(len(example.tokens) for example in data.examples)
         self.trainer: AdapterTrainer | None = None
-        self._valid_seconds: float | None = None
-        self._valid_started: float | None = None
+        self._last_validation_seconds: float | None = None
+        self._validation_started: float | None = None
         self._last_progress = -math.inf
 
     def on_log(self, args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
@@ -56,32 +59,38 @@ class EventWriter(TrainerCallback):
             learning_rate=float(logs["learning_rate"]),
             tokens=trainer.tokens,
             tokens_per_s=round(self._speed(trainer), 1),
-            seconds_left=self._seconds_left(trainer, validates=self._validates_now(trainer)),
+            seconds_left=self._seconds_left(
+                trainer, validation_due=self._validation_is_due(trainer)
+            ),
             memory=peak_memory(),
         )
 
     def validating(self, done: int) -> None:
         """Writes a `validating` event, at most every `PROGRESS_SECONDS`; `done` is how many conversations are read."""
         trainer, now = self.trainer, time.monotonic()
-        if self._valid_started is None:
-            self._valid_started = now
+        if self._validation_started is None:
+            self._validation_started = now
         if trainer is None or now - self._last_progress < PROGRESS_SECONDS:
             return
         self._last_progress = now
-        of = len(self._data.selection)
-        passed_seconds = now - self._valid_started
-        # The clock starts after the first conversation.
-        validation_seconds = (
-            passed_seconds / (done - 1) * of if done > 1 else self._validation_seconds(trainer)
+        conversations = len(self._data.selection)
+        passed_seconds = now - self._validation_started
+        # The clock starts after the first conversation, so the seconds are those of `done - 1`.
+        this_validation_seconds = (
+            passed_seconds / (done - 1) * conversations
+            if done > 1
+            else self._expected_validation_seconds(trainer)
         )
         seconds_left = self._seconds_left(trainer)
         if seconds_left is not None:
-            seconds_left = round(seconds_left + max(0.0, validation_seconds - passed_seconds), 1)
+            seconds_left = round(
+                seconds_left + max(0.0, this_validation_seconds - passed_seconds), 1
+            )
         self._events.write(
             "validating",
             step=trainer.state.global_step,
             done=done,
-            of=of,
+            of=conversations,
             seconds_left=seconds_left,
         )
 
@@ -89,24 +98,26 @@ class EventWriter(TrainerCallback):
         """Returns the training speed so far in tokens a second; 0 before the first step."""
         return trainer.tokens / trainer.seconds if trainer.seconds else 0.0
 
-    def _validation_seconds(self, trainer: AdapterTrainer) -> float:
+    def _expected_validation_seconds(self, trainer: AdapterTrainer) -> float:
         """Returns the seconds of one validation: those of the last one; before it, estimated from the speed of
         training."""
-        if self._valid_seconds is not None:
-            return self._valid_seconds
+        if self._last_validation_seconds is not None:
+            return self._last_validation_seconds
         speed = self._speed(trainer)
         return self._data.selection_tokens / (VALIDATION_SPEEDUP * speed) if speed else 0.0
 
-    def _validates_now(self, trainer: AdapterTrainer) -> bool:
-        """Whether a validation comes before the next step."""
+    def _validation_is_due(self, trainer: AdapterTrainer) -> bool:
+        """Returns whether a validation comes before the next step."""
         step, args = trainer.state.global_step, trainer.args
         return self._stopping() or step % args.eval_steps == 0 or step >= trainer.state.max_steps
 
-    def _seconds_left(self, trainer: AdapterTrainer, *, validates: bool = False) -> float | None:
+    def _seconds_left(
+        self, trainer: AdapterTrainer, *, validation_due: bool = False
+    ) -> float | None:
         """Returns the seconds to the end of the run; None before the speed is known.
 
         Args:
-            validates: Whether the validation after this step is still to come.
+            validation_due: Whether the validation after this step is still to come.
         """
         speed = self._speed(trainer)
         if not speed:
@@ -115,11 +126,14 @@ class EventWriter(TrainerCallback):
         step, steps = trainer.state.global_step, max(1, trainer.state.max_steps)
         steps_left = 0 if self._stopping() else steps - step
         tokens_left = self._epoch_tokens * args.num_train_epochs * steps_left / steps
-        # Validations come every `eval_steps` steps, and after the last step.
-        every = int(args.eval_steps)
-        validations = (step + steps_left) // every - step // every
-        validations += int(steps_left > 0 and steps % every > 0)
-        validation_seconds = (validations + validates) * self._validation_seconds(trainer)
+        # Validations come every `eval_steps` steps, and after the last step: with 8, from step 10 of 20 on, there is
+        # one after step 16 and one after step 20, which is no multiple of 8.
+        eval_steps = int(args.eval_steps)
+        validations = (step + steps_left) // eval_steps - step // eval_steps
+        validations += int(steps_left > 0 and steps % eval_steps > 0)
+        validation_seconds = (
+            validations + int(validation_due)
+        ) * self._expected_validation_seconds(trainer)
         seconds: float = tokens_left / speed + validation_seconds
         return round(seconds, 1)
 
@@ -127,18 +141,20 @@ class EventWriter(TrainerCallback):
         self, _args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
     ) -> None:
         """Writes a `valid` event."""
-        if self._valid_started is not None:
-            self._valid_seconds = time.monotonic() - self._valid_started
-            self._valid_started = None
+        if self._validation_started is not None:
+            self._last_validation_seconds = time.monotonic() - self._validation_started
+            self._validation_started = None
         if not state.is_world_process_zero:
             return
         self._events.write(
             "valid",
             step=state.global_step,
             loss=metrics["loss"],
+            # A number in each event: an AUROC that is unknown, for want of pairs, counts as chance.
             auroc=CHANCE if metrics["auroc"] is None else metrics["auroc"],
             f1=metrics["f1"] or 0.0,
             n=metrics["pairs"],
+            # The step, where its weights are the ones to keep so far; else 0.
             best=metrics[BEST] > 0,
         )
 
@@ -197,6 +213,7 @@ def write_samples(
     model.eval()
     for log in [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED_CONVERSATIONS]:
         last = len(log.item.boundaries) - 1
+        # The probabilities at each boundary, in their order.
         points = curve(model, tokenizer, log, limit, end_tag)
         for boundary in (last // 2, last):
             _write_sample(
@@ -237,6 +254,7 @@ def _write_sample(
         limit: Longest window in tokens.
     """
     last = log.item.boundaries[-1]
+    # The last window ends where the model is to go on.
     *_, window = token_windows(tokenizer, log.item, limit)
     tokens = torch.tensor([window.tokens], device=model.device)
     with torch.inference_mode():

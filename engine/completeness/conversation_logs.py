@@ -24,13 +24,19 @@ MIN_CONVERSATIONS_TO_MEASURE = 200
 NOISE_CONVERSATIONS = 8
 """Conversations on which the noise of a model is measured."""
 
-Measured = Callable[[LoadableModel, float, float], None]
+OnMeasured = Callable[[LoadableModel, float, float], None]
 """Called with a model, its speed (tokens per second) and its batch noise, after these had to be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One conversation: its steps, and what a model reads of it."""
+    """One conversation.
+
+    Attributes:
+        id: Its id.
+        pieces: Its steps as text.
+        item: What a model reads of it.
+    """
 
     id: int
     pieces: list[LogPiece]
@@ -45,30 +51,34 @@ def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
     return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
 
 
-def measured_noise(
-    project: Project, work: ModelWork, ids: Sequence[int], measured: Measured | None
+def noise_of(
+    project: Project, work: ModelWork, ids: Sequence[int], on_measured: OnMeasured | None
 ) -> float | None:
     """Returns the batch noise of a loaded model; it is measured on the first of these conversations if it never was.
 
-    The speed is measured with it, and again by each longer run while the machine is idle: where it is no longer what it
-    was when the format of the weights was chosen, the next run chooses again (`Catalog.drift`).
+    The speed is measured with it, and again by each longer run while the machine is idle, since it may have changed
+    (`Catalog.drift`).
 
     Returns:
         The largest change of a probability seen when the batch changes; None for endpoints.
     """
     model = work.model
-    checked = (
+    if model.endpoints or not ids:
+        return model.noise
+    # The catalog has one speed for each model file, that without an adapter.
+    measures_again = (
         len(ids) >= MIN_CONVERSATIONS_TO_MEASURE
         and model.adapter is None
         and not busy(os.cpu_count() or 1)
     )
-    if model.endpoints or not ids or (model.noise is not None and not checked):
+    if model.noise is not None and not measures_again:
         return model.noise
     text = "".join(
         piece.text for log in logs_of(project, ids[:NOISE_CONVERSATIONS]) for piece in log.pieces
     )
     speed, noise = work.process.ask(Measure(text))
+    # The first noise stays: scores were stored with it.
     noise = noise if model.noise is None else model.noise
-    if measured:
-        measured(model, speed, noise)
+    if on_measured:
+        on_measured(model, speed, noise)
     return noise

@@ -72,9 +72,10 @@ def _score(model: EndpointModel, request: Score, report: Callable[[int], None]) 
     refuse_curve(model, request.question)
     tokens_read = 0
 
-    def add_tokens(tokens: int) -> None:
+    def add_tokens(count: int) -> None:
+        """Reports the sum of all conversations where `score_items` gives the tokens of each."""
         nonlocal tokens_read
-        tokens_read += tokens
+        tokens_read += count
         report(tokens_read)
 
     return model.run(
@@ -111,6 +112,7 @@ async def score_items(
     asker = await _EndpointAsker.for_endpoint(reader, question)
 
     async def score_item(item: LogItem) -> ItemScore:
+        """Returns the score of one conversation; a request that is refused is the reason why it has none."""
         safe_item, broken_up = _break_up_controls(item) if reader.can.controls else (item, 0)
         try:
             score = await asker.score(safe_item, context)
@@ -125,7 +127,9 @@ async def score_items(
 def _break_up_controls(item: LogItem) -> tuple[LogItem, int]:
     """Returns a conversation without texts that would be read as control tokens, and the number of those."""
     cleaned = [without_controls(text) for text in item.texts]
-    return replace(item, texts=tuple(text for text, _ in cleaned)), sum(n for _, n in cleaned)
+    return replace(item, texts=tuple(text for text, _ in cleaned)), sum(
+        count for _, count in cleaned
+    )
 
 
 def _add_note(score: ItemScore, note: str) -> ItemScore:
@@ -171,6 +175,7 @@ class _EndpointAsker:
         """
         prompt, tokens = question.prompt, reader.tokenizer
         if prompt is not None and no_laid_out(reader.can, prompt):
+            # The words are looked up by their texts in the first token of the reply, so they have no ids.
             end = Continuation((), ("", prompt.end))
             other = Continuation((), ("", prompt.continuation))
             return cls(reader, PromptText("", "", Frame([], [])), end, other, message=prompt)
@@ -216,11 +221,12 @@ class _EndpointAsker:
             else:
                 readings.append(list(await asyncio.gather(*map(self._read_boundary, prompts))))
         shown = [[reading for reading in each if reading is not None] for each in readings]
-        count = sum(map(len, readings))
-        hidden = count - sum(map(len, shown))
-        if hidden:
+        boundary_count = sum(map(len, readings))
+        hidden_count = boundary_count - sum(map(len, shown))
+        if hidden_count:
             top = self._reader.can.chat_top if self._message else self._reader.can.top
-            raise RequestRefused(HIDDEN_REASON.format(top=top, count=hidden, all=count))
+            reason = HIDDEN_REASON.format(top=top, count=hidden_count, all=boundary_count)
+            raise RequestRefused(reason)
         score = prepared.score(shown)
         return _add_note(score, OTHER_TOKENS_NOTE) if other_tokens else score
 
@@ -283,6 +289,7 @@ class _EndpointAsker:
         Raises:
             RequestRefused: The log does not go on with a step header, or the endpoint refuses it.
         """
+        # The endpoint reads ids here, so the prompt needs no text.
         log_and_header = RawPrompt("", (*prompts[-1].ids, *self._other.ids))
         steps = await self._reader.read_prompt(log_and_header)
         readings: list[BoundaryReading | None] = []

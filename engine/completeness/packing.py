@@ -67,6 +67,8 @@ def plan_groups(segments: Sequence[Segment], chunk: int, head: int = 0) -> list[
         chunk: Unit of shared prefixes, in tokens.
         head: Leading tokens that all segments have in common by construction; the first group shares them.
     """
+    # Sorted, those with an equal first chunk are neighbours. A run of neighbours takes the next one in while all still
+    # share a chunk; what they share can only shrink.
     order = sorted(range(len(segments)), key=lambda i: (segments[i].tokens[:chunk], i))
     ungrouped: list[int] = []
     groups: list[Group] = []
@@ -121,6 +123,26 @@ class _Pick(NamedTuple):
 
 
 @dataclass(slots=True)
+class _ForkBatch:
+    """Forks that one decode will take.
+
+    Attributes:
+        spans: What is decoded on them.
+        picks_by_row: What is read from each row of these spans.
+        forks: Numbers of their sequences.
+    """
+
+    spans: list[Span] = field(default_factory=list)
+    picks_by_row: list[list[_Pick]] = field(default_factory=list)
+    forks: list[int] = field(default_factory=list)
+
+    @property
+    def token_count(self) -> int:
+        """Number of tokens to decode."""
+        return sum(len(span.tokens) for span in self.spans)
+
+
+@dataclass(slots=True)
 class Member:
     """A segment while it is decoded.
 
@@ -129,7 +151,7 @@ class Member:
         tokens: Its tokens and, after a last mark at their end, those of the continuation but the last.
         readings: One for each of `marks`.
         marks: As those of the segment.
-        start: What a kept log already has of it.
+        known_prefix: What a kept log already has of it.
         picks: Position of a token -> what is read from the row after it.
     """
 
@@ -137,7 +159,7 @@ class Member:
     tokens: list[int]
     marks: tuple[int, ...]
     readings: list[BoundaryReading]
-    start: KnownPrefix
+    known_prefix: KnownPrefix
     picks: dict[int, list[_Pick]] = field(default_factory=dict)
 
     def add_pick(self, position: int, pick: _Pick) -> None:
@@ -162,23 +184,23 @@ def begin_member(
         ModelError: The log does not go on with the continuation after a mark, and the question is inline.
     """
     tokens, continuation = list(segment.tokens), question.continuation
-    header = continuation[:-1]
+    step_header = continuation[:-1]
     if question.inline and segment.marks[-1] == len(tokens):
-        # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
-        tokens.extend(header)
-    start = kept_logs.start(tokens, segment.marks) if kept_logs else KnownPrefix()
+        # Each token attends to earlier ones only, so what is added at the very end changes no reading.
+        tokens.extend(step_header)
+    known_prefix = kept_logs.start(tokens, segment.marks) if kept_logs else KnownPrefix()
     readings = [
-        start.readings.get(mark) or BoundaryReading(generated=True) for mark in segment.marks
+        known_prefix.readings.get(mark) or BoundaryReading(generated=True) for mark in segment.marks
     ]
-    member = Member(index, tokens, segment.marks, readings, start)
+    member = Member(index, tokens, segment.marks, readings, known_prefix)
     for mark, reading in zip(segment.marks, member.readings, strict=True):
-        if question.suffix or mark in start.readings:
+        if question.suffix or mark in known_prefix.readings:
             continue
         member.add_pick(mark - 1, _Pick(reading, "end", question.end[0]))
         member.add_pick(mark - 1, _Pick(reading, "continuation", continuation[0]))
         if not question.inline:
             continue
-        if tuple(tokens[mark : mark + len(header)]) != header:
+        if tuple(tokens[mark : mark + len(step_header)]) != step_header:
             raise ModelError(f"The log does not continue with a step header after token {mark}.")
         for offset, token in enumerate(continuation[1:]):
             member.add_pick(mark + offset, _Pick(reading, "continuation", token))
@@ -186,7 +208,15 @@ def begin_member(
 
 
 class Packer:
-    """Fills decode batches with the tokens of many members, one after another."""
+    """Fills decode batches with the tokens of many members, one after another.
+
+    Attributes:
+        _shared: Number of first tokens that all members have in the sequence `PREFIX_SEQUENCE`.
+        _retained_cells: Number of cells that the retained sequences need until they are continued.
+        _spans, _picks_by_row: What the next decode takes, and what is read from each of its rows.
+        _batch_tokens, _batch_rows: Numbers of tokens and rows of it.
+        _finished: Members whose last token is decoded, or is in the next decode, with their sequences.
+    """
 
     def __init__(
         self,
@@ -201,7 +231,8 @@ class Packer:
         self._progress, self._writer, self._kept_logs = progress, writer, kept_logs
         self._capacity = model.capacity
         self._retained_cells = 0
-        # The lower half of the sequences holds members, the upper half their forks, so that neither starves the other.
+        # The lower half of the sequences, but for the shared prefix, holds members, the upper half their forks, so that
+        # neither starves the other.
         half = self._capacity.sequences // 2
         self._free_sequences = list(range(half - 1, PREFIX_SEQUENCE, -1))
         self._fork_sequences = list(range(half, self._capacity.sequences))
@@ -232,10 +263,11 @@ class Packer:
         if self._shared:
             self._model.fork(PREFIX_SEQUENCE, sequence, self._shared)
         position = self._shared
-        if member.start.log is not None:
-            self._model.restore(sequence, member.start.log.cells)
-            self._model.drop(sequence, member.start.tokens)
-            position = member.start.tokens
+        if member.known_prefix.log is not None:
+            # A kept log is restored whole, and may be longer than what the member has in common with it.
+            self._model.restore(sequence, member.known_prefix.log.cells)
+            self._model.drop(sequence, member.known_prefix.tokens)
+            position = member.known_prefix.tokens
         while position < len(member.tokens):
             if self._batch_tokens >= capacity.batch or self._batch_rows >= capacity.rows:
                 self.flush()
@@ -269,7 +301,7 @@ class Packer:
             if self._kept_logs is not None:
                 readings = dict(zip(member.marks, member.readings, strict=True))
                 cells = self._model.save(sequence)
-                self._kept_logs.keep(member.tokens, readings, cells, member.start)
+                self._kept_logs.keep(member.tokens, readings, cells, member.known_prefix)
             if writer and writer.retain(member.index, last, member.tokens, sequence):
                 self._retained_cells += self._cells_if_retained(writer, member)
             else:
@@ -299,10 +331,12 @@ class Packer:
         return used + self._capacity.batch <= self._capacity.cells
 
     def _has_room_to_save(self, member: Member) -> bool:
-        """Returns whether all cells of a member that was kept fit beside those that wait for the next decode."""
-        before = 0 if member.start.log is None else len(member.start.log.tokens)
-        waiting = sum(len(finished.tokens) for finished, _ in self._finished)
-        return waiting + max(before, len(member.tokens)) <= self._capacity.cells
+        """Returns whether all cells of a member that was kept fit next to those of the finished members."""
+        kept_log = member.known_prefix.log
+        # For a moment the sequence holds the whole kept log, which may be longer than the member.
+        restored_count = 0 if kept_log is None else len(kept_log.tokens)
+        waiting_count = sum(len(finished.tokens) for finished, _ in self._finished)
+        return waiting_count + max(restored_count, len(member.tokens)) <= self._capacity.cells
 
     def _cells_if_retained(self, writer: InlineWriter, member: Member) -> int:
         """Returns the number of cells, without the shared ones, that a member needs if it is retained."""
@@ -325,44 +359,40 @@ class Packer:
     def _ask_on_forks(self) -> None:
         """Asks the question at every mark of the finished members, on two forks each: one for the suffix and the end,
         one for the continuation."""
-        spans: list[Span] = []
-        picks_by_row: list[list[_Pick]] = []
-        forks: list[int] = []
+        batch = _ForkBatch()
         question = self._question
         for member, sequence in self._finished:
             for mark, reading in zip(member.marks, member.readings, strict=True):
-                tokens = sum(len(span.tokens) for span in spans) + question.forked_tokens
+                token_count = batch.token_count + question.forked_tokens
                 # An upper bound: the first tokens of both answers share a row.
-                rows = len(picks_by_row) + len(question.end) + len(question.continuation)
-                full = tokens > self._capacity.batch or rows > self._capacity.rows
-                if full or len(forks) + 2 > len(self._fork_sequences):
-                    self._decode_forks(spans, picks_by_row, forks)
-                    spans, picks_by_row, forks = [], [], []
-                end_fork, continuation_fork = self._fork_sequences[len(forks) : len(forks) + 2]
-                forks += [end_fork, continuation_fork]
+                row_count = len(batch.picks_by_row) + len(question.end) + len(question.continuation)
+                is_full = token_count > self._capacity.batch or row_count > self._capacity.rows
+                used = len(batch.forks)
+                if is_full or used + 2 > len(self._fork_sequences):
+                    self._decode_forks(batch)
+                    batch, used = _ForkBatch(), 0
+                end_fork, continuation_fork = self._fork_sequences[used : used + 2]
+                batch.forks += [end_fork, continuation_fork]
                 self._model.fork(sequence, end_fork, mark)
                 self._model.fork(sequence, continuation_fork, mark)
-                self._add_fork_spans(
-                    mark, reading, end_fork, continuation_fork, spans, picks_by_row
-                )
-        self._decode_forks(spans, picks_by_row, forks)
+                self._add_fork_spans(batch, mark, reading, (end_fork, continuation_fork))
+        self._decode_forks(batch)
 
     def _add_fork_spans(
-        self, mark: int, reading: BoundaryReading, end_fork: int, continuation_fork: int,
-        spans: list[Span], picks_by_row: list[list[_Pick]],
-    ) -> None:  # fmt: skip
-        """Adds the spans of one boundary's forks and the picks of their rows.
+        self, batch: _ForkBatch, mark: int, reading: BoundaryReading, forks: tuple[int, int]
+    ) -> None:
+        """Adds the spans of one boundary's two forks, of the end and of the continuation, and the picks of their rows.
 
         The suffix is decoded once for both forks, and the row after it gives the first token of each answer; the other
         tokens are read on the fork of their answer, each from the row before it.
         """
         question = self._question
+        end_fork, continuation_fork = forks
         position = mark + len(question.suffix)
         if question.suffix:
-            both = (end_fork, continuation_fork)
-            spans.append(Span(question.suffix, mark, both, (len(question.suffix) - 1,)))
+            batch.spans.append(Span(question.suffix, mark, forks, (len(question.suffix) - 1,)))
             first_end = _Pick(reading, "end", question.end[0])
-            picks_by_row.append(
+            batch.picks_by_row.append(
                 [first_end, _Pick(reading, "continuation", question.continuation[0])]
             )
         answers: tuple[tuple[tuple[int, ...], Answer, int], ...] = (
@@ -371,16 +401,15 @@ class Packer:
         )
         for tokens, answer, fork in answers:
             if len(tokens) > 1:
-                spans.append(Span(tokens[:-1], position, (fork,), tuple(range(len(tokens) - 1))))
-                picks_by_row.extend([_Pick(reading, answer, token)] for token in tokens[1:])
+                offsets = tuple(range(len(tokens) - 1))
+                batch.spans.append(Span(tokens[:-1], position, (fork,), offsets))
+                batch.picks_by_row.extend([_Pick(reading, answer, token)] for token in tokens[1:])
 
-    def _decode_forks(
-        self, spans: list[Span], picks_by_row: list[list[_Pick]], forks: list[int]
-    ) -> None:
+    def _decode_forks(self, batch: _ForkBatch) -> None:
         """Decodes the spans of forks, if there are any, and drops the forks."""
-        if spans:
-            self._decode(spans, picks_by_row)
-        for sequence in forks:
+        if batch.spans:
+            self._decode(batch.spans, batch.picks_by_row)
+        for sequence in batch.forks:
             self._model.drop(sequence)
 
 

@@ -32,6 +32,24 @@ MIN_PROBABILITY = 1e-4
 MAX_LOG_ODDS = 30.0
 """Bound of log-odds before the exponential is taken."""
 
+MAX_SLOPE = 50.0
+"""Largest slope of the line, on log-odds scaled to a standard deviation of 1."""
+
+START_SHARES = (0.0, 0.3)
+"""Shares of broken conversations from which the fit of the line starts."""
+
+ISOTONIC_SHARE = 0.95
+"""Share of the isotonic regression in a probability that is made of it and of the line."""
+
+LINE_SHARE = 0.05
+"""Share of the line in it; the two make 1."""
+
+MIN_STANDARD_DEVIATION = 1e-9
+"""Least standard deviation by which log-odds are divided, where all of them are equal."""
+
+MIN_ODDS = 1e-12
+"""Added to odds that something is divided by, which may be 0."""
+
 MAX_BROKEN_SHARE = 0.9
 """Largest share of broken conversations that is considered; with more, ends are not told from others."""
 
@@ -58,8 +76,8 @@ def assign_folds(group_ids: Ints, folds: int, random: np.random.Generator) -> In
 def even_weights(is_end: Bools, group_ids: Ints) -> Floats:
     """Returns weights with which ends and other boundaries weigh one half each, as in the truncation test.
 
-    Every end weighs the same, and the other boundaries of a group together as much as its ends, so that a long
-    conversation counts no more than a short one. A label that is missing has no weight.
+    Every end weighs the same, and the other boundaries of a group together as much as its ends (as one end where it has
+    none), so that a long conversation counts no more than a short one. Where all labels are equal they weigh one half.
 
     Args:
         is_end: Label of each boundary, shape (boundaries,).
@@ -71,6 +89,7 @@ def even_weights(is_end: Bools, group_ids: Ints) -> Floats:
     _, index = np.unique(group_ids, return_inverse=True)
     end_counts = np.bincount(index, is_end)
     other_counts = np.bincount(index, ~is_end)
+    # A group may lack a label: one without ends counts as if it had one; one without others has none to weigh.
     share_of_other = (np.maximum(end_counts, 1) / np.maximum(other_counts, 1))[index]
     weights = np.where(is_end, 1.0, share_of_other)
     class_weights = np.where(is_end, weights[is_end].sum(), weights[~is_end].sum())
@@ -81,9 +100,10 @@ def even_weights(is_end: Bools, group_ids: Ints) -> Floats:
 class Calibration:
     """Turns log-odds into probabilities: Platt's line, or isotonic regression where that fits better.
 
-    The odds of label 1, at even weights of both labels, are `(1 - broken) * L + broken`, where L are the odds of a true
-    end: conversations that broke off have label 1 as often as their boundaries look like the others. The line gives
-    log L; it and `broken` are fitted together by maximum likelihood.
+    Of the boundaries with label 1, a share `broken` is no true end and looks like those with label 0. At even weights
+    of both labels the density of label 1 is `(1 - broken) * true ends + broken * others`; divided by the density of
+    the others, these are the odds of label 1: `(1 - broken) * L + broken`, where L are the odds of a true end. The line
+    gives log L; it and `broken` are fitted together by maximum likelihood.
 
     Attributes:
         slope, intercept: Of the line on log-odds (Platt 1999, "Probabilistic outputs for support vector machines").
@@ -108,11 +128,13 @@ class Calibration:
         Raises:
             ValueError: There are fewer groups than folds.
         """
+        # The fold of each boundary.
         fold = assign_folds(group_ids, FOLDS, np.random.default_rng(SEED))
         losses = {False: 0.0, True: 0.0}
-        for isotonic in losses:
-            for number in range(FOLDS):
-                training, held_out = fold != number, fold == number
+        for isotonic in (False, True):
+            for held_out_fold in range(FOLDS):
+                training, held_out = fold != held_out_fold, fold == held_out_fold
+                # Nothing can be fitted to one label; both ways lose this fold.
                 if len(np.unique(is_end[training])) < 2:
                     continue
                 calibration = cls._fit(
@@ -126,7 +148,10 @@ class Calibration:
 
     @classmethod
     def _fit(cls, log_odds: Floats, is_end: Bools, group_ids: Ints, isotonic: bool) -> Calibration:
-        """Returns the calibration by the line, or by isotonic regression, fitted to all boundaries."""
+        """Returns the calibration by the line, or by isotonic regression, fitted to all these boundaries.
+
+        The arrays have shape (boundaries,).
+        """
         from sklearn.isotonic import IsotonicRegression
 
         weights = even_weights(is_end, group_ids)
@@ -142,23 +167,29 @@ class Calibration:
         """Returns the calibration by the line, fitted to weighted labels; all arguments have shape (boundaries,)."""
         from scipy.optimize import minimize
 
-        scale = max(float(log_odds.std()), 1e-9)
+        # With a standard deviation of 1, one pair of bounds and starts fits all log-odds.
+        scale = max(float(log_odds.std()), MIN_STANDARD_DEVIATION)
         end_log_odds, other_log_odds = log_odds[is_end] / scale, log_odds[~is_end] / scale
         end_weights, other_weights = weights[is_end], weights[~is_end]
 
         def loss(parameters: Floats) -> float:
+            """Returns minus the weighted log-likelihood of the labels; of odds o, label 1 has probability o / (1 + o).
+
+            Args:
+                parameters: Slope, intercept and `broken`, shape (3,).
+            """
             slope, intercept, broken = parameters
-            odds = [
+            end_odds, other_odds = (
                 (1 - broken) * np.exp((slope * part + intercept).clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
                 + broken
                 for part in (end_log_odds, other_log_odds)
-            ]
-            end_loss, other_loss = np.log1p(1 / odds[0]), np.log1p(odds[1])
+            )
+            end_loss, other_loss = np.log1p(1 / end_odds), np.log1p(other_odds)
             return float(end_weights @ end_loss + other_weights @ other_loss)
 
-        bounds = [(0, 50), (-MAX_LOG_ODDS, MAX_LOG_ODDS), (0, MAX_BROKEN_SHARE)]
+        bounds = [(0, MAX_SLOPE), (-MAX_LOG_ODDS, MAX_LOG_ODDS), (0, MAX_BROKEN_SHARE)]
         # From two starts: at `broken` = 0 the optimizer may stay although a larger share fits better with another line.
-        optima = [minimize(loss, [1, 0, broken], bounds=bounds) for broken in (0.0, 0.3)]
+        optima = [minimize(loss, [1, 0, broken], bounds=bounds) for broken in START_SHARES]
         slope, intercept, broken = min(optima, key=lambda optimum: float(optimum.fun)).x.tolist()
         return cls(slope / scale, intercept, broken)
 
@@ -172,23 +203,35 @@ class Calibration:
         return np.asarray(odds / (1 + odds)).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
 
     def label_probability(self, log_odds: Floats) -> Floats:
-        """Returns the probability of label 1 at each boundary, whether the label is true or not."""
+        """Returns the probability of label 1 at each boundary, whether the label is true or not.
+
+        Takes and returns shape (boundaries,).
+        """
         odds = (1 - self.broken) * self._true_end_odds(log_odds) + self.broken
         return np.asarray(odds / (1 + odds)).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
 
     def label_truth_probability(self, log_odds: Floats) -> Floats:
-        """Returns the probability that a boundary is a true end, given that it has label 1."""
+        """Returns the probability that a boundary is a true end, given that it has label 1.
+
+        Takes and returns shape (boundaries,).
+        """
         odds = (1 - self.broken) * self._true_end_odds(log_odds)
-        return np.asarray(odds / (odds + self.broken + 1e-12))
+        return np.asarray(odds / (odds + self.broken + MIN_ODDS))
 
     def _true_end_odds(self, log_odds: Floats) -> Floats:
-        """Returns the odds of a true end at each boundary, at even weights of true ends and others."""
+        """Returns the odds of a true end at each boundary, at even weights of true ends and others.
+
+        Takes and returns shape (boundaries,).
+        """
         line = self.slope * log_odds + self.intercept
         odds: Floats = np.exp(line.clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
         if self.isotonic is not None:
+            # The regression gives the probability of label 1: the formula of the class, solved for L.
             p_label = self.isotonic.predict(log_odds).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
             isotonic_odds = np.maximum(p_label / (1 - p_label) - self.broken, 0) / (1 - self.broken)
             # A little of the line keeps the order of boundaries to which the isotonic regression gives one value.
-            p = 0.95 * isotonic_odds / (1 + isotonic_odds) + 0.05 * odds / (1 + odds)
-            odds = p / (1 - p)
+            isotonic_part = ISOTONIC_SHARE * isotonic_odds / (1 + isotonic_odds)
+            line_part = LINE_SHARE * odds / (1 + odds)
+            p_true_end = isotonic_part + line_part
+            odds = p_true_end / (1 - p_true_end)
         return odds

@@ -6,7 +6,8 @@ log that fits has one. Its tokens are a segment. A boundary is a piece after whi
 The question at a boundary, in tokens, is a `QuestionTokens`: after an optional suffix, how probable is the end answer
 and how probable the continuation. With an end tag of one token and no suffix both are read off the pass itself, and
 the question is called inline; otherwise the cached sequence is forked at the boundary and suffix and answers are
-decoded on the fork, many forks a batch. The words of the trade are explained in `engine.completeness.packing`.
+decoded on the fork, many forks a batch. An inline log continues with a step header after each boundary (the tokens
+that open the next step), and these are the continuation. More words are explained in `engine.completeness.packing`.
 """
 
 from __future__ import annotations
@@ -40,23 +41,29 @@ from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 
 class BoundaryScorer:
-    """Scores segments on one model; keeps a shared prefix in the cache from call to call."""
+    """Scores segments on one model; keeps a shared prefix in the cache from call to call.
+
+    Attributes:
+        _chunk_tokens: Unit of shared prefixes, in tokens.
+        _cached_prefix: Tokens that the sequence `PREFIX_SEQUENCE` of the cache holds.
+        _keeps_states: Whether the model now keeps the hidden states of what it decodes.
+    """
 
     def __init__(self, model: TokenModel) -> None:
         self.model = model
-        self._chunk = min(SHARED_CHUNK, model.capacity.batch)
-        self._prefix: list[int] = []
-        self._states = False
+        self._chunk_tokens = min(SHARED_CHUNK, model.capacity.batch)
+        self._cached_prefix: list[int] = []
+        self._keeps_states = False
 
     def forget(self) -> None:
         """Drops the cached prefix, and lets the model keep no states; needed before anything else uses the model."""
         self.model.keep_states(False)
-        self._states = False
+        self._keeps_states = False
         self._clear()
 
     def _clear(self) -> None:
         self.model.clear()
-        self._prefix = []
+        self._cached_prefix = []
 
     def score(
         self,
@@ -69,7 +76,7 @@ class BoundaryScorer:
         """Asks the question at every mark of every segment.
 
         Args:
-            progress: Called after each decode with the tokens it held.
+            progress: Called after each decode with the number of its tokens.
             writer: Retains sequences of decoded segments and continues them.
             kept_logs: Logs that were read before, of which nothing is read again, and which these logs join; only with
                 a question that is `inline`.
@@ -96,16 +103,25 @@ class BoundaryScorer:
             )
         if kept_logs is not None and not question.inline:
             raise ModelError("Growing logs are read only where the end tag is one token.")
-        self._keep_states(question)
+        self._match_states_to(question)
         readings: list[list[BoundaryReading]] = [[] for _ in segments]
         try:
             # What a log has in common with others it may have with a kept one, so nothing else is shared.
             unshared = [Group(0, tuple(range(len(segments))))] if segments else []
             sharing = kept_logs is None
-            groups = plan_groups(segments, self._chunk, question.head) if sharing else unshared
+            groups = (
+                plan_groups(segments, self._chunk_tokens, question.head) if sharing else unshared
+            )
             for group in groups:
                 self._cache_shared_prefix(segments, group, progress)
-                packer = Packer(self.model, question, group.shared, progress, writer, kept_logs)
+                packer = Packer(
+                    self.model,
+                    question,
+                    shared=group.shared,
+                    progress=progress,
+                    writer=writer,
+                    kept_logs=kept_logs,
+                )
                 for index in group.members:
                     member = begin_member(index, segments[index], question, kept_logs)
                     readings[index] = member.readings
@@ -116,13 +132,17 @@ class BoundaryScorer:
             raise
         return readings
 
-    def _keep_states(self, question: QuestionTokens) -> None:
-        """Lets the model keep hidden states, or none, as the question needs; a change clears the cache."""
+    def _match_states_to(self, question: QuestionTokens) -> None:
+        """Lets the model keep hidden states, or none, as the question needs; a change clears the cache.
+
+        Raises:
+            ModelError: The question needs both states and forks.
+        """
         if question.states and not question.inline:
             raise ModelError("Hidden states are read only where the end tag is one token.")
-        if question.states != self._states:
+        if question.states != self._keeps_states:
             self.model.keep_states(question.states)
-            self._states = question.states
+            self._keeps_states = question.states
             self._clear()
 
     def _cache_shared_prefix(
@@ -130,15 +150,15 @@ class BoundaryScorer:
     ) -> None:
         """Brings exactly the group's shared prefix into the cache."""
         prefix = segments[group.members[0]].tokens[: group.shared]
-        if prefix and prefix == self._prefix:
+        if prefix and prefix == self._cached_prefix:
             return
         self._clear()
-        for position in range(0, len(prefix), self._chunk):
-            chunk = prefix[position : position + self._chunk]
+        for position in range(0, len(prefix), self._chunk_tokens):
+            chunk = prefix[position : position + self._chunk_tokens]
             self.model.decode([Span(chunk, position, (PREFIX_SEQUENCE,))])
             if progress:
                 progress(len(chunk))
-        self._prefix = prefix
+        self._cached_prefix = prefix
 
 
 NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
@@ -162,8 +182,10 @@ class LogItem:
 
 def log_item(pieces: Sequence[LogPiece]) -> LogItem:
     """Returns a rendered log with its boundaries, of which there may be none."""
-    kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
-    return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
+    leading_pieces = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return LogItem(
+        tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept=leading_pieces
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +238,19 @@ def question_tokens(question: Question, model: Tokenizer) -> tuple[Frame, Questi
     around = frame(question.prompt, model)
     if question.prompt is None:
         end = model.tokenize(question.end_tag) if question.end_tag else [model.end_token]
-        opening = tuple(opening_tokens(model))
-        return around, QuestionTokens((), tuple(end), opening, len(around.head), question.states)
-    end = model.tokenize(question.prompt.end)
-    other = model.tokenize(question.prompt.continuation)
-    return around, QuestionTokens(tuple(around.tail), tuple(end), tuple(other), len(around.head))
+        return around, QuestionTokens(
+            suffix=(),
+            end=tuple(end),
+            continuation=tuple(opening_tokens(model)),
+            head=len(around.head),
+            states=question.states,
+        )
+    return around, QuestionTokens(
+        suffix=tuple(around.tail),
+        end=tuple(model.tokenize(question.prompt.end)),
+        continuation=tuple(model.tokenize(question.prompt.continuation)),
+        head=len(around.head),
+    )
 
 
 def score_block(
@@ -250,21 +280,20 @@ def score_block(
     """
     model = scorer.model
     around, tokens = question_tokens(question, model)
-    limit = (
-        model.capacity.context - len(around.head) - tokens.forked_tokens - len(tokens.continuation)
-    )
     context = model.capacity.context
+    # An inline question has no forked tokens; its last boundary is followed by the continuation in the log itself.
+    limit = context - len(around.head) - tokens.forked_tokens - len(tokens.continuation)
     prepared = [prepare_log(model, item, around.head, limit, context) for item in items]
     segments = [segment for log in prepared for segment in log.segments]
-    first_segments = list(accumulate((len(log.segments) for log in prepared), initial=0))
+    # The writer knows a log by the index of its first segment; the last sum is that of no log.
+    first_segments = list(accumulate((len(log.segments) for log in prepared), initial=0))[:-1]
     inline_writer = None
     if writer is not None and remaining is not None:
         reply_frame = frame(remaining.prompt, model)
         inline_writer = InlineWriter(writer, remaining, reply_frame.tail)
-        for item, log, first in zip(items, prepared, first_segments, strict=False):
-            if log.whole and reply_frame.head == around.head:
-                after = map(model.tokenize, item.texts[item.boundaries[-1] + 1 :])
-                inline_writer.offer(first, [*log.segments[0].tokens, *chain.from_iterable(after)])
+        # The cells of a log can be continued only if the reply's prompt begins with the same tokens before it.
+        if reply_frame.head == around.head:
+            _offer_whole_logs(inline_writer, model, items, prepared, first_segments)
     readings = iter(scorer.score(segments, tokens, progress, inline_writer, kept_logs))
     scores = [log.score([next(readings) for _ in log.segments]) for log in prepared]
     replies = inline_writer.replies if inline_writer else {}
@@ -272,8 +301,24 @@ def score_block(
         replace(score, written=WrittenOn(reply.text, reply.stopped))
         if (reply := replies.get(first))
         else score
-        for score, first in zip(scores, first_segments, strict=False)
+        for score, first in zip(scores, first_segments, strict=True)
     ]
+
+
+def _offer_whole_logs(
+    inline_writer: InlineWriter,
+    tokenizer: Tokenizer,
+    items: Sequence[LogItem],
+    prepared: Sequence[PreparedLog],
+    first_segments: Sequence[int],
+) -> None:
+    """Offers each log of one window to the writer, with the steps after its last boundary: scoring needs none of them,
+    but a reply follows the whole log."""
+    for item, log, first in zip(items, prepared, first_segments, strict=True):
+        if log.whole:
+            steps_after = map(tokenizer.tokenize, item.texts[item.boundaries[-1] + 1 :])
+            log_tokens = [*log.segments[0].tokens, *chain.from_iterable(steps_after)]
+            inline_writer.offer(first, log_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +342,7 @@ class PreparedLog:
 
     @property
     def whole(self) -> bool:
-        """Whether one window holds the whole log up to the last boundary."""
+        """Whether one window holds the whole log up to the last boundary; a note says that something was left out."""
         return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[BoundaryReading]]) -> ItemScore:
@@ -332,13 +377,12 @@ def prepare_log(
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces, clipped = pieces_within(tokenizer, texts, limit)
     total = sum(map(len, pieces))
+    windows = plan_windows(list(map(len, pieces)), item.boundaries, item.kept, limit)
     note = None
     if total > limit or clipped:
         note = f"over the context of {context:,} tokens"
         if clipped:
             note += f", {clipped} long {'step' if clipped == 1 else 'steps'} shortened"
-    windows = plan_windows(list(map(len, pieces)), item.boundaries, item.kept, limit)
-    if note:
         note += f", read in {len(windows)} {'window' if len(windows) == 1 else 'windows'}"
     segments = []
     for window in windows:
@@ -349,4 +393,4 @@ def prepare_log(
             if index in window.boundaries:
                 marks.append(len(tokens))
         segments.append(Segment(tokens, tuple(marks)))
-    return PreparedLog(tuple(segments), tuple(windows), total, clipped, note)
+    return PreparedLog(tuple(segments), tuple(windows), tokens=total, clipped=clipped, note=note)

@@ -69,37 +69,42 @@ class TermAtCursor:
 def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
     """Returns the term that is being written at the cursor.
 
-    Returns None inside of quoted words, and where there is no such field.
+    Returns None inside of a quoted search word, and where there is no such field.
     """
-    start, inside = 0, False
+    term_start, in_quotes = 0, False
     for position, char in enumerate(text[:cursor]):
         if char == '"':
-            inside = not inside
-        elif char.isspace() and not inside:
-            start = position + 1
-    end = next((i for i in range(cursor, len(text)) if text[i].isspace()), len(text))
-    rest = parse_leniently(f"{text[:start]} {'' if inside else text[end:]}")
-    if text[start:cursor].startswith("-"):
-        start += 1
-    positions = [i for i in range(start, cursor) if text[i] != '"']  # of the characters of `typed`
+            in_quotes = not in_quotes
+        elif char.isspace() and not in_quotes:
+            term_start = position + 1
+    term_end = next((i for i in range(cursor, len(text)) if text[i].isspace()), len(text))
+    # an open quotation mark takes in all that follows
+    later_terms = "" if in_quotes else text[term_end:]
+    rest = parse_leniently(f"{text[:term_start]} {later_terms}")
+    if text[term_start:cursor].startswith("-"):
+        term_start += 1
+    # `typed` has no quotation marks, so its indices differ from positions in `text`; `positions` leads back to these
+    positions = [i for i in range(term_start, cursor) if text[i] != '"']
     typed = "".join(text[position] for position in positions)
-    quoted = [text[start:position].count('"') % 2 == 1 for position in positions]
+    quoted = [text[term_start:position].count('"') % 2 == 1 for position in positions]
     head = split_field_and_sign(typed, quoted)
     if head is None:
-        if '"' in text[start:cursor]:
+        if '"' in text[term_start:cursor]:
             return None
         with_key = FIELD_WITH_KEY.match(typed)
-        return TermAtCursor(with_key[1].lower() if with_key else None, start, typed, rest)
+        meta_or_truth = with_key[1].lower() if with_key else None
+        return TermAtCursor(meta_or_truth, term_start, typed, rest)
     try:
-        _, name = find_field(head.field, typed, start)
+        _, name = find_field(head.field, typed, term_start)
     except FilterError:
         return None
-    value_start = head.end
+    value_index = head.end
     for index in range(head.end, len(typed)):
         if typed[index] == "," and not quoted[index]:
-            value_start = index + 1
-    position_of_value = positions[value_start - 1] + 1
-    return TermAtCursor(name, position_of_value, typed[value_start:], rest)
+            value_index = index + 1
+    # after the sign or comma, so that a quotation mark that opens the value is replaced too
+    value_position = positions[value_index - 1] + 1
+    return TermAtCursor(name, value_position, typed[value_index:], rest)
 
 
 def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
@@ -131,11 +136,11 @@ def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
         ]
     counts = dict(known.get(name, ()))
     values = [*field.choices, *(value for value in counts if value not in field.choices)]
-    if name == "tag":
+    if name == "tag":  # `tag?` asks for what the probe of the tag predicts
         values += [f"{tag}?" for tag in counts]
-    if name == "goal":
+    if name == "goal":  # those that came after the clustering and belong to no group
         values.append(NOVEL)
-    if name == "has":
+    if name == "has":  # its values are names of fields
         values = [
             other.name
             for other in FIELDS.values()

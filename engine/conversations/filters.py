@@ -34,6 +34,7 @@ from engine.conversations.filter_fields import (
 )
 
 Op = Literal[":", "<", "<=", ">", ">="]
+"""Sign between the field and the values of a term; `=` is read as `:`."""
 
 _FIELD_AND_SIGN = re.compile(r"(?P<field>[A-Za-z_]+)(?P<op>:|>=|<=|>|<|=)")
 """A field name and the sign after it, as in `turns>5`."""
@@ -169,6 +170,20 @@ def parse_leniently(text: str) -> Filter:
     return Filter(tuple(terms))
 
 
+class FieldAndSign(NamedTuple):
+    """The beginning of a term before its values.
+
+    Attributes:
+        field: Name of the field as it was written, perhaps with a key.
+        sign: The sign after it.
+        end: Number of characters before the values.
+    """
+
+    field: str
+    sign: str
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A part of a filter between spaces, which is to become a term.
@@ -176,7 +191,7 @@ class _Word:
     Attributes:
         text: Its text without quotation marks.
         quoted: Whether each character of `text` was between quotation marks.
-        start: Position of its first character in the filter.
+        start: Position of its first character, perhaps a quotation mark, in the filter.
     """
 
     text: str
@@ -202,15 +217,14 @@ def _split_words(text: str) -> list[_Word]:
         while position < len(text) and (inside or not text[position].isspace()):
             if text[position] == '"':
                 inside = not inside
-                opened = position
+                last_mark = position
             else:
                 chars.append(text[position])
                 quoted.append(inside)
             position += 1
         if inside:
-            raise FilterError("A quotation mark is not closed.", 'Add a " at the end.', opened)
-        if start + 1 < position or chars:
-            words.append(_Word("".join(chars), tuple(quoted), start))
+            raise FilterError("A quotation mark is not closed.", 'Add a " at the end.', last_mark)
+        words.append(_Word("".join(chars), tuple(quoted), start))  # `""` is an empty word
     return words
 
 
@@ -232,6 +246,7 @@ def _parse_term(word: _Word) -> Term:
             )
     head = split_field_and_sign(text, quoted)
     if head is None:
+        # a search takes NUL for a space, because SQLite would end the text there
         if not text.replace("\0", " ").strip():
             raise FilterError(
                 "Nothing is between the quotation marks.", "Write a word there.", start
@@ -242,68 +257,67 @@ def _parse_term(word: _Word) -> Term:
     values = _split_values(text[head.end :], quoted[head.end :])
     if not values or not all(values):
         raise FilterError(f"“{name}{head.sign}” needs a value.", _usage_hint(field), values_start)
-    return _term_on_field(field, name, head, values, any(quoted[head.end :]), negated, values_start)
+    return _term_on_field(
+        field,
+        name,
+        head.sign,
+        values,
+        any_quoted=any(quoted[head.end :]),
+        negated=negated,
+        values_start=values_start,
+    )
 
 
 def _term_on_field(
     field: Field,
     name: str,
-    head: _FieldAndSign,
+    sign: str,
     values: Sequence[str],
+    *,
     any_quoted: bool,
     negated: bool,
-    start: int,
+    values_start: int,
 ) -> Term:
     """Returns the term on a field with some values.
 
     Args:
         name: Name of the field, in the form of `Term.field`.
+        sign: The sign after it, as it was written.
         values: The alternatives between commas; at least one, and none empty.
         any_quoted: Whether a part of the values was quoted.
-        start: Position of the values in the filter.
+        values_start: Position of the values in the filter.
 
     Raises:
         FilterError: The field cannot be compared so, or cannot have such a value.
     """
-    op: Op = ":" if head.sign == "=" else head.sign  # type: ignore[assignment]
+    op: Op = ":" if sign == "=" else sign  # type: ignore[assignment]
     is_alias = field.name in ("has", *_DATE_ALIASES)
-    no_comparison = field.kind in ("choice", "text") or is_alias
-    if (op != ":" and (no_comparison or len(values) != 1)) or (is_alias and len(values) != 1):
+    has_no_order = field.kind in ("choice", "text") or is_alias
+    compares = op != ":"
+    needs_one_value = compares or is_alias
+    if (compares and has_no_order) or (needs_one_value and len(values) != 1):
         raise FilterError(
-            f"“{name}” cannot be compared so.", _usage_hint(field), start - len(head.sign)
+            f"“{name}” cannot be compared so.", _usage_hint(field), values_start - len(sign)
         )
     if field.name == "has":
-        return _parse_has(values[0], start, negated)
+        return _parse_has(values[0], values_start, negated)
     if field.name in _DATE_ALIASES:
-        date = _check_value(field, values[0], start)
+        date = _check_value(field, values[0], values_start)
         return Term("date", _DATE_ALIASES[field.name], (date,), negated)
-    ends = tuple(values[0].split("..")) if len(values) == 1 and op == ":" else ()
-    is_literal = field.kind == "anything" and any_quoted
-    if len(ends) == 2 and all(ends) and _can_be_range(field, ends) and not is_literal:
-        checked_ends = tuple(_check_value(field, end, start) for end in ends)
+    ends = tuple(values[0].split("..")) if len(values) == 1 and not compares else ()
+    is_literal = field.kind == "anything" and any_quoted  # as in meta.version:"1..2"
+    is_range = len(ends) == 2 and all(ends) and _can_be_range(field, ends) and not is_literal
+    if is_range:
+        checked_ends = tuple(_check_value(field, end, values_start) for end in ends)
         return Term(name, op, checked_ends, negated, span=True)
-    if (
-        field.name == "draw" and op == ":"
-    ):  # a random number from 0 to 1, of which only parts are of use
-        raise FilterError("“draw” is never just that number.", _usage_hint(field), start)
-    return Term(name, op, tuple(_check_value(field, value, start) for value in values), negated)
+    # `draw` is a random number from 0 to 1: no conversation has exactly the one that is asked for
+    if field.name == "draw" and not compares:
+        raise FilterError("“draw” is never just that number.", _usage_hint(field), values_start)
+    checked_values = tuple(_check_value(field, value, values_start) for value in values)
+    return Term(name, op, checked_values, negated)
 
 
-class _FieldAndSign(NamedTuple):
-    """The beginning of a term before its values.
-
-    Attributes:
-        field: Name of the field as it was written, perhaps with a key.
-        sign: The sign after it.
-        end: Number of characters before the values.
-    """
-
-    field: str
-    sign: str
-    end: int
-
-
-def split_field_and_sign(text: str, quoted: Sequence[bool]) -> _FieldAndSign | None:
+def split_field_and_sign(text: str, quoted: Sequence[bool]) -> FieldAndSign | None:
     """Returns the field and the sign at the beginning of a term; None where the term is words to search for.
 
     Args:
@@ -314,21 +328,21 @@ def split_field_and_sign(text: str, quoted: Sequence[bool]) -> _FieldAndSign | N
     if with_key is not None and not any(quoted[: with_key.end()]):
         for sign in _SIGN.finditer(text, with_key.end()):
             if not any(quoted[sign.start() : sign.end()]):
-                return _FieldAndSign(text[: sign.start()], sign[0], sign.end())
+                return FieldAndSign(text[: sign.start()], sign[0], sign.end())
         return None
     match = _FIELD_AND_SIGN.match(text)
     if match is None or any(quoted[: match.end()]):
         return None
-    return _FieldAndSign(match["field"], match["op"], match.end())
+    return FieldAndSign(match["field"], match["op"], match.end())
 
 
-def find_field(written: str, text: str, start: int) -> tuple[Field, str]:
+def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
     """Returns the field with a name, and the name in the form of `Term.field`.
 
     Args:
         written: The name as it was written.
         text: The whole term, for the hint of the error.
-        start: Position of the term in the filter.
+        term_start: Position of the term in the filter.
 
     Raises:
         FilterError: There is no such field, or the key that it needs is missing.
@@ -342,27 +356,27 @@ def find_field(written: str, text: str, start: int) -> tuple[Field, str]:
             f"There is no field “{written}”.",
             (f"Do you mean {' or '.join(similar_names)}? " if similar_names else "")
             + f'Fields are {", ".join(FIELDS)}. To search for the text itself, quote it: "{text}".',
-            start,
+            term_start,
         )
     if field.name in FIELDS_WITH_KEYS:
         if not key:
             raise FilterError(
-                f"“{field.name}” needs the name of a field.", _usage_hint(field), start
+                f"“{field.name}” needs the name of a field.", _usage_hint(field), term_start
             )
         return field, f"{field.name}{dot}{key}"
     return field, field.name
 
 
-def _parse_has(name: str, start: int, negated: bool) -> Term:
+def _parse_has(name: str, values_start: int, negated: bool) -> Term:
     """Returns the term that `has:NAME` is short for, which is `NAME:any`.
 
     Raises:
         FilterError: There is no such field, or every conversation has a value of it.
     """
-    field, name = find_field(name, name, start)
+    field, name = find_field(name, name, values_start)
     if not field.optional:
         raise FilterError(f"Every conversation has “{name}”, or it is no field to ask for.",
-                          _usage_hint(FIELDS["has"]), start)  # fmt: skip
+                          _usage_hint(FIELDS["has"]), values_start)  # fmt: skip
     return Term(name, ":", (ANY_VALUE,), negated)
 
 
@@ -380,28 +394,30 @@ def is_number(text: str) -> bool:
 
 def _split_values(text: str, quoted: Sequence[bool]) -> list[str]:
     """Returns the alternatives between commas that are not quoted."""
-    parts, start = [], 0
+    alternatives, value_start = [], 0
     for index, char in enumerate(text):
         if char == "," and not quoted[index]:
-            parts.append(text[start:index])
-            start = index + 1
-    return [*parts, text[start:]]
+            alternatives.append(text[value_start:index])
+            value_start = index + 1
+    return [*alternatives, text[value_start:]]
 
 
-def _check_value(field: Field, value: str, start: int) -> str:
+def _check_value(field: Field, value: str, values_start: int) -> str:
     """Returns a value in the form of `Term.values`: a choice in lower case, others as they are.
 
     Raises:
         FilterError: The field cannot have this value.
     """
-    wrong = FilterError(f"“{value}” is no value of “{field.name}”.", _usage_hint(field), start)
+    wrong = FilterError(
+        f"“{value}” is no value of “{field.name}”.", _usage_hint(field), values_start
+    )
     if field.kind == "choice":
         if value.lower() not in field.choices:
             raise wrong
         return value.lower()
     if field.kind == "number":
         try:
-            if not float(value) >= field.minimum:
+            if not float(value) >= field.minimum:  # also true of NaN, which `<` would let pass
                 raise wrong
         except ValueError:
             raise wrong from None
@@ -425,12 +441,14 @@ def _usage_hint(field: Field) -> str:
 
 def quote_value(value: str) -> str:
     """Returns a value as it is written in a filter, in quotation marks where it needs them."""
-    plain = (
+    is_plain_word = (
         _NEEDS_NO_QUOTES.match(value)
         and not value.startswith("-")
         and not _FIELD_AND_SIGN.match(value)
+        and ".." not in value
     )
-    return value if (plain and ".." not in value) or is_number(value) else _in_quotes(value)
+    # a number may begin with `-`: after the sign of a field that is no negation
+    return value if is_plain_word or is_number(value) else _in_quotes(value)
 
 
 def quote_key(name: str) -> str:
@@ -442,6 +460,7 @@ def quote_key(name: str) -> str:
 
 
 def _in_quotes(text: str) -> str:
+    """Returns a text between quotation marks; it has none itself."""
     return f'"{text}"'
 
 

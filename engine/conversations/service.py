@@ -48,10 +48,10 @@ def import_stages(
     reading = ImportStage(
         project,
         paths,
-        request.format,
-        stdin,
-        request.all_branches,
-        request.replace,
+        format=request.format,
+        stdin=stdin,
+        all_branches=request.all_branches,
+        replace=request.replace,
         most_unpacked=request.most_unpacked,
     )
     return reading, CheckStage(project)
@@ -140,31 +140,31 @@ def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
     for report in map(SourceReport.from_json, reports):
         if path := file_of(report.label):
             files[path] = files.get(path, False) or report.badly_read
-    return sorted(files.items(), key=lambda entry: not entry[1])
+    return sorted(files.items(), key=lambda path_and_badly_read: not path_and_badly_read[1])
 
 
 def _reason_lines(source: SourceReport) -> list[str]:
     """Returns why records were quarantined, the most frequent reasons first."""
-    most = sorted(source.reasons.items(), key=lambda entry: -entry[1])
+    by_count = sorted(source.reasons.items(), key=lambda reason_and_count: -reason_and_count[1])
     lines = [
         f"  quarantined: {one_line(reason, 100)}" + (f", {count:,} times" if count > 1 else "")
-        for reason, count in most[:MOST_UNREAD]
+        for reason, count in by_count[:MOST_UNREAD]
     ]
-    if len(most) > MOST_UNREAD:
-        lines.append(f"  ... for {len(most) - MOST_UNREAD:,} more reasons (all with --json)")
+    if len(by_count) > MOST_UNREAD:
+        lines.append(f"  ... for {len(by_count) - MOST_UNREAD:,} more reasons (all with --json)")
     return lines
 
 
 def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
     """Returns lines on what was not read, the most text first."""
-    most = sorted(unread.items(), key=lambda entry: -entry[1].chars)
+    by_length = sorted(unread.items(), key=lambda name_and_texts: -name_and_texts[1].chars)
     lines = [
         f"  {what}: `{name}`, {counted(texts.times, 'time')}, {texts.chars:,} characters,"
         f" such as {one_line(texts.example, 60)!r}"
-        for name, texts in most[:MOST_UNREAD]
+        for name, texts in by_length[:MOST_UNREAD]
     ]
-    if len(most) > MOST_UNREAD:
-        lines.append(f"  ... and {len(most) - MOST_UNREAD:,} more (all with --json)")
+    if len(by_length) > MOST_UNREAD:
+        lines.append(f"  ... and {len(by_length) - MOST_UNREAD:,} more (all with --json)")
     return lines
 
 
@@ -215,6 +215,7 @@ class SavedViews:
         """Saves a filter; one of the same name is replaced."""
 
         def add(conn: sqlite3.Connection) -> None:
+            """Stores the filter beside the others."""
             settings.put(conn, _FILTERS, {**_texts(settings.get(conn, _FILTERS)), name: text})
 
         self._project.write(add)
@@ -222,12 +223,13 @@ class SavedViews:
     def delete_filter(self, name: str) -> None:
         """Deletes a filter; does nothing where there is none of that name."""
 
-        def take(conn: sqlite3.Connection) -> None:
+        def remove(conn: sqlite3.Connection) -> None:
+            """Stores the filters other than this one."""
             other_filters = _texts(settings.get(conn, _FILTERS))
             other_filters.pop(name, None)
             settings.put(conn, _FILTERS, other_filters)
 
-        self._project.write(take)
+        self._project.write(remove)
 
     def columns(self) -> list[str] | None:
         """Returns the keys of the columns of the list, in order; None where nobody has chosen any."""
@@ -272,6 +274,7 @@ class SavedViews:
         """Remembers that a result was opened; `key` names it and what it was made of."""
 
         def add(conn: sqlite3.Connection) -> None:
+            """Stores the key among those seen."""
             stored = settings.get(conn, _SEEN)
             seen_keys = stored if isinstance(stored, list) else []
             settings.put(conn, _SEEN, sorted({*map(str, seen_keys), key}))
@@ -279,14 +282,17 @@ class SavedViews:
         self._project.write(add)
 
     def _read(self, key: str) -> Any:
+        """Returns the value of a setting of the project."""
         with self._project.reading() as conn:
             return settings.get(conn, key)
 
     def _put(self, key: str, value: Any) -> None:
+        """Stores the value of a setting of the project."""
         self._project.write(lambda conn: settings.put(conn, key, value))
 
 
 def _texts(stored: Any) -> dict[str, str]:
+    """Returns the texts by name of a stored object, without what is no text; empty for anything else."""
     return (
         {str(k): v for k, v in stored.items() if isinstance(v, str)}
         if isinstance(stored, dict)

@@ -146,6 +146,7 @@ class SharedText:
         """
 
         def remove(role: Role, text: str) -> str:
+            """Returns a text without what it shares, until nothing shared is left."""
             # A remaining piece can be a common line that was part of a longer line before.
             while spans := _spans_to_remove(text, self._windows[role]):
                 text = "\n".join(_pieces_around(text, spans))
@@ -301,6 +302,7 @@ class _SharedWindows:
 
 
 def _first_word(key: str) -> str:
+    """Returns the first word of the key of a window."""
     return key.lstrip("\n").partition(" ")[0]
 
 
@@ -352,6 +354,7 @@ def _shared_runs(
         for first, last in _windows_within_lines(words):
             if texts[first] in windows.starts and _key(words, first, last) in windows.common:
                 common[first:last] = b"\1" * (last - first)
+    # n windows of W words, each a word after the one before, make a shared stretch of n + W - 1 words
     if windows.long and not windows.long_starts.isdisjoint(texts):
         begins = bytearray(len(texts))
         possible = map(windows.long_starts.__contains__, texts)
@@ -365,7 +368,8 @@ def _shared_runs(
     # a byte for each word: 1 where it is in a common window, 2 where it is in a long text, 3 where it is in both
     kinds = bytes(2 * is_long + is_common for is_long, is_common in zip(long, common, strict=True))
     for run in re.finditer(b"[\2\3]+|\1+", kinds):
-        if run[0][0] == 1:
+        is_only_common = kinds[run.start()] == 1
+        if is_only_common:
             yield _SharedRun(run.start(), run.end(), True)
         else:
             yield _SharedRun(run.start(), run.end(), False)

@@ -97,7 +97,9 @@ def _count_texts(
     exact, more, chars = conversation_texts.exact, conversation_texts.more, result.chars
     counted: set[str] = set()
     looked_at = _STRUCTURE | keys_left_out | {"from"}  # fields that are not just counted
-    todo: list[tuple[Any, str, str]] = [(record, "", "")]  # values, what leads to them, their keys
+    todo: list[tuple[Any, str, str]] = [
+        (record, "", "")
+    ]  # values, paths to what they lie in, their keys
     for value, path, key in todo:  # grows while it is read
         if isinstance(value, dict):
             inner = f"{path}.{key}" if path and key else path or key
@@ -130,18 +132,35 @@ def _count_texts(
                 if isinstance(entry, _WITH_TEXT):
                     todo.append((entry, path, entry_key))
         elif isinstance(value, str) and key not in _STRUCTURE:
-            place = exact.get(value)
-            if place is not None:
-                if value in counted:
-                    place = _place_again(value, place, more)
-                counted.add(value)
-                chars[place] = chars.get(place, 0) + len(value)
-            elif value:
-                within = json_within(value)
-                if within is not value and within:
-                    todo.append((within, path, key))
-                else:
-                    _count_divided(value, f"{path}.{key}", conversation_texts, result)
+            within = _count_text(value, f"{path}.{key}", conversation_texts, result, counted)
+            if within is not None:
+                todo.append((within, path, key))
+
+
+def _count_text(
+    text: str,
+    path: str,
+    conversation_texts: _ConversationTexts,
+    result: Account,
+    counted: set[str],
+) -> Any:
+    """Counts a text as a whole or in pieces; or returns the JSON value that it holds, to be read instead.
+
+    Args:
+        counted: Whole texts that were counted before; this one is added.
+    """
+    place = conversation_texts.exact.get(text)
+    if place is not None:
+        if text in counted:
+            place = _place_again(text, place, conversation_texts.more)
+        counted.add(text)
+        result.chars[place] = result.chars.get(place, 0) + len(text)
+    elif text:
+        within = json_within(text)
+        if within is not text and within:
+            return within
+        _count_divided(text, path, conversation_texts, result)
+    return None
 
 
 def _place_again(text: str, place: Place, more: dict[str, int]) -> Place:
@@ -202,7 +221,7 @@ class _ConversationTexts:
 
     Attributes:
         exact: The place of each text.
-        more: How many more times than once a text occurs.
+        more: How many more times than once a text occurs, less those that were counted already.
         unknown_roles: Words for roles that are unknown, each with the content of its message.
         out_of_order: Whether a message has an earlier time than one before it.
     """

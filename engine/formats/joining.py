@@ -206,7 +206,7 @@ def with_companions(files: Sequence[JoinCandidate], frames: Iterator[Frame]) -> 
     for file in files:
         frames_read = list(_readable_records(file))
         if frames_read:
-            name = name_in(file.label)[1]
+            _, name = name_in(file.label)
             values[name] = (
                 [frame_read.value for frame_read in frames_read]
                 if len(frames_read) > 1

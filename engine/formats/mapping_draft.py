@@ -164,7 +164,14 @@ class MappingDraft:
         try:
             mapping = _read_text(text)
         except FormatError as error:
-            return Trial(0, 0, len(self._frames), error.message.rstrip("."), Account(), ())
+            return Trial(
+                conversations=0,
+                messages=0,
+                rejected=len(self._frames),
+                reason=error.message.rstrip("."),
+                account=Account(),
+                shown=(),
+            )
         return _try_mapping(mapping, self._frames)
 
     def save(self, text: str) -> str:
@@ -256,11 +263,12 @@ def _common_conditions(guess: Guess) -> list[str]:
     table = guess.table
     if (transcript := table.get("transcript")) is not None:
         return [f"{transcript['at']}=*{mark.strip()}*" for mark in transcript["marks"][:2]]
-    first = table["messages"][0]
-    turns = first.get("turns", table["messages"])
+    rules = table["messages"]
+    turns = rules[0].get("turns", rules)
     paths = [turn["text"] for turn in turns]
-    if not turns[0]["role"].startswith("="):
-        paths.insert(0, turns[0]["role"])
+    role = turns[0]["role"]
+    if not role.startswith("="):  # a path, and not roles that are given, as `=user,assistant`
+        paths.insert(0, role)
     if "group" in table:
         by = [] if table["group"]["by"] == "file" else [table["group"]["by"]]
         return list(dict.fromkeys([*by, *paths]))
@@ -303,5 +311,12 @@ def _try_mapping(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
             rejected += 1
             reason = reason or record.reason
     return Trial(
-        conversations, roles.total(), rejected, reason, account, tuple(shown), is_whole_file, roles
+        conversations=conversations,
+        messages=roles.total(),
+        rejected=rejected,
+        reason=reason,
+        account=account,
+        shown=tuple(shown),
+        whole=is_whole_file,
+        roles=roles,
     )

@@ -340,6 +340,7 @@ _GONE = object()
 
 
 def _without_entry(entry: Any, step: str | int, tree: dict[str | int, Any]) -> Any:
+    """Returns an entry at a step without what the tree of trails leads to; `_GONE` if nothing remains."""
     if step not in tree:
         return entry
     inner = tree[step]

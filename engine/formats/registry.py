@@ -82,12 +82,16 @@ def all_readers() -> tuple[Reader, ...]:
     A mapping file of the person and a format of a package that cannot be used are passed over; `unusable_formats` names
     them.
     """
-    return (*_own_readers()[0], *_package_readers()[0], *built_in_readers())
+    own_readers, _ = _own_readers()
+    package_readers, _ = _package_readers()
+    return (*own_readers, *package_readers, *built_in_readers())
 
 
 def unusable_formats() -> tuple[FormatError, ...]:
     """Returns why mapping files of the person and formats of packages cannot be used."""
-    return (*_own_readers()[1], *_package_readers()[1])
+    _, own_errors = _own_readers()
+    _, package_errors = _package_readers()
+    return (*own_errors, *package_errors)
 
 
 def reader_named(name: str) -> Reader:
@@ -110,6 +114,7 @@ def is_recognised(record: Any) -> bool:
 
 
 def _own_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+    """Returns the readers of the person's mapping files, and why others cannot be used."""
     files = sorted(mapping_folder().glob("*.toml"))
     return _load_own_readers(tuple((file, file.stat().st_mtime_ns) for file in files))
 

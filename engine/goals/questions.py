@@ -73,7 +73,8 @@ class Asker(Protocol):
 EXAMPLES = 10
 """Number of texts in each list."""
 LABEL_CHARS, MERGE_CHARS = 240, 160
-"""Characters of each text; 20 texts in a label question and 30 in a merge question fit a context of 2,048 tokens."""
+"""Most characters of each text in a label question and in a merge question; the 20 texts of the former and the 30 of
+the latter fit a context of 2,048 tokens."""
 MAX_LABEL_WORDS = 6
 """Most words of a label."""
 LABEL_GRAMMAR = (
@@ -87,6 +88,10 @@ REASON_GRAMMAR = (
 """GBNF grammar of a reply to the reason question: the rest of a sentence in favor of one goal, then as above."""
 MAX_SUMMARY_CHARS = 400
 """Most characters of a goal summary."""
+SUMMARY_CUT = " …"
+"""Ends a summary that was cut off."""
+MAX_LOG_ODDS = 700.0
+"""Log-odds against yes, in nats, above which the probability is taken as at this value: `math.exp` overflows at 710."""
 
 _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
@@ -142,22 +147,23 @@ def read_summary(
     if _REFUSAL.search(text):
         return "", "the model refused to name a goal"
     if len(text) > MAX_SUMMARY_CHARS or (cut and text[-1] not in ".!?"):
-        text = text[: MAX_SUMMARY_CHARS - 2].rstrip() + " …"
+        text = text[: MAX_SUMMARY_CHARS - len(SUMMARY_CUT)].rstrip() + SUMMARY_CUT
     return text, None
 
 
-def choose(members: Sequence[int], number: int, seed: int) -> list[int]:
-    """Returns up to `number` of `members`, drawn without replacement, in the order drawn.
+def choose(members: Sequence[int], count: int, seed: int) -> list[int]:
+    """Returns up to `count` of `members`, drawn without replacement, in the order drawn.
 
     The draw depends on the set of members and the seed, so questions about the same groups show the same texts.
     """
     pool = sorted(members)
+    # Number and both ends stand for the whole set, whose ids may be a million.
     rng = np.random.default_rng([seed, len(pool), *pool[:8], *pool[-8:]])
-    return [pool[index] for index in rng.permutation(len(pool))[:number]]
+    return [pool[index] for index in rng.permutation(len(pool))[:count]]
 
 
 def label_body(members: Sequence[str], others: Sequence[str]) -> str:
-    """Returns the body of the label question: texts near a cluster that are not in it, then texts of the cluster.
+    """Returns the body of the label question: `others`, texts that are not in a cluster, then texts of the cluster.
 
     The members come last, unlike in Soroka et al., because a small model describes the list that it read last.
     """
@@ -187,11 +193,14 @@ def clipped(text: str, chars: int) -> str:
 
     Both ends are kept: people state what they want at the beginning or at the end of a long message.
     """
+    # Of a very long text only both ends are split into words; 8 times the length leaves room for runs of spaces.
     flat = " ".join(text[: chars * 8].split() + text[chars * 8 :][-chars:].split())
     if len(flat) <= chars:
         return flat
-    head = chars * 2 // 3
-    return f"{flat[:head].rstrip()} … {flat[head + 3 - chars :].lstrip()}"
+    gap = " … "
+    head = chars * 2 // 3  # what a user wants is said first more often than last
+    tail = chars - head - len(gap)
+    return f"{flat[:head].rstrip()}{gap}{flat[-tail:].lstrip()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +258,7 @@ def _label_and_sentence(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MergeQuestion:
-    """The texts in one merge question: of the first group, of the second, and of neither."""
+    """The texts in one merge question: of the first group, of the second, and `others` of neither."""
 
     first: tuple[str, ...]
     second: tuple[str, ...]
@@ -275,6 +284,7 @@ def ask_merges(
         ):
             body = merge_body(first, second, question.others)
             pairs += [(body, prompt.end), (body, prompt.continuation)]
+    # For each question there are four: yes and no in the given order, then yes and no in the reverse order.
     log_probs = asker.log_probs(prompt, pairs)
     answers = zip(log_probs[::2], log_probs[1::2], strict=True)
     probabilities = [yes_probability(yes, no) for yes, no in answers]
@@ -282,8 +292,8 @@ def ask_merges(
 
 
 def yes_probability(yes: LogProb, no: LogProb) -> float:
-    """Returns the probability of yes, given that the answer is yes or no."""
-    return 1 / (1 + math.exp(min(700.0, no.total - yes.total)))
+    """Returns the probability of yes, given that the answer is yes or no: the logistic function of the log-odds."""
+    return 1 / (1 + math.exp(min(MAX_LOG_ODDS, no.total - yes.total)))
 
 
 def _has_words(text: str) -> bool:
@@ -295,6 +305,7 @@ MAX_TEXT_CHARS = 160
 """Most characters of a text whose likelihood is read."""
 
 _Key = TypeVar("_Key", bound=Hashable)
+"""What texts that are read after one list are known by: a cluster, or a pair of clusters."""
 
 
 def list_prefix(texts: Sequence[str]) -> str:
@@ -313,8 +324,8 @@ def read_mixed(
     """Returns the log-probability of each text of each cluster after the mixed list of that cluster.
 
     Args:
-        mixed: For each cluster, texts drawn from other clusters.
-        texts: For each cluster, a sample of its texts.
+        mixed: By cluster, texts drawn from other clusters.
+        texts: By cluster, a sample of its texts.
     """
     return _read(asker, {key: (mixed[key], sample) for key, sample in texts.items()})
 
@@ -328,7 +339,8 @@ def likelihood_ratios(
     """Returns the likelihood ratio of each pair, in nats per token.
 
     Args:
-        texts: For each cluster, a sample of its texts, the same as in `read_mixed`.
+        pairs: Ids of two clusters each.
+        texts: By cluster, a sample of its texts, the same as in `read_mixed`.
         after_mixed: The result of `read_mixed`.
     """
     directions = [direction for a, b in pairs for direction in ((a, b), (b, a))]
@@ -340,7 +352,11 @@ def likelihood_ratios(
 def _read(
     asker: Asker, lists_and_texts: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
 ) -> dict[_Key, list[LogProb]]:
-    """Returns the log-probability of each text after a list, by key; the value of each key is (list, texts)."""
+    """Returns the log-probability of each text after a list, by key.
+
+    Args:
+        lists_and_texts: By key, the texts of the list and the texts that are read after it, each alone.
+    """
     pairs = [
         (list_prefix(before), continuation(text))
         for before, texts in lists_and_texts.values()
@@ -351,6 +367,8 @@ def _read(
 
 
 def _gain(after: Sequence[LogProb], mixed: Sequence[LogProb]) -> float:
-    """Returns the mean gain of texts after a list instead of a mixed one, in nats per token."""
-    gains = [(a.total - m.total) / a.tokens for a, m in zip(after, mixed, strict=True)]
+    """Returns the mean gain of the same texts after a list (`after`) instead of a mixed one, in nats per token."""
+    gains = [
+        (one.total - other.total) / one.tokens for one, other in zip(after, mixed, strict=True)
+    ]
     return sum(gains) / len(gains)

@@ -60,10 +60,12 @@ class Clustering:
     """One clustering as it was made and stored.
 
     Attributes:
+        text, embedder: What stood for a goal, and what made the vectors; see `engine.goals.requests`.
         config_hash: Config hash over texts, vectors and parameters of the clustering.
         run_id: Id of the run that made it.
         created_at: ISO 8601 time.
         k: Number of clusters asked for, an overestimate.
+        seed: Seed of all random numbers of the run.
         conversations: Number of conversations with a vector.
         outliers: Number of those that are in no cluster.
         without: Number of conversations without a goal text; `export` gives the reasons.
@@ -112,7 +114,9 @@ class GoalGroup:
         id: `c12` from the clustering, `d40` made by decision 40, `d40.1` its second part.
         number: Rank by size from 1; 0 for a former group.
         label, description: Short name and one sentence; of a project of an earlier version, words in place of a label.
-        share: Size divided by the number of conversations with a text.
+        size: Number of its conversations.
+        share: Size divided by the number of conversations with a text, in [0, 1].
+        states: How many of its conversations are complete, incomplete and so on.
         spread: Mean cosine distance of members to the center.
         leaves: Median number of leaves of its response trees; None where there are none.
         stability: Mean Jaccard similarity under resampling, in [0, 1]; None before it was measured.
@@ -142,7 +146,7 @@ class LowestGoal:
 
     Attributes:
         id: Of its group.
-        complete: Number of its scored conversations at or above the threshold.
+        complete, scored: Number of its scored conversations at or above the threshold, and of all that are scored.
         judged: Number of its conversations that are below the threshold and have a verdict.
         waiting: Ids of those that are below the threshold and have none.
     """
@@ -160,8 +164,9 @@ class MemberRow:
     """A conversation in a group.
 
     Attributes:
+        external_id: Its id in the source.
         text: Its goal text.
-        distance: Cosine distance to the center of the group.
+        distance: Cosine distance to the center of the group, in [0, 2].
         doubt: Distance to the center of its group divided by that to the nearest other center; doubtful near 1 or
             above.
         other: Label of that other group; empty if there is none.
@@ -189,7 +194,7 @@ def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None
     asked."""
     if yes is None or yes_reversed is None:
         return None
-    return yes + yes_reversed > 1
+    return yes + yes_reversed > 1  # their mean is above a half
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,19 +290,20 @@ class ReviewProgress:
     """Progress of the review of merge proposals.
 
     Attributes:
-        merged, refused: Number of active decisions, of people and rules.
+        merged, refused: Number of active decisions of people and rules that merge a pair, and that keep one apart.
         left: Number of undecided pairs that are proposed.
         to_merge, to_merge_range: How many of them are expected to be one goal, the sum of their merge probabilities;
             and between which numbers, by how sure the merge probability is (5% and 95% quantiles).
-        likely: Those of them whose merge probability is at least `LIKELY`.
-        unasked: Those of the likely ones that the model was not asked about.
+        likely: Number of those of them whose merge probability is at least `LIKELY`.
+        unasked: Number of those of the likely ones that the model was not asked about.
         calls: Number of model calls to ask about those.
-        seconds: Estimated time of these calls, from the calls so far; None if there were none.
+        seconds: Estimated time of these calls in seconds, from the calls so far; None if there were none.
         agreement: Agreement of the model's answers with the decisions of the person.
         learned_from: Number of decisions that the merge probability is fitted to; 0 is the prior alone.
         least_similarity: Similarity of descriptions below which a pair is not proposed.
         finished: Whether no pair is left: each was refused or is below the least similarity.
-        asking: The model is being asked about pairs now.
+        order: Which proposal comes first.
+        asking: Whether the model is being asked about pairs now.
     """
 
     merged: int
@@ -323,10 +329,12 @@ class GoalDecision:
     active decisions on the clusters.
 
     Attributes:
+        kind: What it does.
         sides: Ids of the groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
             conversations move to; empty when they become outliers.
         names: (label, description) of each group that a merge or split makes, or of a renamed group.
         parts: Conversation ids: of each part of a split, or of what moves.
+        author, model: Who made it, and the name of the model if one did; else empty.
         probability: Merge probability that the person was shown; None if none was.
         evidence: The evidence that the person was shown, as `Evidence.as_json` gives it; None if none was.
             `at_once` is the merge probability above or below which a whole list was decided in one act.
@@ -401,8 +409,9 @@ class SettleCandidate:
     """A group that `settle` would move conversations to.
 
     Attributes:
+        label, size: Label of the group, and number of its conversations now.
         count: Number of conversations that would move.
-        outliers: Those of them in no group now.
+        outliers: Number of those of them in no group now.
         move: The decision that moves them.
     """
 
@@ -418,6 +427,7 @@ class SplitProposal:
     """A group that seems to hold several goals.
 
     Attributes:
+        size: Number of its conversations.
         apart: Distance between the centers of its two parts, as a share of the usual distance between groups.
         same: The model's probability that both parts are one goal; None where it was not asked.
         model: Name of that model; "" where none was asked.
@@ -437,7 +447,14 @@ class SplitProposal:
 
 @dataclass(frozen=True, slots=True)
 class SplitPart:
-    """One part of a proposed split, most central members first."""
+    """One part of a proposed split.
+
+    Attributes:
+        words: Words that tell it from the other parts.
+        size: Number of its conversations.
+        members: The most central ones of them, the most central first.
+        conversation_ids: Ids of all of them.
+    """
 
     words: tuple[str, ...]
     size: int
@@ -447,7 +464,8 @@ class SplitPart:
 
 @dataclass(frozen=True, slots=True)
 class MapPoint:
-    """A conversation on the map: the first two principal components of its vector, and its group."""
+    """A conversation on the map: the first two principal components of its vector (`x`, `y`), and the id of its group;
+    None for an outlier."""
 
     conversation_id: int
     x: float
@@ -457,7 +475,15 @@ class MapPoint:
 
 @dataclass(frozen=True, slots=True)
 class GroupPeriod:
-    """The size and share of a group in one month or import, with the states of its conversations there."""
+    """A group in one month or import.
+
+    Attributes:
+        period: The month as "2026-01", or the label of the source.
+        group: Id of the group.
+        size: Number of its conversations there.
+        share: `size` as a share of the conversations there, in [0, 1].
+        states: Their states.
+    """
 
     period: str
     group: str
@@ -471,7 +497,8 @@ class GoalOfConversation:
     """A goal of a conversation.
 
     Attributes:
-        share: In [0, 1]; None where it is not known.
+        label: Of its group.
+        share: How much of the conversation it is about, by its vector, in [0, 1]; None where it is not known.
         first: Whether it is the goal of the conversation, not a second one.
         confirmed: Whether a person confirmed the second goal.
     """
@@ -488,7 +515,7 @@ SecondGoalState = Literal["proposed", "confirmed", "removed"]
 """A second goal as the vectors propose it, or as a person judged it last."""
 
 LEAST_SHARE = 0.15
-"""Share from which a second goal counts, as in `engine.goals.clusters.clustering`."""
+"""Share, in [0, 1], from which a second goal counts, as in `engine.goals.clusters.clustering`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +524,8 @@ class SecondGoal:
 
     Attributes:
         group_id: Id of the current group.
-        share: In [0, 1].
+        share: How much of the conversation it is about, by its vector, in [0, 1].
+        state: What a person said of it.
     """
 
     group_id: str

@@ -104,7 +104,7 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
     by_id: dict[int, ConversationRow] = {}
     with snapshot(conn):
         rule = score_sets.rule(conn)
-        config = score_sets.score_config(conn)
+        config = score_sets.hash_in_force(conn)
         tags_by_id = tags_of(conn, ids)
         success = example_probes.success_of(conn, ids)
         for page in chunks(ids):
@@ -155,7 +155,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             f" FROM conversation WHERE {condition}",
             flags,
         ).fetchone()
-        rule, config = score_sets.rule(conn), score_sets.score_config(conn)
+        rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
         states = {
             state: _count(conn, matching_ids, *in_state(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
@@ -197,7 +197,7 @@ def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> H
                 "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
                 " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
                 f" AND {condition} GROUP BY 1",
-                (bins, bins - 1, score_sets.score_config(conn), *flags),
+                (bins, bins - 1, score_sets.hash_in_force(conn), *flags),
             ).fetchall()
         )
     return Histogram(

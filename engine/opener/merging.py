@@ -207,7 +207,7 @@ def _leave_probes_out(conn: sqlite3.Connection, report: MergeReport) -> None:
     # The scores of a fit that did not finish are no set.
     conn.execute(
         "INSERT INTO probe_set SELECT json_extract(value, '$') FROM other.setting WHERE key = ? AND value <> 'null'",
-        (score_sets.UNFINISHED,),
+        (score_sets.UNFINISHED_SETTING,),
     )
 
 

@@ -14,6 +14,9 @@ _BUSY_MILLISECONDS = 5000
 _MAX_INTERRUPTS = 20
 """Number of times that a query is interrupted before its connection is left to its thread."""
 
+_INTERRUPT_SECONDS = 0.05
+"""How long a query has to end after each interrupt."""
+
 
 def file_uri(path: str, mode: str = "ro") -> str:
     """Returns the URI by which SQLite opens a file; the mode is `ro` to read it, `rw` to write it."""
@@ -42,7 +45,7 @@ def connect(path: str, mode: str, *, immutable: bool = False) -> sqlite3.Connect
 
 
 def fold_log(conn: sqlite3.Connection) -> None:
-    """Writes what is in the log into the file, and empties the log."""
+    """Writes what is in the log (the file `-wal`, where SQLite writes first) into the file, and empties the log."""
     conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -50,11 +53,14 @@ class Reader:
     """One thread's connection.
 
     Attributes:
+        conn: The connection, which only reads.
+        thread: The thread that asked for it.
         handed_out: The thread has the connection itself, so that nobody else knows when it is in use.
         in_use: Held by the thread while it reads.
     """
 
     def __init__(self, conn: sqlite3.Connection, thread: threading.Thread) -> None:
+        """The connection is not handed out, nor in use."""
         self.conn = conn
         self.thread = thread
         self.handed_out = False
@@ -71,7 +77,7 @@ class Reader:
         if self.handed_out and not is_own:
             return
         for _ in range(_MAX_INTERRUPTS):
-            if self.in_use.acquire(timeout=0.05):
+            if self.in_use.acquire(timeout=_INTERRUPT_SECONDS):
                 self.conn.close()
                 self.in_use.release()
                 return

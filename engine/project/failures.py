@@ -20,6 +20,9 @@ _FILE_LIMIT_CODES = (
 )
 """What SQLite reports when the system refuses to make a file larger for another reason than a full disk."""
 
+_PRIMARY_CODE_BITS = 0xFF
+"""The bits of an extended error code of SQLite that are its primary code, which is the kind of the error."""
+
 
 @contextmanager
 def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
@@ -53,7 +56,7 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
     """Returns what an error of SQLite means for a person."""
     name, written_name = os.path.basename(path), os.path.basename(written)
     code = getattr(error, "sqlite_errorcode", None) or 0
-    primary = code & 0xFF
+    primary = code & _PRIMARY_CODE_BITS
     folder = Path(written).parent
     if (
         primary == sqlite3.SQLITE_FULL

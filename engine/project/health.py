@@ -35,7 +35,7 @@ class ProjectHealth:
 
     Attributes:
         conversations: Number of conversations.
-        problems: At most five messages of SQLite's `quick_check`; empty for a sound file.
+        problems: At most `_MAX_PROBLEMS` messages of SQLite's `quick_check`; empty for a sound file.
         interrupted: Names of the stages whose runs were interrupted and not resumed.
     """
 
@@ -62,10 +62,11 @@ def examine(path: str | os.PathLike[str]) -> ProjectHealth:
         ProjectError: The file cannot be opened as a project, or is too damaged to be read through.
     """
     with Project.open(path, read_only=True) as project, project.reading() as conn:
-        messages = [row[0] for row in conn.execute(f"PRAGMA quick_check({_MAX_PROBLEMS})")]
+        messages = [message for (message,) in conn.execute(f"PRAGMA quick_check({_MAX_PROBLEMS})")]
         problems = tuple(message for message in messages if message != "ok")
-        conversations = conn.execute("SELECT count(*) FROM conversation").fetchone()[0]
+        (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
         interrupted = [row.stage for row in runs.interrupted(conn)]
+        # A run that is marked as running, but whose process is gone, was interrupted too.
         interrupted += [
             stage
             for stage, pid in conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")

@@ -19,6 +19,7 @@ class NetworkService:
     """Keeps the `offline` setting of one project, which holds for the whole program while the project is open."""
 
     def __init__(self, project: Project) -> None:
+        """Applies the setting as the project has it."""
         self._project = project
         self._guard = threading.Lock()
         self._switch = network_guard.Switch(

@@ -7,6 +7,11 @@ stratum. Within a stratum, verdicts are treated as a random sample. Strata witho
 their neighbours, which assumes that these are alike. In simulations with verdicts only near the threshold this misled:
 95% intervals of sensitivity covered the truth in 7 to 77 of 100 runs. So below `MIN_COVERED_SHARE` only the unweighted
 figures of the verdicts are given.
+
+In arrays, `p` are the normalised scores of the judged conversations and `truth` whether their verdicts say complete,
+both of shape (verdicts,), as are the weights and strata of verdicts; `population` are the scores of all scored
+conversations, ascending, shape (conversations,). Positive means complete: sensitivity is the share of the complete
+ones that reach the threshold, specificity the share of the others that do not.
 """
 
 from __future__ import annotations
@@ -32,6 +37,15 @@ from engine.questions.records import (
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+_TP, _FN, _FP, _TN = range(4)
+"""Kinds of a verdict at a threshold: true positive, false negative, false positive, true negative."""
+
+ROUNDING = 1e-12
+"""Greatest difference of two shares (0 to 1) that is taken for an error of rounding."""
+
+JEFFREYS = 0.5
+"""Prior count of each of two outcomes (Jeffreys)."""
+
 STRATA = 10
 """Number of strata of equal size into which the scored conversations are divided."""
 
@@ -52,6 +66,9 @@ OPTIMISM_DRAWS = 400
 
 SEED = 20_240_917
 """Seed of all draws, so that equal verdicts give equal figures."""
+
+LOW_QUANTILE, HIGH_QUANTILE = 0.025, 0.975
+"""Shares of the draws below the ends of an interval of 95%."""
 
 
 def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
@@ -86,10 +103,11 @@ class Calibration:
     """Calibration of scores by verdicts, weighted to the population of all scored conversations.
 
     Attributes:
-        why: Why there is no threshold; empty if there is one.
+        why: Why there is no best threshold; empty if there is one.
         best: Threshold with the largest weighted Youden's J; None if there is none.
         accuracy: At the threshold that was asked for, else at `best`.
         covered: Share of the population in tenths of the scores with at least one verdict.
+        bins, calibration_error: As `reliability` gives them.
         errors: Sensitivity and specificity as the verdicts have them, weighted, and draws of both, shape
             (1 + DRAWS, 2); empty if they cannot be estimated.
     """
@@ -148,34 +166,39 @@ def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
     """
     order = np.argsort(p, kind="stable")
     p, truth, weights = p[order], truth[order], weights[order]
-    hits = np.concatenate([[0.0], np.cumsum(np.where(truth, 0.0, weights))])
-    misses = np.concatenate([[0.0], np.cumsum(np.where(truth, weights, 0.0))])
-    j = hits / hits[-1] - misses / misses[-1]  # at a threshold just above the first k scores
+    # Entry k is the weight below a threshold just above the first k scores; J is specificity less missed sensitivity.
+    negatives_below = np.concatenate([[0.0], np.cumsum(np.where(truth, 0.0, weights))])
+    positives_below = np.concatenate([[0.0], np.cumsum(np.where(truth, weights, 0.0))])
+    j = negatives_below / negatives_below[-1] - positives_below / positives_below[-1]
     gaps = [k for k in range(1, len(p)) if p[k - 1] < p[k]]
     if not gaps:
         return None
     highest = max(j[k] for k in gaps)
-    if highest <= 1e-12:
+    if highest <= ROUNDING:
         return None
-    thresholds = [_between(float(p[k - 1]), float(p[k])) for k in gaps if j[k] >= highest - 1e-12]
+    thresholds = [
+        _between(float(p[k - 1]), float(p[k])) for k in gaps if j[k] >= highest - ROUNDING
+    ]
     return min(thresholds, key=lambda threshold: (abs(threshold - 0.5), threshold))
 
 
 def _between(low: float, high: float) -> float:
-    """Returns a threshold t with low < t <= high."""
+    """Returns a threshold t with low < t <= high: 0.5 if it lies there, else the middle."""
     if low < 0.5 <= high:
         return 0.5
     middle = (low + high) / 2
+    # Between two neighbouring floating-point numbers the middle is rounded to one of them.
     return middle if low < middle else high
 
 
 def _stratified(
     p: Floats, population: Floats, cut: float | None
 ) -> tuple[Floats, npt.NDArray[np.int64], float]:
-    """Weight (their sum is 1) and stratum of each verdict, and the share of the population that needed no merging.
+    """Returns the weight (their sum is 1) and the stratum of each verdict, and the share of the population in cells
+    that hold a verdict.
 
     Strata are tenths of the population by score, cut once more at `cut`; those with too few verdicts are merged with
-    the next on the same side of it, as long as that side has any.
+    the next on the same side of it, as long as that side has any. A cell is a stratum before merging.
     """
     edges = np.unique(population[[len(population) * k // STRATA for k in range(1, STRATA)]])
     if cut is not None:
@@ -187,17 +210,19 @@ def _stratified(
     )
     judged = np.bincount(cell, minlength=cells)
     covered = float(population_counts[judged > 0].sum() / population_counts.sum())
+    # The first cell above the cut, which is an edge.
     first_above = cells if cut is None else int(np.searchsorted(edges, cut)) + 1
     merged = np.zeros(cells, np.int64)
     group = -1
     for side in (range(first_above), range(first_above, cells)):
-        verdict_count = MIN_VERDICTS_IN_STRATUM
+        verdict_count = MIN_VERDICTS_IN_STRATUM  # so that the first cell begins a group
         start = group + 1
         for index in side:
             if verdict_count >= MIN_VERDICTS_IN_STRATUM:
                 group, verdict_count = group + 1, 0
             merged[index] = group
             verdict_count += int(judged[index])
+        # The last group of a side has no next one: it joins the one before, unless it is the only one of its side.
         if 0 < group != start and verdict_count < MIN_VERDICTS_IN_STRATUM:
             merged[merged == group] = group - 1
             group -= 1
@@ -213,7 +238,8 @@ def _stratified(
 def _accuracy(
     p: Floats, truth: Bools, population: Floats, threshold: float, covered: float, *, chosen: bool
 ) -> tuple[Accuracy, Floats]:
-    """Accuracy at a threshold, `chosen` on the same verdicts or not, and the `Calibration.errors` behind it.
+    """Returns the accuracy at a threshold, `chosen` on the same verdicts or not, and the `Calibration.errors` behind
+    it.
 
     The draws are a stratified bootstrap (Efron & Tibshirani 1993, An Introduction to the Bootstrap, 8.3): in each
     stratum as many verdicts are drawn with replacement as it has. To each share a right and a wrong pseudo-verdict
@@ -221,7 +247,7 @@ def _accuracy(
     a Jeffreys prior, so that verdicts without an error do not claim certainty.
     """
     above = p >= threshold
-    kinds = np.where(truth, np.where(above, 0, 1), np.where(above, 2, 3))
+    kinds = np.where(truth, np.where(above, _TP, _FN), np.where(above, _FP, _TN))
     tp, fn, fp, tn = (int(number) for number in np.bincount(kinds, minlength=4))
     raw = (
         wilson(tp, tp + fn),
@@ -236,15 +262,19 @@ def _accuracy(
     sums, drawn_sums = np.zeros(4), np.zeros((DRAWS, 4))
     for index in np.unique(stratum):
         inside = stratum == index
-        weight = weights[inside][0]
+        weight = weights[inside][0]  # the same for all of a stratum
         counts = np.bincount(kinds[inside], minlength=4)
         sums += weight * counts
         drawn_sums += weight * random.multinomial(counts.sum(), counts / counts.sum(), size=DRAWS)
-    prior = random.gamma(0.5, size=(DRAWS, 6))
+    prior = random.gamma(
+        JEFFREYS, size=(DRAWS, 6)
+    )  # a right and a wrong one for each of three shares
     optimism = _optimism(p, truth, weights, stratum) if chosen else (0.0, 0.0, 0.0)
     counts = np.bincount(kinds, minlength=4)
 
     def estimate(right: int, wrong: int, nth: int) -> tuple[float, Floats, Interval]:
+        """Returns the nth share, of the kind `right` among both kinds, with its draws, and what is shown of it: both
+        less the optimism."""
         mean = (sums[right] + sums[wrong]) / (counts[right] + counts[wrong])
         good = drawn_sums[:, right] + mean * prior[:, 2 * nth]
         draws = good / (good + drawn_sums[:, wrong] + mean * prior[:, 2 * nth + 1])
@@ -253,9 +283,11 @@ def _accuracy(
         shifted = np.clip(draws - optimism[nth], 0.0, 1.0)
         return value, draws, _interval(honest, shifted, shifted)
 
-    sensitivity, sensitivities, shown_sensitivity = estimate(0, 1, 0)
-    specificity, specificities, shown_specificity = estimate(3, 2, 1)
-    precision = estimate(0, 2, 2)[2] if tp + fp else None
+    sensitivity, sensitivities, shown_sensitivity = estimate(_TP, _FN, 0)
+    specificity, specificities, shown_specificity = estimate(_TN, _FP, 1)
+    precision = None
+    if tp + fp:
+        _, _, precision = estimate(_TP, _FP, 2)
     errors = np.column_stack([sensitivities, specificities])
     return (
         Accuracy(threshold, shown_sensitivity, shown_specificity, precision, *raw),
@@ -274,7 +306,9 @@ def _optimism(
     """
     order = np.argsort(p, kind="stable")
     p, truth, weights, stratum = p[order], truth[order], weights[order], stratum[order]
-    gaps = np.flatnonzero(p[:-1] < p[1:]) + 1
+    gaps = (
+        np.flatnonzero(p[:-1] < p[1:]) + 1
+    )  # numbers of scores below each threshold that can be chosen
     random = np.random.default_rng(SEED + 1)
     draw_weights = np.empty((OPTIMISM_DRAWS, len(p)))
     for index in np.unique(stratum):
@@ -282,10 +316,11 @@ def _optimism(
         even = np.full(len(inside), 1 / len(inside))
         draw_weights[:, inside] = random.multinomial(len(inside), even, size=OPTIMISM_DRAWS)
     draw_weights *= weights
+    # Below a threshold an incomplete one is right and a complete one wrong; shape (draws, verdicts).
     right_below = np.cumsum(np.where(truth, 0.0, draw_weights), axis=1)
     wrong_below = np.cumsum(np.where(truth, draw_weights, 0.0), axis=1)
-    both = (right_below[:, -1] > 0) & (wrong_below[:, -1] > 0)
-    right_below, wrong_below = right_below[both], wrong_below[both]
+    has_both_kinds = (right_below[:, -1] > 0) & (wrong_below[:, -1] > 0)
+    right_below, wrong_below = right_below[has_both_kinds], wrong_below[has_both_kinds]
     all_right = np.cumsum(np.where(truth, 0.0, weights))
     all_wrong = np.cumsum(np.where(truth, weights, 0.0))
     j = right_below / right_below[:, -1:] - wrong_below / wrong_below[:, -1:]
@@ -293,6 +328,8 @@ def _optimism(
     rows = np.arange(len(best))
 
     def shares(right: Floats, wrong: Floats, negatives: Floats, positives: Floats) -> list[Floats]:
+        """Returns sensitivity, specificity and precision, given the weight below the threshold that is right and that
+        is wrong, and the weight of each kind; all of shape (draws,), or numbers."""
         tp, fp = positives - wrong, negatives - right
         return [tp / positives, right / negatives, tp / np.maximum(tp + fp, 1e-300)]
 
@@ -307,7 +344,8 @@ def _optimism(
 
 
 def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
-    low, high = float(np.quantile(lows, 0.025)), float(np.quantile(highs, 0.975))
+    """Returns an interval of 95% around a value; `lows` and `highs` are the draws for each end, shape (draws,)."""
+    low, high = float(np.quantile(lows, LOW_QUANTILE)), float(np.quantile(highs, HIGH_QUANTILE))
     return Interval(value, min(low, value), max(high, value))
 
 
@@ -362,12 +400,14 @@ def completion_rate(
         return rate(corrected=None, why=why)
     sensitivity, specificity = map(float, calibration.errors[0])
     draws = calibration.errors[1:]
-    if sensitivity + specificity <= 1 + 1e-12:
+    if sensitivity + specificity <= 1 + ROUNDING:
         return rate(corrected=None, why="at this threshold the score is no better than chance")
     value = min(1.0, max(0.0, (apparent.value + specificity - 1) / (sensitivity + specificity - 1)))
     random = np.random.default_rng([SEED, states.above, scored])
     # Jeffreys: that all of a few were called complete does not mean that all of many are.
-    apparent_draws = random.beta(states.above + 0.5, scored - states.above + 0.5, size=len(draws))
+    apparent_draws = random.beta(
+        states.above + JEFFREYS, scored - states.above + JEFFREYS, size=len(draws)
+    )
     gain = draws.sum(axis=1) - 1
     telling = gain > 0
     rates = np.clip((apparent_draws + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
@@ -393,12 +433,12 @@ def rate_difference(
     if len(calibration.errors) == 0 or not (first[1] and second[1]):
         return None
     gain = calibration.errors.sum(axis=1) - 1
-    if gain[0] <= 1e-12:
+    if gain[0] <= ROUNDING:
         return None
     apparent_change = second[0] / second[1] - first[0] / first[1]
     random = np.random.default_rng([SEED, *first, *second])
     before, after = (
-        random.beta(called + 0.5, scored - called + 0.5, size=len(gain) - 1)
+        random.beta(called + JEFFREYS, scored - called + JEFFREYS, size=len(gain) - 1)
         for called, scored in (first, second)
     )
     telling = gain[1:] > 0

@@ -27,7 +27,7 @@ from engine.results.document import Bar, Bars, Block, Columns, Paragraph, Plot
 from engine.trees.records import TreeItem
 
 MAX_GOALS = 10
-"""Goals of a run that are listed, as in the paper."""
+"""Most goals, and most groups of a run, that are listed, as in the paper; the title of the goals says "ten"."""
 
 MAX_CLUSTERS = 20
 """Most clusters whose stability is shown, the least stable first."""
@@ -48,7 +48,7 @@ HISTOGRAM_COLUMNS = 14
 """Columns of a histogram."""
 
 MAX_DOTS = 2_000
-"""Most dots of a picture; of more trees, every so many are drawn."""
+"""Most dots of a picture; of more trees, one in as many as needed is drawn."""
 
 MAX_SOURCES = 12
 """Most sources that are listed."""
@@ -57,7 +57,8 @@ MIN_FOR_TOP_TENTH = 20
 """Conversations with trees below which a top tenth says nothing."""
 
 PERCENTILE = 90.0
-"""Conversations above it in leaves and in the negated best log-probability are named, as in C.2.2 of the paper."""
+"""Percentile, 0 to 100, from which on a conversation is in the top tenth of leaves, and of the negated best
+log-probability, as in C.2.2 of the paper."""
 
 
 # Goals
@@ -107,7 +108,7 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
         "The clustering against others by k-means: adjusted Rand index (compare Figure 4 of Soroka et al.)",
         ("clustered again with", "times", "mean", "least", "greatest"),
         tuple(rows),
-        (1, 2, 3, 4),
+        figures=range(1, 5),
     )
     measured_clusters = sorted(
         (
@@ -148,7 +149,10 @@ def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
     """Yields the largest groups of several runs of the paper's algorithm side by side.
 
     Args:
-        paper: What the algorithm measured, as `Measurements.paper_goals` has it.
+        paper: What the algorithm measured, as `Measurements.paper_goals` has it. `clustering` is this run;
+            `figure_4` has further runs under `seeds` and `bootstraps`, and under `ari_seeds_mean` and
+            `ari_bootstraps_mean` how far they agree with it. A run has `groups`, each with `description` and `size` in
+            conversations. `llm_only` has the mean agreement between orders of the data, without clusters.
     """
     figure = paper["figure_4"]
     runs = [("this run", paper["clustering"])]
@@ -191,7 +195,12 @@ def _largest_groups(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _distances(measurements: Measurements) -> Iterator[Block]:
-    """Yields Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all."""
+    """Yields Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all.
+
+    Those of the whole algorithm come from `table_4` of `Measurements.paper_goals`; `clusters_train` and `clusters_full`
+    are numbers of clusters. Those of k-means come from `Measurements.hold_out`, and for all conversations
+    from the clusters.
+    """
     rows = []
     table = None if measurements.paper_goals is None else measurements.paper_goals["table_4"]
     held_out, clusters = measurements.hold_out, measurements.clusters
@@ -224,12 +233,16 @@ def _distances(measurements: Measurements) -> Iterator[Block]:
         "Mean distance to the center of the cluster (Table 4 of Soroka et al.)",
         ("conversations", "clusters", "number", "cosine distance", "Euclidean distance"),
         tuple(rows),
-        (1, 2, 3, 4),
+        figures=range(1, 5),
     )
 
 
 def _distance_cells(distances: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Returns the number of conversations and their mean cosine and Euclidean distance, as texts."""
+    """Returns the number of conversations and their mean cosine and Euclidean distance, as texts.
+
+    Args:
+        distances: `rows` (number of conversations), `cosine` and `euclidean` (None if not measured).
+    """
     cosine, euclidean = (
         "" if distances[name] is None else f"{distances[name]:.3f}"
         for name in ("cosine", "euclidean")
@@ -255,13 +268,13 @@ def tree_figures(
         f"{counted(len(measured.ids), 'conversation')} with a response tree: median"
         f" {np.median(measured.leaves):.0f} leaves, mean entropy {measured.entropy.mean():.2f} bits."
     )
-    best = with_best_leaf(trees)
-    yield from _distributions(trees, best)
+    with_leaf = with_best_leaf(trees)
+    yield from _distributions(trees, with_leaf)
     yield _by_source(trees, sources)
-    if best:
-        yield scatter(best)
+    if with_leaf:
+        yield leaves_against_log_prob(with_leaf)
         lengths = dict(zip(measured.ids.tolist(), measured.characters.tolist(), strict=True))
-        yield from against_length(best, lengths)
+        yield from against_length(with_leaf, lengths)
 
 
 def with_best_leaf(trees: Sequence[TreeItem]) -> list[TreeItem]:
@@ -269,30 +282,37 @@ def with_best_leaf(trees: Sequence[TreeItem]) -> list[TreeItem]:
     return [item for item in trees if item.row.max_log_prob is not None]
 
 
-def _distributions(trees: Sequence[TreeItem], best: Sequence[TreeItem]) -> Iterator[Block]:
-    """Yields histograms of leaves and of the best log-probability."""
+def _best_log_prob(item: TreeItem) -> float:
+    """Returns the log-probability of the best leaf of a tree that has one."""
+    # Never 0.0 for lack of a leaf, since only trees of `with_best_leaf` come here; the type does not say so.
+    return item.row.max_log_prob or 0.0
+
+
+def _distributions(trees: Sequence[TreeItem], with_leaf: Sequence[TreeItem]) -> Iterator[Block]:
+    """Yields histograms of leaves, of all trees, and of the best log-probability, of those that have a best leaf."""
     leaves = [item.row.leaves for item in trees]
-    # whole numbers, so that fewer different leaves than columns leave no column without any
+    # Whole edges, each once: with fewer numbers of leaves than columns, narrower columns would stay empty.
     edges = np.unique(np.linspace(min(leaves), max(leaves) + 1, HISTOGRAM_COLUMNS + 1).round())
     yield _histogram("number of leaves", leaves, edges, "{:.0f}")
-    if best:
-        values = [item.row.max_log_prob or 0.0 for item in best]
+    if with_leaf:
+        values = [_best_log_prob(item) for item in with_leaf]
         edges = np.histogram_bin_edges(values, HISTOGRAM_COLUMNS)
         yield _histogram("log-probability of the best leaf", values, edges, "{:.1f}")
 
 
-def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Columns:
+def _histogram(figure_name: str, values: Sequence[float], edges: Floats, form: str) -> Columns:
     """Returns trees by a figure; each column is labelled with the lower end of its range.
 
     Args:
-        by: Name of the figure.
+        figure_name: Name of the figure.
         values: The figure of each tree.
         edges: Ends of the ranges, ascending, shape (columns + 1,).
         form: Format of an edge.
     """
+    # The last edge is only the upper end of the last column.
     counts, _ = np.histogram(values, edges)
     return Columns(
-        f"Trees by the {by} (Figure 6 of Soroka et al.)",
+        f"Trees by the {figure_name} (Figure 6 of Soroka et al.)",
         tuple((form.format(edge), int(count)) for edge, count in zip(edges, counts, strict=False)),
         of="trees",
     )
@@ -320,7 +340,7 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
         "Trees by source: median (quartiles)",
         ("source", "trees", "leaves", "best log-probability", "covered probability", "entropy in bits"),
         tuple(rows),
-        (1, 2, 3, 4, 5),
+        figures=range(1, 6),
     )  # fmt: skip
 
 
@@ -333,64 +353,69 @@ def _quartiles(values: Sequence[float | None], form: str) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def scatter(best: Sequence[TreeItem], of: str = "") -> Plot:
-    """Returns Figure 12 of trees that have a best leaf; `of` names the data set that they are of."""
+def leaves_against_log_prob(with_leaf: Sequence[TreeItem], data_set: str = "") -> Plot:
+    """Returns Figure 12 of trees that have a best leaf; `data_set` is the name of theirs, empty for the project."""
     return _dots(
         "Leaves against the log-probability of the best leaf (Figure 12 of Soroka et al.)",
-        of,
-        across="log-probability of the best leaf",
-        up="leaves",
-        reading="unsure ones are at the upper left",
-        points=[(item.row.max_log_prob or 0.0, float(item.row.leaves)) for item in best],
+        data_set,
+        x_title="log-probability of the best leaf",
+        y_title="leaves",
+        hint="unsure ones are at the upper left",
+        points=[(_best_log_prob(item), float(item.row.leaves)) for item in with_leaf],
     )
 
 
 def against_length(
-    best: Sequence[TreeItem], lengths: Mapping[int, float], of: str = ""
+    with_leaf: Sequence[TreeItem], lengths: Mapping[int, float], data_set: str = ""
 ) -> Iterator[Plot]:
     """Yields Figure 13: both figures of trees that have a best leaf against the length of their conversation.
 
     Args:
         lengths: Characters of conversations by id.
-        of: Name of the data set.
+        data_set: Name of the data set; empty for the project.
     """
-    chars = [float(lengths[item.row.conversation_id]) for item in best]
-    for up, values in (
-        ("leaves", [float(item.row.leaves) for item in best]),
-        ("log-probability of the best leaf", [item.row.max_log_prob or 0.0 for item in best]),
+    chars = [float(lengths[item.row.conversation_id]) for item in with_leaf]
+    for figure_name, values in (
+        ("leaves", [float(item.row.leaves) for item in with_leaf]),
+        ("log-probability of the best leaf", [_best_log_prob(item) for item in with_leaf]),
     ):
+        capitalized = f"{figure_name[:1].upper()}{figure_name[1:]}"
         yield _dots(
-            f"{up[:1].upper()}{up[1:]} against the length of the conversation (Figure 13 of Soroka et al.)",
-            of,
-            across="characters",
-            up=up,
-            reading="Table 3 has the correlation",
+            f"{capitalized} against the length of the conversation (Figure 13 of Soroka et al.)",
+            data_set,
+            x_title="characters",
+            y_title=figure_name,
+            hint="Table 3 has the correlation",
             points=list(zip(chars, values, strict=True)),
         )
 
 
 def _dots(
     title: str,
-    of: str,
+    data_set: str,
     *,
-    across: str,
-    up: str,
-    reading: str,
+    x_title: str,
+    y_title: str,
+    hint: str,
     points: Sequence[tuple[float, float]],
 ) -> Plot:
     """Returns a picture of trees as dots.
 
     Args:
-        of: Name of the data set; empty for the project.
-        across, up: Titles of the horizontal and the vertical axis.
-        reading: How the picture is to be read, a few words.
+        data_set: Name of the data set; empty for the project.
+        x_title, y_title: Titles of the horizontal and the vertical axis.
+        hint: How the picture is to be read, a few words.
         points: Both figures of each tree.
     """
     interval = max(1, math.ceil(len(points) / MAX_DOTS))
     dots = tuple(points[::interval])
     description = f"{counted(len(dots), 'tree')}" + (f", one in {interval}" if interval > 1 else "")
     return Plot(
-        f"{of}: {title}" if of else title, across, up, f"{description}; {reading}.", dots=dots
+        f"{data_set}: {title}" if data_set else title,
+        x_title,
+        y_title,
+        f"{description}; {hint}.",
+        dots=dots,
     )
 
 
@@ -399,11 +424,11 @@ class TopTenth:
     """Which conversations are in the top tenth of leaves and of the negated best log-probability, as in C.2.2.
 
     Attributes:
-        log_probs: Log-probability of the best leaf of the worst tree of each conversation, NaN where there is none,
-            shape (conversations,).
+        log_probs: The lowest log-probability of a best leaf among the trees of each conversation, NaN where no tree has
+            a best leaf, shape (conversations,). The lowest, so that one unsure tree is enough.
         both: Whether each is in both top tenths, shape (conversations,).
-        leaves, log_prob: From how many leaves and up to which log-probability on; None where there are fewer than
-            `MIN_FOR_TOP_TENTH` conversations, of which none is in a top tenth.
+        leaves, log_prob: Least number of leaves, and greatest log-probability, of the top tenth; None where there are
+            fewer than `MIN_FOR_TOP_TENTH` conversations, of which none is in a top tenth, or no tree has a best leaf.
     """
 
     log_probs: Floats
@@ -414,10 +439,10 @@ class TopTenth:
 
 def top_tenth(measured: Measured, trees: Sequence[TreeItem]) -> TopTenth:
     """Returns the top tenth of conversations that all have trees; `trees` are those that have a best leaf."""
-    lowest: dict[int, float] = {}
+    lowest: dict[int, float] = {}  # by conversation; log-probabilities are at most 0
     for item in trees:
         key = item.row.conversation_id
-        lowest[key] = min(lowest.get(key, 0.0), item.row.max_log_prob or 0.0)
+        lowest[key] = min(lowest.get(key, 0.0), _best_log_prob(item))
     log_probs = np.array([lowest.get(int(key), np.nan) for key in measured.ids])
     if len(measured.ids) < MIN_FOR_TOP_TENTH or not trees:
         return TopTenth(log_probs, np.zeros(len(measured.ids), dtype=bool))

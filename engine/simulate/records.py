@@ -46,7 +46,7 @@ class PlaySetting:
 
 @dataclass(frozen=True, slots=True)
 class PlayRow:
-    """One play.
+    """One play, as it is stored.
 
     Attributes:
         id: Id in the project; 0 before it is stored.
@@ -114,10 +114,12 @@ class TranscriptLine:
 
 @dataclass(frozen=True, slots=True)
 class PlayItem:
-    """One play.
+    """One play, as a screen lists it.
 
     Attributes:
+        id: Id in the project.
         name: Its key without the kind.
+        conversation_id: The stored conversation; None if the play gave none.
         summary: The result in a few words.
         reason: Why it broke off, or None.
     """
@@ -160,6 +162,8 @@ class AskedField:
     """A field of a form that a question asks for.
 
     Attributes:
+        label: Its label, after that of the section where another field asked for has the same.
+        required: Whether the form is incomplete without an answer.
         options: The only answers that are allowed; empty for free text.
     """
 

@@ -35,11 +35,15 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds of simulation."""
 
 BOTH = "both"
-"""Value that selects all variants."""
+"""Value of `variants`, as text, that selects all of them; stored as an empty tuple."""
 
 
 def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
-    """Declares a field for a sampling temperature; None is allowed where it is the default."""
+    """Declares a field for a sampling temperature; None is allowed where it is the default.
+
+    Args:
+        words: What the help says about the default, in place of its value.
+    """
     option = Option(
         help,
         default=words,
@@ -71,7 +75,12 @@ def _names(
     several: Literal["", "repeated", "words"] = "",
 ) -> Any:
     """Declares a field for some of the known names, or for any where None are known; they are written with commas
-    between, in any case where known."""
+    between, in any case where known.
+
+    Args:
+        words: What the help says about the default, the empty tuple.
+        several: See `Option`.
+    """
 
     def convert(text: str) -> tuple[str, ...]:
         names = (name.strip() for name in text.split(","))
@@ -168,7 +177,7 @@ class SimulationRequest(SimulationOptions):
     conditions: tuple[Condition, ...] = _names(
         f"conditions to play, with commas between: {', '.join(ALL_CONDITIONS)}",
         ALL_CONDITIONS,
-        words=f"all but {', '.join(one for one in ALL_CONDITIONS if one not in CONDITIONS)}",
+        words=f"all but {', '.join(name for name in ALL_CONDITIONS if name not in CONDITIONS)}",
         metavar="A,B",
     )
     user_temperature: float = _temperature(1.0, "temperature of the simulated user")
@@ -180,8 +189,8 @@ class SimulationRequest(SimulationOptions):
             " sharding); several numbers with commas between",
             default="as they are only",
             metavar="N,M",
-            convert=lambda text: tuple(dict.fromkeys(int(one) for one in text.split(","))),
-            allowed=lambda value: all(one >= 2 for one in value),
+            convert=lambda text: tuple(dict.fromkeys(int(number) for number in text.split(","))),
+            allowed=lambda value: all(number >= 2 for number in value),
             must="whole numbers from 2 on",
         ),
     )
@@ -313,7 +322,6 @@ class SimulationOffers:
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
 """How each field of a request is asked for, by its name."""
-
 
 COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))
 """Fields of all kinds."""

@@ -193,7 +193,7 @@ class Trainers:
         self._children: dict[Path, subprocess.Popen[bytes]] = {}
         self._guard = threading.Lock()
 
-    def processes(self, config: TrainConfig | None) -> int:
+    def check_processes(self, config: TrainConfig | None) -> int:
         """Checks that a run with these settings can start here, and returns its number of processes.
 
         Raises:
@@ -207,10 +207,10 @@ class Trainers:
         """Starts a process on a new run or on one that ended, and returns its id.
 
         Raises:
-            UsageError: The run is running, or cannot start here; see `processes`.
+            UsageError: The run is running, or cannot start here; see `check_processes`.
             WorkbenchError: The process cannot be started.
         """
-        command = command_for(self._command, self.processes(_config(run)))
+        command = command_for(self._command, self.check_processes(_config(run)))
         with self._guard:
             self._reap(run)
             if has_process(run):

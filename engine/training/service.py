@@ -31,16 +31,23 @@ CHANGEABLE = ("rows", "recompute", "processes", "threads", "patience")
 """Settings that may change when a run is resumed: they affect how it is computed and how long, not what is learned."""
 
 
-class TrainingRuns:
-    """The run directories beside a project file. The project need not be open."""
+GB = 1e9
+"""Bytes of a gigabyte."""
 
-    def __init__(self, project: Path, trainers: Trainers | None = None) -> None:
+
+class TrainingRuns:
+    """The run directories beside a project file. The project need not be open.
+
+    `TrainingService` needs an open one; it adds the plan, the adapter in use, and the check for a read-only project.
+    """
+
+    def __init__(self, project_path: Path, trainers: Trainers | None = None) -> None:
         """Reads nothing yet.
 
         Args:
             trainers: Starts the processes; the real one where None.
         """
-        self.project = project
+        self.project_path = project_path
         self.trainers = trainers or Trainers()
         self._histories: dict[Path, RunHistory] = {}
         self._guard = threading.Lock()
@@ -52,12 +59,12 @@ class TrainingRuns:
 
     def histories_and_hidden(self) -> tuple[list[RunHistory], list[HiddenRun]]:
         """Returns all runs, newest first, and those beside the project that are not its own."""
-        runs, hidden = runs_and_hidden(self.project)
+        runs, hidden = runs_and_hidden(self.project_path)
         return [self._history(run) for run in runs], hidden
 
     def history(self, name: str) -> RunHistory:
         """Returns the history of a run; raises UsageError if there is none of this name."""
-        return self._history(run_named(self.project, name))
+        return self._history(run_named(self.project_path, name))
 
     def check_idle(self) -> None:
         """Checks that no run of the project is running.
@@ -65,7 +72,7 @@ class TrainingRuns:
         Raises:
             UsageError: One is.
         """
-        for run in all_runs(self.project):
+        for run in all_runs(self.project_path):
             if process.has_process(run):
                 raise UsageError(f"{run.path.name} is running.", "Stop it first, or wait.")
 
@@ -85,7 +92,8 @@ class TrainingRuns:
             settings: Settings of `CHANGEABLE` with new values.
 
         Raises:
-            UsageError: The run is finished, running or of a retired recipe, or a setting cannot change any more.
+            UsageError: The run is finished, running or of a retired recipe, a setting cannot change any more, another
+                run is running, or training is not possible here.
         """
         history = self.history(name)
         state = history.row().state
@@ -93,8 +101,9 @@ class TrainingRuns:
             raise UsageError(
                 f"{name} is {state}.", "Only a run that did not finish can be resumed."
             )
-        for warning in retired_warning(history.config):
-            raise UsageError(warning, "Start a new run with another recipe.")
+        warnings = retired_warning(history.config)
+        if warnings:
+            raise UsageError(warnings[0], "Start a new run with another recipe.")
         fixed = [key for key, _ in settings if key not in CHANGEABLE]
         if fixed:
             raise UsageError(
@@ -104,7 +113,7 @@ class TrainingRuns:
         if settings:
             config = TrainConfig.load(history.run.config)
             changed = presets.with_settings(config, dict(settings))
-            self.trainers.processes(changed)
+            self.trainers.check_processes(changed)
             changed.save(history.run.config)
         self.start(history.run)
         return history.run
@@ -215,20 +224,28 @@ class TrainingService:
             UsageError: The request cannot be met, a run is running, or training is not possible here.
             ProjectReadOnly: The project is read-only.
         """
-        run = self.prepare(self.planner.plan(request, whole=True))
+        # A run needs every conversation read; an estimate reads a part of them.
+        plan = self.planner.plan(request, whole=True)
+        run = self.prepare(plan)
         self.run_directories.start(run)
         return run.path.name
 
     def prepare(self, plan: TrainingPlan, *, force: bool = False) -> RunDirectory:
-        """Writes the run directory of a plan; raises as `start`.
+        """Writes the run directory of a plan.
 
         Args:
             force: Also where the run is estimated to need more memory than is free.
+
+        Raises:
+            UsageError: A run is running, the libraries are missing, so many processes are not possible, or too little
+                memory is free.
+            ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
         machine = self._machine()
-        process.check_libraries(plan.config, 0 if machine.gpu_memory is None else 1)
-        self.run_directories.trainers.processes(plan.config)
+        gpus = 0 if machine.gpu_memory is None else 1
+        process.check_libraries(plan.config, gpus)
+        self.run_directories.trainers.check_processes(plan.config)
         self.run_directories.check_idle()
         if not force:
             _check_memory(plan.estimate, machine)
@@ -293,7 +310,7 @@ def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:
     if need is None or free is None or need <= free:
         return
     raise UsageError(
-        f"{estimate.name} needs about {need / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free ({machine.device}).",
+        f"{estimate.name} needs about {need / GB:.1f} GB of memory; {free / GB:.1f} GB are free ({machine.device}).",
         f"{estimate.advice or 'End other programs, or set recompute=true or a lower max_tokens.'} `workbench train"
         " start --force` starts it all the same.",
     )

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.trees.measures import answers
 from engine.trees.tree import Kind, Tree
 
 _END_OF_RESPONSE = 256
-"""Marks the end of a response, after its bytes."""
+"""Marks the end of a response, after its bytes; no byte has this value."""
+
+_BITS_OF_A_BYTE_OR_END = 9
+"""Bits that hold a byte or `_END_OF_RESPONSE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class TreeComparison:
     """Two trees of one prompt, and the distance of their distributions over responses.
 
     Attributes:
+        first, second: The nodes of each tree that the other one has too.
         answers: Number of responses that both trees hold.
         low, high: Bounds on the total variation distance, half the sum of |P - Q| over all responses.
     """
@@ -58,28 +62,36 @@ def compare(first: Tree, second: Tree) -> TreeComparison:
     """
     texts = _Texts()
     first_texts, second_texts = _TreeTexts(texts, first), _TreeTexts(texts, second)
+    # `byte` and the masses of `regions` have one entry for each text: all texts must be added by now.
     shared_responses = first_texts.by_response.keys() & second_texts.by_response.keys()
-    regions = first_texts.regions(), second_texts.regions()
-    equal = math.fsum(
+    first_masses, second_masses = first_texts.regions(), second_texts.regions()
+    surely_equal = math.fsum(
         min(p, q)
-        for p, q, byte in zip(*regions, texts.byte, strict=True)
+        for p, q, byte in zip(first_masses, second_masses, texts.byte, strict=True)
         if byte == _END_OF_RESPONSE
     )
-    possible = _could_be_equal(texts, *regions)
+    possibly_equal = _could_be_equal(texts, first_masses, second_masses)
     return TreeComparison(
-        first_texts.matches_in(second_texts, shared_responses),
-        second_texts.matches_in(first_texts, shared_responses),
-        len(shared_responses),
-        max(0.0, min(math.fsum(regions[0]), math.fsum(regions[1])) - possible),
-        max(0.0, 1.0 - equal),
+        first=first_texts.matches_in(second_texts, shared_responses),
+        second=second_texts.matches_in(first_texts, shared_responses),
+        answers=len(shared_responses),
+        # Each sum is 1 but for rounding.
+        low=max(0.0, min(math.fsum(first_masses), math.fsum(second_masses)) - possibly_equal),
+        high=max(0.0, 1.0 - surely_equal),
     )
 
 
 class _Texts:
     """A prefix tree of texts. A text is a number: 0 is the empty text, and a prefix has a lower number than the texts
-    that begin with it."""
+    that begin with it.
+
+    Attributes:
+        up: For each text, the text without its last byte; -1 for the empty one.
+        byte: For each text, its last byte, or `_END_OF_RESPONSE`; -1 for the empty one.
+    """
 
     def __init__(self) -> None:
+        """Holds the empty text alone."""
         self.up = array("q", [-1])
         self.byte = array("h", [-1])
         self._longer: dict[int, int] = {}
@@ -87,7 +99,7 @@ class _Texts:
     def after(self, text: int, data: Sequence[int]) -> int:
         """Returns the text extended by these bytes."""
         for byte in data:
-            key = text << 9 | byte
+            key = text << _BITS_OF_A_BYTE_OR_END | byte
             longer = self._longer.get(key)
             if longer is None:
                 longer = self._longer[key] = len(self.up)
@@ -114,6 +126,7 @@ class _TreeTexts:
     """A tree with the text of each of its nodes."""
 
     def __init__(self, texts: _Texts, tree: Tree) -> None:
+        """Adds the texts of all nodes of a tree, and of its whole responses, to `texts`."""
         self._texts, self._tree = texts, tree
         self._places = array("q", [0])
         for node in tree.nodes[1:]:
@@ -123,7 +136,7 @@ class _TreeTexts:
             self._places.append(text)
         self.by_response = {answer.text: answer.leaves for answer in answers(tree)}
         for node_id, node in enumerate(tree.nodes):
-            if node.kind is Kind.ENDED:  # computed lazily: regions need the texts of both trees
+            if node.kind is Kind.ENDED:  # added now: `regions` needs the texts of both trees
                 texts.after(texts.after(0, tree.text(node_id)), (_END_OF_RESPONSE,))
 
     def regions(self) -> list[float]:
@@ -144,7 +157,7 @@ class _TreeTexts:
 
     def matches_in(self, other: _TreeTexts, shared: set[str]) -> NodeMatches:
         """Returns the matches of this tree's nodes in the other tree."""
-        masses = other._spelled()
+        there = other._masses_by_text()
         twins = [-1] * len(self._texts.up)
         nodes = other._tree.nodes
         for node_id, text in enumerate(other._places):
@@ -152,27 +165,26 @@ class _TreeTexts:
                 twins[text] = node_id
         return NodeMatches(
             [
-                masses[text] or None if self._adds(node_id) else None
-                for node_id, text in self._numbered
+                there[text] or None if self._adds_text(node_id) else None
+                for node_id, text in enumerate(self._places)
             ],
-            [twins[text] if self._adds(node_id) else -1 for node_id, text in self._numbered],
+            [
+                twins[text] if self._adds_text(node_id) else -1
+                for node_id, text in enumerate(self._places)
+            ],
             frozenset(leaf for text in shared for leaf in self.by_response[text]),
         )
 
-    @property
-    def _numbered(self) -> Iterable[tuple[int, int]]:
-        return enumerate(self._places)
-
-    def _adds(self, node_id: int) -> bool:
+    def _adds_text(self, node_id: int) -> bool:
         """Returns whether a node's text is not its parent's; a token may spell nothing."""
         parent = self._tree.nodes[node_id].parent
         return parent < 0 or self._places[node_id] != self._places[parent]
 
-    def _spelled(self) -> list[float]:
+    def _masses_by_text(self) -> list[float]:
         """Returns, for each text, the probability of the paths whose last token completes it."""
         masses = [0.0] * len(self._texts.up)
-        for node_id, text in self._numbered:
-            if self._adds(node_id):
+        for node_id, text in enumerate(self._places):
+            if self._adds_text(node_id):
                 masses[text] += self._tree.nodes[node_id].mass
         return masses
 
@@ -185,18 +197,18 @@ def _could_be_equal(texts: _Texts, first: Sequence[float], second: Sequence[floa
     matched at shorter prefixes.
     """
     matched = 0.0
-    unmatched_below = [0.0] * len(texts.up), [0.0] * len(texts.up)
+    first_unmatched_below, second_unmatched_below = [0.0] * len(texts.up), [0.0] * len(texts.up)
     for text in range(len(texts.up) - 1, -1, -1):
         p, q = first[text], second[text]
-        p_below, q_below = unmatched_below[0][text], unmatched_below[1][text]
+        p_below, q_below = first_unmatched_below[text], second_unmatched_below[text]
         first_with_longer, second_with_longer = min(p, q_below), min(q, p_below)
         equal_texts = min(p - first_with_longer, q - second_with_longer)
         matched += first_with_longer + second_with_longer + equal_texts
         if text:
-            unmatched_below[0][texts.up[text]] += (
+            first_unmatched_below[texts.up[text]] += (
                 p + p_below - first_with_longer - second_with_longer - equal_texts
             )
-            unmatched_below[1][texts.up[text]] += (
+            second_unmatched_below[texts.up[text]] += (
                 q + q_below - first_with_longer - second_with_longer - equal_texts
             )
     return matched

@@ -23,6 +23,7 @@ from engine.trees.measures import Answer, answers, bits, left_out
 from engine.trees.tree import Tree
 
 Vectors = NDArray[np.float32]
+"""Unit vectors, one of each text, shape (texts, dimensions)."""
 
 SIMILARITY_ROUNDING = 1e-5
 """How far the similarity of a text with itself may fall short of 1 in single precision."""
@@ -32,6 +33,9 @@ LETTERS_PER_RUN = 3
 
 LETTER_DIMENSIONS = 4096
 """Dimensions of its vectors; runs with the same hash share one."""
+
+MIN_VECTOR_LENGTH = 1e-12
+"""Least length by which a vector is divided, so that the zeros of an empty text stay zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,31 +91,33 @@ def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold:
     groups.sort(key=lambda group: (-group.probability, group.answers))
     masses = [group.probability for group in groups]
     covered = math.fsum(masses)
-    rest, finest = left_out(tree)
-    certain = math.fsum(map(bits, masses))
+    outside_mass, outside_entropy = left_out(tree)
+    # Adding to the most probable group makes the distribution the most uneven one, so its entropy is the least.
+    low_terms = [bits(min(1.0, mass + outside_mass)) for mass in masses[:1]]
+    low_terms += map(bits, masses[1:])
     return Meanings(
-        tuple(groups),
-        math.fsum(bits(mass / covered) for mass in masses),
-        math.fsum([bits(min(1.0, mass + rest)) for mass in masses[:1]] + [*map(bits, masses[1:])]),
-        certain + finest,
+        groups=tuple(groups),
+        entropy=math.fsum(bits(mass / covered) for mass in masses),
+        entropy_low=math.fsum(low_terms),
+        entropy_high=math.fsum(map(bits, masses)) + outside_entropy,
     )
 
 
 def _groups(vectors: Vectors, threshold: float) -> list[list[int]]:
-    """Returns groups of indices: each row joins the group whose first row is most similar to it, if similar enough;
-    else it starts a group.
+    """Returns groups of indices of the rows of `vectors`, shape (answers, dimensions): each row joins the group whose
+    first row is most similar to it, if similar enough; else it starts a group.
 
     Comparing with the first row, the most probable one, keeps a chain of small steps from joining opposites.
     """
     groups: list[list[int]] = []
-    firsts = np.empty_like(vectors)
+    first_rows = np.empty_like(vectors)  # of each group
     for index, vector in enumerate(vectors):
-        similarities = firsts[: len(groups)] @ vector
+        similarities = first_rows[: len(groups)] @ vector
         best = int(similarities.argmax()) if len(groups) else -1
         if best >= 0 and similarities[best] >= threshold - SIMILARITY_ROUNDING:
             groups[best].append(index)
         else:
-            firsts[len(groups)] = vector
+            first_rows[len(groups)] = vector
             groups.append([index])
     return groups
 
@@ -122,20 +128,22 @@ def letter_vectors(texts: Sequence[str]) -> Vectors:
     A run counts more the fewer of the texts have it, because answers of one tree begin alike. These vectors know
     wordings, not meanings: a negation or another number is a small difference to them. An empty text is zeros.
     """
-    counts = [Counter(_runs(text)) for text in texts]
-    texts_with = Counter(bucket for text_counts in counts for bucket in text_counts)
+    counts = [Counter(_run_buckets(text)) for text in texts]
+    texts_with_bucket = Counter(bucket for text_counts in counts for bucket in text_counts)
     vectors = np.zeros((len(texts), LETTER_DIMENSIONS), dtype=np.float32)
     for row, text_counts in zip(vectors, counts, strict=True):
         for bucket, count in text_counts.items():
-            rarity = 1 + math.log((1 + len(texts)) / (1 + texts_with[bucket]))
+            rarity = 1 + math.log((1 + len(texts)) / (1 + texts_with_bucket[bucket]))
+            # By the logarithm: a run that occurs twice counts more than one that occurs once, but not twice as much.
             row[bucket] = (1 + math.log(count)) * rarity
-        row /= max(float(np.linalg.norm(row)), 1e-12)
+        row /= max(float(np.linalg.norm(row)), MIN_VECTOR_LENGTH)
     return vectors
 
 
-def _runs(text: str) -> list[int]:
-    """Returns the buckets of the runs of characters of a text, one for each run."""
+def _run_buckets(text: str) -> list[int]:
+    """Returns the dimensions that the runs of characters of a text are counted in, one for each run, by their hash."""
     words = " ".join(text.casefold().split())
+    # Spaces at both ends, so that the first and the last letters make runs of their own.
     padded = f" {words} " if words else ""
     runs = (
         padded[start : start + LETTERS_PER_RUN]
@@ -185,6 +193,7 @@ class AnswerMeanings:
     """Groups the answers of trees by meaning. Thread-safe."""
 
     def __init__(self, comparison: Callable[[], TextComparison] = best_comparison) -> None:
+        """Compares nothing yet; `comparison` is called only then, because an embedding model takes long to load."""
         self._comparison = comparison
         self._vector_cache: OrderedDict[tuple[str, ...], Vectors] = OrderedDict()
         self._guard = Lock()

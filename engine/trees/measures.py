@@ -56,7 +56,8 @@ class Measures:
         entropy_low: Lower bound, in bits, of the entropy over responses: each leaf is one outcome, all other mass one.
         entropy_high: Entropy in bits when each leaf, each pruned child and each unread node is one outcome. It leaves
             out the entropy of what follows a cut or long leaf or a pruned child, so it is no upper bound.
-        answers: Distinct texts of leaves.
+        first_fork: None when the tree has one branch.
+        answers: Number of distinct texts of leaves.
     """
 
     leaves: int
@@ -94,7 +95,10 @@ def measure(tree: Tree) -> Measures:
 
 
 def first_fork(tree: Tree) -> Fork | None:
-    """Returns the first node with several children on the way down from the root; None when the tree has one branch."""
+    """Returns the first node with several children on the way down from the root; None when the tree has one branch.
+
+    Up to there each node has one child, so the way is the only one.
+    """
     node_id = ROOT
     while True:
         node = tree.nodes[node_id]
@@ -113,10 +117,10 @@ def answers(tree: Tree) -> list[Answer]:
         merged.setdefault(tree.text(leaf).decode("utf-8", "replace"), []).append(leaf)
     answer_list = [
         Answer(
-            text,
-            math.fsum(tree.nodes[leaf].mass for leaf in ids),
-            tuple(ids),
-            tree.nodes[ids[0]].kind,
+            text=text,
+            probability=math.fsum(tree.nodes[leaf].mass for leaf in ids),
+            leaves=tuple(ids),
+            end=tree.nodes[ids[0]].kind,
         )
         for text, ids in merged.items()
     ]
@@ -126,6 +130,7 @@ def answers(tree: Tree) -> list[Answer]:
 def subtree_mass(tree: Tree) -> list[float]:
     """Returns for each node the probability of the leaves at or below it."""
     masses = [node.mass if node.kind in LEAVES else 0.0 for node in tree.nodes]
+    # From the last node to the first: a child has a higher id than its parent, so its sum is complete.
     for node_id in range(len(tree.nodes) - 1, ROOT, -1):
         masses[tree.nodes[node_id].parent] += masses[node_id]
     return masses

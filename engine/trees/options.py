@@ -21,8 +21,8 @@ class Transform:
     Attributes:
         temperature: Above 0; 1 leaves the distribution as the model gives it.
         top_k: Keep so many tokens; 0 keeps all.
-        top_p: Keep the fewest most probable tokens that hold this much; 1 keeps all.
-        min_p: Keep tokens at least this probable relative to the best; 0 keeps all.
+        top_p: Keep the fewest most probable tokens that hold this share (0 to 1); 1 keeps all.
+        min_p: Keep tokens with at least this share (0 to 1) of the best token's probability; 0 keeps all.
     """
 
     temperature: float = declared(
@@ -44,14 +44,15 @@ class Transform:
     )
 
     def __post_init__(self) -> None:
+        """Raises ValueError for settings out of their bounds."""
         if not (self.temperature > 0 and self.top_k >= 0 and 0 < self.top_p <= 1):
             raise ValueError(f"not a sampler: {self}")
         if not 0 <= self.min_p <= 1:
             raise ValueError(f"not a sampler: {self}")
 
     def apply(self, logits: Logits) -> LogProbs:
-        """Returns the natural log-probabilities of all tokens, shape (vocabulary,); -inf for those that cannot be
-        drawn."""
+        """Returns the natural log-probabilities of all tokens from their logits, both of shape (vocabulary,); -inf for
+        those that cannot be drawn."""
         values = logits.astype(np.float64)
         if self.top_k and self.top_k < len(values):
             # A stable order, so that of equal tokens those with the lower id are kept.
@@ -69,7 +70,8 @@ class Transform:
 
 
 def _normalised(values: LogProbs) -> LogProbs:
-    """Returns log-probabilities that sum to 1 as probabilities."""
+    """Returns logits, shape (vocabulary,), as log-probabilities, whose probabilities sum to 1."""
+    # Relative to the maximum, so that no exponential overflows.
     maximum = values.max()
     return np.asarray(values - (maximum + np.log(np.exp(values - maximum).sum())), dtype=np.float64)
 
@@ -93,7 +95,7 @@ class TreeOptions:
         alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it. Mode `token` follows the best token
             and branches at others whose conditional probability reaches it, the procedure of Soroka et al.,
             "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
-        max_tokens: Longest continuation.
+        max_tokens: Longest continuation, in tokens.
         stop: Texts that end a continuation.
         transform: The sampler whose distribution is explored.
         widest: Only so many of the most probable tokens after a node may be its children; 0 is no bound. The others
@@ -119,6 +121,7 @@ class TreeOptions:
     )
 
     def __post_init__(self) -> None:
+        """Raises UsageError for an alpha, and ValueError for a limit, out of its bounds."""
         if not 0 < self.alpha <= 1:
             raise UsageError("Alpha is above 0 and at most 1.", f"Alpha is the {ALPHA_HELP}.")
         if self.max_tokens < 1 or self.widest < 0:

@@ -33,11 +33,17 @@ class TreeRow:
         reason: Why there is no tree, in which case all figures are None or 0; None otherwise.
         prompt_tokens: Number of tokens before the root.
         note: The part of the log that was left out; None if nothing was.
+        leaves, answers, nodes: How many it has; `answers` are leaves of different text.
+        max_log_prob, max_log_prob_per_token: Natural log-probability of the most probable leaf's path, and the same
+            divided by its tokens; None without a leaf.
+        covered, pruned, unexpanded: Probability on leaves, on children left out, and on nodes not read; their sum is 1.
+        entropy_low, entropy_high: Bits of the distribution over responses, by two ways to count what is not covered.
         fork_depth, fork_entropy: Number of tokens before the first fork, and its entropy in bits; None if the tree has
             one leaf.
         answer_log_prob: Natural log-probability of the recorded answer's first `answer_tokens` tokens, of which
             `answer_held` are in the tree; None without a recorded answer.
         seconds: The tree's share of the time that growing took.
+        alpha, mode: As in `engine.trees.options.TreeOptions`.
         place: `last-answer`, `end` or `every`.
     """
 
@@ -92,9 +98,13 @@ class TreeItem:
         return item_id(self.row.conversation_id, self.row.step)
 
 
+_STEP_BITS = 20
+"""Bits of a tree's id that hold the step; the conversation is above them."""
+
+
 def item_id(conversation_id: int, step: int) -> int:
     """Returns the id, in a list of trees, of the tree at a step of a conversation."""
-    return conversation_id << 20 | step
+    return conversation_id << _STEP_BITS | step
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +112,13 @@ class NodeColumns:
     """The nodes of a tree in order of their ids, a parent before its children; node 0 is the end of the prompt.
 
     Attributes:
-        parent: -1 for the root.
+        parent: Id of the parent node; -1 for the root.
         token: Token id; -1 for the root.
         spelling: Bytes of the token.
         log_p: Natural log-probability of the token after its parent's path.
         path: Natural log-probability of the path from the root.
         below: Probability of all leaves at or below the node.
+        kind: Whether it has children, waits to be read, or which kind of leaf it is.
         entropy: Bits of the distribution of the next token; None where it was not read.
         recorded: Ids of the nodes on the recorded answer's path, from the first token; empty without one.
     """
@@ -187,7 +198,9 @@ class TreeConfig:
     """What produced a set of trees.
 
     Attributes:
-        place: Where in each conversation they were grown.
+        alpha, mode: As in `engine.trees.options.TreeOptions`.
+        place: Where in each conversation they were grown: a value of `At`.
+        model, adapter: Names of what grew them; `adapter` is None without one.
         trees: Number of trees of the set, where it was counted.
     """
 

@@ -33,12 +33,20 @@ _COLUMNS = (
     ReportColumn("completed", "text", description="By the completeness scores in force."),
     ReportColumn("goal", "text", description="Group of the clustering that is shown."),
 )
+"""Columns of the table of unusual trees, in the order of the cells of `table`."""
+
 _LONGEST_NAME = 40
+"""Most characters of a name or goal in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deciles:
-    """Limits at or above which a tree stands out: the top tenth of leaves, and of the negative best log-probability."""
+    """Limits at or above which a tree stands out; infinite where none does.
+
+    Attributes:
+        leaves: Least number of leaves of the top tenth.
+        surprise: Least surprise of the top tenth: minus the natural log-probability of the best response.
+    """
 
     leaves: float = math.inf
     surprise: float = math.inf
@@ -50,8 +58,10 @@ class Deciles:
         if len(grown) < MIN_TREES_FOR_DECILES:
             return cls()
         return cls(
-            _quantile([row.leaves for row in grown]),
-            _quantile([-row.max_log_prob for row in grown if row.max_log_prob is not None]),
+            leaves=_quantile([row.leaves for row in grown]),
+            surprise=_quantile(
+                [-row.max_log_prob for row in grown if row.max_log_prob is not None]
+            ),
         )
 
     def many(self, row: TreeRow) -> bool:
@@ -72,6 +82,10 @@ class UnusualTree:
     """A tree that stands out by both figures, as one row of C.2.2.
 
     Attributes:
+        conversation: The id of the conversation in its source.
+        step: Step of the log at which the tree was grown.
+        branches: Leaves of the tree.
+        max_logprob: Natural log-probability of its most probable response.
         completed: State of its conversation by the completeness scores in force.
         goal: Label of its goal; "" without one.
     """
@@ -89,12 +103,12 @@ def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
     deciles = Deciles.of(items)
     trees = [
         UnusualTree(
-            item.name,
-            item.row.step,
-            item.row.leaves,
-            item.row.max_log_prob,
-            item.completed,
-            item.goal,
+            conversation=item.name,
+            step=item.row.step,
+            branches=item.row.leaves,
+            max_logprob=item.row.max_log_prob,
+            completed=item.completed,
+            goal=item.goal,
         )
         for item in items
         if deciles.both(item.row) and item.row.max_log_prob is not None
@@ -139,12 +153,15 @@ def lines(unusual_trees: Sequence[UnusualTree]) -> list[dict[str, Any]]:
 
 
 def _quantile(values: Sequence[float]) -> float:
-    """Returns the value that the top tenth of the values reach."""
+    """Returns the value that the top tenth of the values reach; infinite without values."""
     return sorted(values)[int(TOP_DECILE * len(values))] if values else math.inf
 
 
 def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
-    """Returns one tree with its measures and answers as JSON values; without a tree, `reason` says why."""
+    """Returns one tree with its measures and answers as JSON values; without a tree, `reason` says why.
+
+    Probabilities are of 0 to 1, their logarithms natural, and entropies in bits.
+    """
     fork = None
     if row.fork_depth is not None:
         fork = {"depth": row.fork_depth, "entropy": row.fork_entropy}
@@ -196,6 +213,7 @@ def meanings_line(grouped: GroupedAnswers, threshold: float) -> dict[str, Any]:
 
 
 def _answers(tree: Tree) -> list[dict[str, Any]]:
+    """Returns the answers of a tree as JSON values, most probable first."""
     return [
         {
             "text": answer.text,

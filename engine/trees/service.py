@@ -65,6 +65,7 @@ class TreeService:
         """
         self._setup, self._project = setup, setup.project
         self._runner, self._changed, self._first_goals = runner, changed, first_goals
+        # By the row: each tree with the tokens of its recorded answer, the one used last at the end.
         self._tree_cache: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
         self._meanings = AnswerMeanings()
         self._guard = Lock()
@@ -314,6 +315,7 @@ class TreeService:
             [] if adapter_hash is not None and adapter is None else self._setup.catalog.entries()
         )
         for entry in entries:
+            # The model may have been tuned since, which changes what it is loaded with.
             for entry_variant in (entry, replace(entry, tuning=None)):
                 model = self._setup.catalog.loadable(entry_variant, adapter)
                 if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):

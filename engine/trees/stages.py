@@ -42,7 +42,12 @@ class _Spot:
 
 
 class TreeStage(BlockStage[int, TreeEntry]):
-    """Grows the trees that this configuration does not have yet, in the order of conversation ids."""
+    """Grows the trees that this configuration does not have yet, in the order of conversation ids.
+
+    Attributes:
+        grown: Trees that were stored in this run.
+        without: Entries stored with a reason in place of a tree.
+    """
 
     name = "trees"
 
@@ -72,7 +77,8 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self._options, self._at, self._only = options, at, only
         self._selection, self._nodes = selection, nodes
         self._read = 0
-        self.grown = self.without = 0
+        self.grown = 0
+        self.without = 0
 
     @property
     def title(self) -> str:
@@ -108,7 +114,12 @@ class TreeStage(BlockStage[int, TreeEntry]):
         model = self._work.model
         adapter = model.adapter_name
         config = TreeConfig(
-            key, self._options.alpha, self._options.mode, self._at, model.label, adapter
+            config_hash=key,
+            alpha=self._options.alpha,
+            mode=self._options.mode,
+            place=self._at,
+            model=model.label,
+            adapter=adapter,
         )
         self._project.write(lambda conn: trees.register(conn, config, show=self._only is None))
         yield from self._in_blocks(run_id, blocks(selected_ids, chars), missing)
@@ -120,18 +131,22 @@ class TreeStage(BlockStage[int, TreeEntry]):
         return text + self._work.spent()
 
     def _key_of(self, entry: TreeEntry) -> int:
+        """Returns the conversation that an entry is of."""
         return entry.row.conversation_id
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[TreeEntry]) -> None:
+        """Stores the entries of a block, with the run that grew them."""
         named = [replace(entry, row=replace(entry.row, run_id=run_id)) for entry in entries]
         trees.add(conn, self.config_hash, named)
 
     def _tally(self, entries: Sequence[TreeEntry]) -> None:
+        """Counts the entries of a stored block."""
         self._read += sum(entry.row.nodes for entry in entries)
         self.grown += sum(1 for entry in entries if entry.frame is not None)
         self.without += sum(1 for entry in entries if entry.frame is None)
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        """Returns the progress within a block, of which `count` nodes were read."""
         return Progress(done, total, f"{self._read + count:,} nodes read")
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[TreeEntry]:

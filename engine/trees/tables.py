@@ -22,11 +22,18 @@ from engine.trees.records import TreeConfig, TreeRow
 
 _KEY = "tree_config"
 """Setting: the hash of the trees that are shown."""
+
 _OF_CONFIG = ("alpha", "mode", "place", "model", "adapter")
+"""Fields of `TreeRow` that the table `tree_config` holds: the last ones."""
+
 _OF_TREE = tuple(field.name for field in fields(TreeRow) if field.name not in _OF_CONFIG)
+"""Its other fields, which the table `tree` holds."""
+
 _COLUMNS = ", ".join([*(f"t.{name}" for name in _OF_TREE), *(f"c.{name}" for name in _OF_CONFIG)])
 """The fields of `TreeRow` in their order."""
+
 _FROM = " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
+"""The tables that `_COLUMNS` are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,7 @@ def add(conn: sqlite3.Connection, config_hash: str, entries: Sequence[TreeEntry]
 
 
 def _packed(frame: dict[str, Any] | None) -> bytes | None:
+    """Returns a tree as compressed JSON, as the column `packed` holds it; None without a tree."""
     return None if frame is None else zlib.compress(to_json(frame).encode("ascii"))
 
 
@@ -131,10 +139,10 @@ def frame(
 def export_trees(
     conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[Imported, TreeRow, dict[str, Any] | None]]:
-    """Yields (conversation, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
+    """Yields (conversation, row, frame) of every tree that is shown: of the conversations `ids` in their order, or of
+    all in id order. The frame is None where there is a reason in place of a tree."""
     with snapshot(conn):
         config = chosen(conn)
-        ids = ids
         if ids is None:
             ids = [
                 row[0]

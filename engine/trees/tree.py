@@ -5,8 +5,9 @@ This module calls no model: the caller asks which node to read next and passes i
 Words of this file: a child is in the tree if its probability reaches `alpha`, and if it is among the `widest` most
 probable children of its node (0 is no such limit). In mode `path` alpha is compared with the probability of the whole
 path from the root; in mode `token` with that of the child's token after its parent, and the most probable child is
-always in the tree. All log-probabilities are natural logarithms; those of a path are called `path_log_p`, those of one
-token after its parent `log_p`.
+always in the tree. Near tokens of a node are those that may become its children or be stored in its `reserve`. All
+log-probabilities are natural logarithms; those of a path are called `path_log_p`, those of one token after its parent
+`log_p`.
 """
 
 from __future__ import annotations
@@ -36,14 +37,18 @@ MAX_RESERVED_CHILDREN = 64
 
 
 class Kind(IntEnum):
-    """The kind of a node. Leaves are ENDED (end token or stop text), CUT (no child reaches alpha) and LONG (the
-    limit)."""
+    """The kind of a node: FRONTIER waits to be read, INNER has children. Leaves are ENDED (end token or stop text), CUT
+    (no child reaches alpha) and LONG (as many tokens as a path may have)."""
 
     FRONTIER = 0
     INNER = 1
     ENDED = 2
     CUT = 3
     LONG = 4
+
+
+LEAVES = (Kind.ENDED, Kind.CUT, Kind.LONG)
+"""The kinds of nodes that are leaves."""
 
 
 class Candidate(NamedTuple):
@@ -53,24 +58,22 @@ class Candidate(NamedTuple):
     log_p: float
 
 
-LEAVES = (Kind.ENDED, Kind.CUT, Kind.LONG)
-"""The kinds of nodes that are leaves."""
-
-
 @dataclass(slots=True)
 class Node:
     """One token after its parent's path; the root is the end of the prompt.
 
     Attributes:
+        parent: Id of the parent node; -1 for the root.
         token: Token id; -1 for the root.
         log_p: Natural logarithm of its probability after its parent's path.
         path_log_p: The same for the whole path from the root.
         depth: Tokens on the path.
+        children: Ids of the child nodes, in the order in which they were added.
         pruned: Probability (of everything, not conditional) of its children that are not in the tree. Of a CUT
             node, whose mass is covered, it is the whole mass and is not counted.
         pruned_entropy: Sum of -p log2 p over those children, p as for `pruned`.
         entropy: Bits of the distribution of its children; None before it was read.
-        reserve: Children not in the tree that are nearest to it, most probable first.
+        reserve: The most probable children that are not in the tree, most probable first.
         all_known_down_to: Every child whose path reaches this log-probability, and that `widest` lets in, is in the
             tree or in `reserve`. Infinite before the node was read: nothing is known of its children.
     """
@@ -110,19 +113,19 @@ class Tree:
         self,
         options: TreeOptions,
         stop_tokens: frozenset[int],
-        token_bytes: Callable[[int], bytes],
+        spelling: Callable[[int], bytes],
     ) -> None:
         """Makes a tree of the root alone, which waits to be read.
 
         Args:
             options: When a child is in the tree, and how long a path may get.
             stop_tokens: Tokens that end a response.
-            token_bytes: Returns the bytes of a token.
+            spelling: Returns the bytes of a token.
         """
         self.options = options
         self.nodes: list[Node] = [Node(-1, -1, 0.0, 0.0, 0)]
         self.stop_tokens = stop_tokens
-        self.spelling = token_bytes
+        self.spelling = spelling
         self._stops = [text.encode() for text in options.stop if text]
         self._log_alpha = math.log(options.alpha)
         self._waiting: list[tuple[float, int]] = [(0.0, ROOT)]
@@ -163,9 +166,10 @@ class Tree:
         node = self.nodes[node_id]
         probabilities = np.exp(distribution)
         # A token that cannot be drawn is then 0 times a number, not 0 times infinity.
-        terms = probabilities * np.maximum(distribution, MIN_LOG_PROB)
-        node.entropy = -float(terms.sum()) / math.log(2)
+        p_ln_p = probabilities * np.maximum(distribution, MIN_LOG_PROB)
+        node.entropy = -float(p_ln_p.sum()) / math.log(2)
         near_tokens = np.flatnonzero(distribution >= self._lowest_path_log_p - node.path_log_p)
+        # What is reserved is bounded by path in both modes; alpha of a token may let in children of a rarer path.
         if self.options.mode == "token":
             near_tokens = np.union1d(near_tokens, np.flatnonzero(distribution >= self._log_alpha))
             near_tokens = np.union1d(near_tokens, [int(distribution.argmax())])
@@ -179,8 +183,8 @@ class Tree:
         )
         # The pruned part is the total minus the kept part, so one pass over the vocabulary is enough.
         pruned_share = max(0.0, float(probabilities.sum() - probabilities[child_tokens].sum()))
-        pruned_terms = float(terms.sum() - terms[child_tokens].sum())
-        self._account_for_pruned(node, pruned_share, pruned_terms)
+        pruned_p_ln_p = float(p_ln_p.sum() - p_ln_p[child_tokens].sum())
+        self._account_for_pruned(node, pruned_share, pruned_p_ln_p)
         return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     def expand_listed(
@@ -203,28 +207,29 @@ class Tree:
         )
         probabilities = {token: math.exp(log_p) for token, log_p in order}
         hidden_mass = max(0.0, 1.0 - math.fsum(probabilities.values()))
-        hidden_terms = (
+        # Of n equal tokens with the mass q, p is q / n, so the sum of p ln p is q ln(q / n).
+        hidden_p_ln_p = (
             hidden_mass * math.log(hidden_mass / max(1, vocabulary - len(order)))
             if hidden_mass
             else 0.0
         )
-        terms = {token: probabilities[token] * max(log_p, MIN_LOG_PROB) for token, log_p in order}
-        node.entropy = -(math.fsum(terms.values()) + hidden_terms) / math.log(2)
-        near_tokens = [
+        p_ln_p = {token: probabilities[token] * max(log_p, MIN_LOG_PROB) for token, log_p in order}
+        node.entropy = -(math.fsum(p_ln_p.values()) + hidden_p_ln_p) / math.log(2)
+        near = [
             candidate
             for rank, candidate in enumerate(order)
             if candidate.log_p >= self._lowest_path_log_p - node.path_log_p
             or (self.options.mode == "token" and (rank == 0 or candidate.log_p >= self._log_alpha))
         ]
-        added = self._add_near(node_id, near_tokens)
+        added = self._add_near(node_id, near)
         child_tokens = [self.nodes[child].token for child in node.children]
         pruned_share = max(0.0, 1.0 - math.fsum(probabilities[token] for token in child_tokens))
-        pruned_terms = (
-            math.fsum(terms.values())
-            + hidden_terms
-            - math.fsum(terms[token] for token in child_tokens)
+        pruned_p_ln_p = (
+            math.fsum(p_ln_p.values())
+            + hidden_p_ln_p
+            - math.fsum(p_ln_p[token] for token in child_tokens)
         )
-        self._account_for_pruned(node, pruned_share, pruned_terms)
+        self._account_for_pruned(node, pruned_share, pruned_p_ln_p)
         return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     @property
@@ -232,16 +237,16 @@ class Tree:
         """The least path log-probability of a stored child."""
         return max(self._log_alpha - math.log(RESERVE_FACTOR), MIN_LOG_PROB)
 
-    def _add_near(self, node_id: int, near_tokens: Sequence[Candidate]) -> list[int]:
+    def _add_near(self, node_id: int, near: Sequence[Candidate]) -> list[int]:
         """Adds the children that reach alpha, stores the most probable others in `reserve`, and returns the ids of the
         added ones.
 
         Args:
-            near_tokens: The tokens that may be added or reserved, most probable first.
+            near: The tokens that may be added or reserved, most probable first.
         """
         node = self.nodes[node_id]
         child_tokens = {self.nodes[child].token for child in node.children}
-        candidates = list(near_tokens[: self.options.widest or None])
+        candidates = list(near[: self.options.widest or None])
         min_log_p = self._min_log_p(node, candidates)
         # A node that is read again after alpha was lowered has children already.
         added = [c for c in candidates if c.log_p >= min_log_p and c.token not in child_tokens]
@@ -254,25 +259,29 @@ class Tree:
         )
         return [self._add(node_id, token, log_p) for token, log_p in added]
 
-    def _account_for_pruned(self, node: Node, pruned_share: float, pruned_terms: float) -> None:
+    def _account_for_pruned(self, node: Node, pruned_share: float, pruned_p_ln_p: float) -> None:
         """Accounts for the children that are not in the tree.
 
         Args:
             pruned_share: Their probability after the node.
-            pruned_terms: Sum of p ln p over them, p after the node.
+            pruned_p_ln_p: Sum of p ln p over them, p after the node.
         """
         node.pruned = node.mass * pruned_share
         # With m the mass of the node: sum of m p ln(m p) = m (sum of p ln p + ln m * sum of p).
         node.pruned_entropy = max(
-            0.0, -node.mass * (pruned_terms + node.path_log_p * pruned_share) / math.log(2)
+            0.0, -node.mass * (pruned_p_ln_p + node.path_log_p * pruned_share) / math.log(2)
         )
         node.kind = Kind.INNER if node.children else Kind.CUT
 
     def lower(self, alpha: float, below: int = ROOT) -> None:
         """Lets a grown tree grow on to a lower alpha, below one node or everywhere, without reading nodes again.
 
-        Only nodes whose near children are not all in `reserve` wait to be read again. The new alpha may be equal to the
-        old one.
+        A node waits to be read again only if `reserve` may lack children that reach the new alpha. `options.alpha` is
+        left as it is, and bounds a later call too, whatever alpha was lowered to meanwhile. Nodes elsewhere that wait
+        go on waiting; `lower_below` ends that.
+
+        Raises:
+            ValueError: The alpha is not above 0, or it is above `options.alpha`; it may be equal.
         """
         if not 0 < alpha <= self.options.alpha:
             raise ValueError(f"alpha {alpha} is not below {self.options.alpha}")
@@ -389,9 +398,12 @@ def _p_log2_p(mass: float) -> float:
 
 
 def lower_below(tree: Tree, alpha: float, below: int) -> None:
-    """Lets a tree grow on to a lower alpha below one node.
+    """Lets a tree grow on to a lower alpha below one node alone, where `Tree.lower` leaves the others waiting too.
 
     Nodes elsewhere that an earlier budget left unread wait no longer: the lower alpha is not theirs.
+
+    Raises:
+        ValueError: As `Tree.lower` raises it.
     """
     inside = {below}
     for other_id in range(below + 1, len(tree.nodes)):
@@ -408,9 +420,10 @@ class TreeRecord:
     """A tree as columns: one value for each node in order of ids, and the bytes of its tokens.
 
     Attributes:
+        options: The tree's options as JSON values.
         columns: `parent`, `token`, `log_p`, `kind`, `pruned`, `pruned_entropy`, `entropy` (None where it was not
-            read), `reserve` (lists of [token, log_p]) and `complete_to` (None is infinite), each with one value for
-            each node.
+            read), `reserve` (lists of [token, log_p]) and `complete_to` (`Node.all_known_down_to`; None is infinite),
+            each with one value for each node.
         spellings: Bytes of each token, in hex.
         stop_tokens: Tokens that end a response.
     """

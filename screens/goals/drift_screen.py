@@ -83,7 +83,16 @@ def drifts(
         label = label_of(group, 200)
         first, last = (0 if row is None else row.size for row in (rows[0], rows[-1]))
         tested.append((first, first_size, last, last_size))
-        lines.append(Drift(0, goal_value(group, groups), label, shares, states[0], states[-1]))
+        lines.append(
+            Drift(
+                row=0,  # set once they are sorted
+                goal=goal_value(group, groups),
+                label=label,
+                shares=shares,
+                first=states[0],
+                last=states[-1],
+            )
+        )
     lines = [replace(line, p=p) for line, p in zip(lines, all_differ(tested), strict=True)]
     lines.sort(key=lambda line: (line.p, -abs(line.change)))
     return names, [replace(line, row=row) for row, line in enumerate(lines)]
@@ -194,6 +203,7 @@ def _line_cell(row: Drift) -> Sequence[Piece]:
 
 
 def _change_cell(row: Drift) -> Sequence[Piece]:
+    """Returns the change in percentage points with its sign; bright from one point on."""
     sign = "+" if row.change >= 0 else "−"
     return [
         (f"{sign}{abs(100 * row.change):.1f}", "tone--bright" if abs(row.change) >= 0.01 else "")
@@ -201,6 +211,7 @@ def _change_cell(row: Drift) -> Sequence[Piece]:
 
 
 def _p_cell(row: Drift) -> Sequence[Piece]:
+    """Returns the p-value; bright where the change is sure."""
     return [
         (
             number_format.small_probability(row.p),
@@ -210,6 +221,7 @@ def _p_cell(row: Drift) -> Sequence[Piece]:
 
 
 def _rate_cell(row: Drift) -> Sequence[Piece]:
+    """Returns the rates of complete conversations in the first and in the last period."""
     rates = [
         "–" if states.rate is None else f"{100 * states.rate.value:.0f}%"
         for states in (row.first, row.last)

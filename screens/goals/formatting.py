@@ -66,10 +66,12 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
     """Returns the columns of the list of groups; `largest` gives the largest share, whose bar is full."""
 
     def label(row: Listed) -> Sequence[Piece]:
+        """Returns the label, after a pin where the group is pinned."""
         pin = f"{GLYPHS['pin']} " if row[1].pinned else ""
         return [(pin, "tone--accent"), (label_of(row[1], 200), "")]
 
     def share(row: Listed) -> Sequence[Piece]:
+        """Returns the share as a bar and in percent."""
         full = largest()
         return [
             (number_format.bar(row[1].share / full if full else 0.0), "tone--accent"),
@@ -77,6 +79,7 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         ]
 
     def rate(row: Listed) -> Sequence[Piece]:
+        """Returns the rate of complete conversations as a bar and in numbers."""
         states = row[1].states
         if states.rate is None:
             return _NO_VALUE
@@ -86,6 +89,7 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         ]
 
     def coverage(row: Listed) -> Sequence[Piece]:
+        """Returns which part of the conversations has a score."""
         scored, unscored = row[1].states.scored, row[1].states.unscored
         if not scored:
             return _NO_VALUE
@@ -94,9 +98,11 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         return [(f"{100 * scored / (scored + unscored):.0f}%", "tone--unscored")]
 
     def leaves(row: Listed) -> Sequence[Piece]:
+        """Returns the median number of leaves of the response trees."""
         return _NO_VALUE if row[1].leaves is None else [(f"{row[1].leaves:,.0f}", "")]
 
     def stability(row: Listed) -> Sequence[Piece]:
+        """Returns the stability, with a sign where it is low."""
         value = row[1].stability
         if value is None:
             return _NO_VALUE

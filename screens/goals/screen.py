@@ -473,7 +473,7 @@ class GoalsScreen(DecisionScreen):
 
         def chosen(request: ClusteringRequest | None) -> None:
             if request is not None:
-                self._start(lambda: self.runner.start(self.goal_runs.cluster(request)))
+                self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
 
         form = GoalRunForm(self.goal_runs.estimate, self.clustering)
         self.app.push_screen(form, chosen)
@@ -481,12 +481,12 @@ class GoalsScreen(DecisionScreen):
     def action_assign(self) -> None:
         """Assigns conversations that were imported after the clustering to the groups."""
         if self._is_clustered() and self.may_write():
-            self._start(lambda: self.runner.start(self.goal_runs.assign()))
+            self._start(lambda: self.runner.start(self.goal_runs.assign_stages()))
 
     def action_stability(self) -> None:
         """Measures the stability of the clusters by resampling."""
         if self._is_clustered() and self.may_write():
-            self._start(lambda: self.runner.start([self.goal_runs.stability()]))
+            self._start(lambda: self.runner.start([self.goal_runs.stability_stage()]))
 
     # Export
 

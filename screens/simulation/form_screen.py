@@ -1,5 +1,8 @@
 """Fills a form in conversation: the person answers in place of the simulated user, and sees the replies of the
 modules.
+
+A *module* is one prompt with one kind of reply: the modules ask questions, extract facts from answers, and fill and
+check the form.
 """
 
 from __future__ import annotations
@@ -34,12 +37,28 @@ POLL_SECONDS = 0.2
 
 MAX_MESSAGE_CHARS = 2_000
 """Most characters of a message that are shown."""
+
 MAX_REPLIES = 200
-"""Most replies of modules that are shown."""
+"""Most replies of modules that are shown, the newest."""
+
 SPEAKER_WIDTH = 6
-"""Width of the speaker's name."""
+"""Cells of the column with the speaker's name."""
+
+RIGHT_MARGIN = 2
+"""Cells at the right of a pane that its lines leave free, for the scroll bar and a gap."""
+
+MAX_RESULT_CELLS = 400
+"""Most cells of the sentence that says how the form ended."""
+
+MAX_MODULE_CELLS = 40
+"""Most cells of the name of a module in the line of state."""
+
 MAX_FIELDS = 6
 """Most fields of a question that are named."""
+
+WayOut = Literal["stop", "wait"]
+"""Ways to leave a form that is not finished: end it with what is filled, or come back to it later."""
+
 OTHER_FORM = "another: a JSON file"
 """The choice of a form of one's own."""
 
@@ -94,18 +113,18 @@ class FormChoiceDialog(Dialog[FormToFill | None]):
 
     def on_cycle_changed(self) -> None:
         """Shows the line for a file where one is asked for."""
-        self.query_one("#field-path").display = self._known is None
+        self.query_one("#field-path").display = self._bundled_form is None
 
     @property
-    def _known(self) -> str | None:
+    def _bundled_form(self) -> str | None:
         """Name of the bundled form that is chosen; None for a file."""
         index = self.query_one("#form", Cycle).chosen_index
         forms = self._offers.forms
         return forms[index][0] if index < len(forms) else None
 
     def action_start(self) -> None:
-        """Answers; not while a file is missing."""
-        name = self._known or self.query_one("#path", Input).value.strip()
+        """Closes the dialog with the choice; does nothing while a file is missing."""
+        name = self._bundled_form or self.query_one("#path", Input).value.strip()
         if name:
             variant = self._offers.variants[self.query_one("#variant", Cycle).chosen_index]
             model = chosen_models(self._offers.models, self.query_one("#model", Cycle).chosen_index)
@@ -128,10 +147,11 @@ class FormScreen(WorkbenchScreen[None]):
     def __init__(
         self, services: OpenProject, feed: EngineFeed, session: PersonSession, mode: str
     ) -> None:
+        """`mode` is the mode of the screen from which this one is opened."""
         super().__init__(services, feed, mode)
         self._session = session
         self._state = SessionState((), None)
-        self._drawn = False
+        self._is_current = False  # whether `_state` is drawn at the present width
 
     def compose_body(self) -> ComposeResult:
         """Yields the dialogue, the modules, what it waits for, the line of the answer."""
@@ -147,27 +167,27 @@ class FormScreen(WorkbenchScreen[None]):
         """Reads the state every `POLL_SECONDS`."""
         super().on_mount()
         self.query_one(TitleLine).say(Content.styled("Fill a form", "bold"))
-        self.set_interval(POLL_SECONDS, self._look)
+        self.set_interval(POLL_SECONDS, self._read_and_draw)
 
     def refresh_data(self) -> None:
         """Draws the state."""
-        self._look()
+        self._read_and_draw()
 
     def on_resize(self) -> None:
         """Lines have another width, which is known once all is laid out."""
-        self._drawn = False
-        self.call_after_refresh(self._look)
+        self._is_current = False
+        self.call_after_refresh(self._read_and_draw)
 
-    def _look(self) -> None:
+    def _read_and_draw(self) -> None:
         """Reads the state, and draws it where it changed."""
         state = self._session.state()
-        if state == self._state and self._drawn:
+        if state == self._state and self._is_current:
             return
-        self._state, self._drawn = state, True
-        width = self.query_one("#dialogue").content_size.width - 2
+        self._state, self._is_current = state, True
+        width = self.query_one("#dialogue").content_size.width - RIGHT_MARGIN
         self.query_one("#messages", Static).update(dialogue_content(state, width))
         calls = self.query_one("#calls", Static)
-        width = self.query_one("#modules").content_size.width - 2
+        width = self.query_one("#modules").content_size.width - RIGHT_MARGIN
         lines = [
             formatting.line_content(line.module, line.role, line.text, width)
             for line in state.lines[-MAX_REPLIES:]
@@ -187,7 +207,7 @@ class FormScreen(WorkbenchScreen[None]):
             return
         self._session.answer(event.value)
         event.input.clear()
-        self._look()
+        self._read_and_draw()
 
     def action_scroll(self, by: int) -> None:
         """Scrolls both panes by half a screen."""
@@ -200,20 +220,19 @@ class FormScreen(WorkbenchScreen[None]):
         if self._session.state().over is not None:
             self.dismiss(None)
             return
-        Way = Literal["stop", "wait"]
-        choices: list[tuple[Way, str]] = [
+        choices: list[tuple[WayOut, str]] = [
             ("stop", "Stop here and keep the conversation"),
             ("wait", "Leave it waiting; F comes back to it"),
         ]
 
-        def chosen(way: Way | None) -> None:
+        def act_on_choice(way: WayOut | None) -> None:
             if way == "stop":
                 self._session.stop()
-                self._look()
+                self._read_and_draw()
             elif way == "wait":
                 self.dismiss(None)
 
-        self.app.push_screen(ChoiceDialog("This form is not finished", choices), chosen)
+        self.app.push_screen(ChoiceDialog("This form is not finished", choices), act_on_choice)
 
     def action_conversation(self) -> None:
         """Opens the conversation that was stored of the finished form."""
@@ -225,8 +244,12 @@ class FormScreen(WorkbenchScreen[None]):
 
 
 def dialogue_content(state: SessionState, width: int) -> Content:
-    """Returns the questions and answers, and the question that is open, in lines of so many cells."""
-    parts: list[tuple[str, str, str]] = []
+    """Returns the questions and answers, and the question that is open, in lines of so many cells.
+
+    A reply of the person answers the latest question that a module wrote before it; other replies of modules, such as
+    decisions and filled sections, are not part of the dialogue.
+    """
+    parts: list[tuple[str, str, str]] = []  # speaker, text and its style
     question = ""
     for line in state.lines:
         if line.role == "user":
@@ -241,18 +264,22 @@ def dialogue_content(state: SessionState, width: int) -> Content:
         parts += [("for", format_field(field), "$tone-muted") for field in state.asked[:MAX_FIELDS]]
         if len(state.asked) > MAX_FIELDS:
             parts.append(("", f"and {len(state.asked) - MAX_FIELDS} more", "$tone-muted"))
-    return Content("\n").join(_message(*part, width) for part in parts)
+    return Content("\n").join(_message(*part, width=width) for part in parts)
 
 
 def format_field(field: AskedField) -> str:
-    """Returns a field with its label, type and options."""
-    kind = "" if field.required else " (optional)"
+    """Returns a field as its label, whether it is optional, and its options."""
+    optional_mark = "" if field.required else " (optional)"
     options = f": {' | '.join(field.options)}" if field.options else ""
-    return f"{field.label}{kind}{options}"
+    return f"{field.label}{optional_mark}{options}"
 
 
 def question_of(line: LiveLine) -> str:
-    """Returns the question that a module wrote, or nothing."""
+    """Returns the question that a module wrote; "" for another reply.
+
+    A module replies with a JSON object. Its question is under `question`, or under `new question` where the module
+    asks again after an answer that did not match.
+    """
     try:
         value = json.loads(line.text)
     except (ValueError, RecursionError):
@@ -275,8 +302,8 @@ def state_content(state: SessionState) -> Content:
         if state.conversation_id is not None:
             keys = [("  ctrl+r", "bold $tone-accent"), (" reads it", "$tone-muted")]
         back = [("  escape", "bold $tone-accent"), (" goes back", "$tone-muted")]
-        return Content.assemble((one_line(state.over, 400), "bold"), *keys, *back)
+        return Content.assemble((one_line(state.over, MAX_RESULT_CELLS), "bold"), *keys, *back)
     if state.question is not None:
         return Content.styled("Your answer, then enter.", "$tone-accent")
-    doing = f" after {one_line(state.lines[-1].module, 40)}" if state.lines else ""
+    doing = f" after {one_line(state.lines[-1].module, MAX_MODULE_CELLS)}" if state.lines else ""
     return Content.styled(f"The modules are at work{doing} …", "$tone-muted")

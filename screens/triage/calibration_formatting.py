@@ -223,22 +223,25 @@ def empty_state(report: CalibrationReport) -> EmptyState:
 
 
 Cell = tuple[str, str]
-
+"""A character of the plot and its style."""
 
 _DIAGONAL: Cell = ("·", "$tone-muted")
-
+"""Where the share complete equals the score."""
 
 _THRESHOLD: Cell = ("┊", "$tone-borderline")
-
+"""The threshold, over the whole height."""
 
 _INTERVAL: Cell = ("│", "$tone-accent")
-
+"""The interval of a bin's share complete."""
 
 _POINT: Cell = ("●", "bold $tone-bright")
-
+"""The share complete of a bin, at its mean score."""
 
 _EMPTY: Cell = (" ", "")
+"""A cell that nothing is drawn in."""
 
+MIN_PLOT_WIDTH, MIN_PLOT_HEIGHT = 10, 4
+"""Smallest plot that is drawn, in cells."""
 
 AXIS = 5
 """Cells left of the plot, for the axis."""
@@ -255,22 +258,26 @@ def plot_cells(
     rows = [[_EMPTY] * width for _ in range(height)]
 
     def column(value: float) -> int:
+        """Returns the column of a score, from the left."""
         return min(width - 1, int(value * width))
 
     def row(value: float) -> int:
+        """Returns the row of a share, from the top."""
         return height - 1 - min(height - 1, int(value * height))
 
+    # What is drawn later covers what was drawn before.
     for x in range(width):
         rows[row((x + 0.5) / width)][x] = _DIAGONAL
     if threshold is not None:
         for y in range(height):
             rows[y][column(threshold)] = _THRESHOLD
-    for saved in bins:
-        x = column(saved.predicted)
-        for y in range(row(saved.observed.high), row(saved.observed.low) + 1):
+    for score_bin in bins:
+        x = column(score_bin.predicted)
+        for y in range(row(score_bin.observed.high), row(score_bin.observed.low) + 1):
             rows[y][x] = _INTERVAL
-    for saved in bins:
-        rows[row(saved.observed.part / saved.observed.of)][column(saved.predicted)] = _POINT
+    for score_bin in bins:
+        observed = score_bin.observed
+        rows[row(observed.part / observed.of)][column(score_bin.predicted)] = _POINT
     return rows
 
 
@@ -292,7 +299,7 @@ class Reliability(Widget):
     def render(self) -> RenderResult:
         """Returns the rows of the plot, and below them the axis of the score."""
         width, height = self.content_size.width - AXIS, self.content_size.height - 1
-        if width < 10 or height < 4:
+        if width < MIN_PLOT_WIDTH or height < MIN_PLOT_HEIGHT:
             return Content("")
         lines: list[Content] = []
         cells = plot_cells(self._bins, self._threshold, width, height)
@@ -308,11 +315,13 @@ def axis_line(threshold: float | None, width: int) -> str:
     line = [" "] * width
 
     def put(text: str, column: int) -> None:
+        """Writes a text from a column on, moved so that it fits."""
         column = max(0, min(width - len(text), column))
         line[column : column + len(text)] = text
 
     put("0", 0)
     put("1", width - 1)
+    # In the half that the mark of the threshold is not in.
     put("score", width // 4 - 2 if threshold is None or threshold >= 0.5 else 3 * width // 4 - 2)
     if threshold is not None:
         put(f" {number_format.probability(threshold)} ", int(threshold * width) - 1)

@@ -72,7 +72,6 @@ def ask_tags(screen: WorkbenchScreen[Any], conversation: int, written: Callable[
 MIN_VERDICTS_FOR_REPEATS = 20
 """Number of verdicts from which on a person can be asked again."""
 
-
 MAX_CONVERSATIONS_PER_ROUND = 10
 """Largest number of conversations that are judged in one blind round."""
 

@@ -34,6 +34,13 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
 """Name of each order and what it is good for."""
 
 Piece = tuple[str, str]
+"""A text and its style."""
+
+_NAME_CHARACTERS = 40
+"""Most characters of the name of a conversation or tag."""
+
+_ANNOTATOR_CHARACTERS = 20
+"""Most characters of the name of the person who judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ def title_content(
     Args:
         place: Such as `3 of 120`; empty when nothing is left.
         blind: Place in the round of blind repeats; empty outside of one.
-        per_hour: None while it is not known.
+        per_hour: Verdicts in an hour; None while it is not known.
     """
     parts = [(f"blind {blind}", "bold $tone-accent") if blind else (place, "bold")]
     if per_hour is not None:
@@ -89,7 +96,7 @@ def title_content(
 def summary_content(row: ConversationRow) -> Content:
     """Returns the name, number of turns and opening of a conversation."""
     return Content.assemble(
-        (one_line(row.external_id, 40), "bold"),
+        (one_line(row.external_id, _NAME_CHARACTERS), "bold"),
         (f" · {number_format.counted(row.turns, 'turn')} · ", "$tone-muted"),
         one_line(row.opening),
     )
@@ -104,7 +111,7 @@ def status_line(
     if with_tally:
         parts += [*tally_pieces(status.tally), ("  ", "")]
     if status.annotator:
-        parts.append((f"{one_line(status.annotator, 20)} · ", "$tone-accent"))
+        parts.append((f"{one_line(status.annotator, _ANNOTATOR_CHARACTERS)} · ", "$tone-accent"))
     parts.append((name, "bold"))
     if not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
@@ -152,7 +159,7 @@ def act_notice(row: VerdictRow, done: str) -> str:
     if row.kind in ("tag", "untag"):
         conversations = number_format.counted(row.count, "conversation")
         act = "Tag" if row.kind == "tag" else "Removal of the tag"
-        return f"{act} “{one_line(''.join(row.tags), 40)}” on {conversations} {done}."
+        return f"{act} “{one_line(''.join(row.tags), _NAME_CHARACTERS)}” on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."
     names = {"give": "Verdict", "repeat": "Blind answer", "note": "Note"}
@@ -160,7 +167,8 @@ def act_notice(row: VerdictRow, done: str) -> str:
 
 
 def blind_panel(words: str, *, of_others: bool) -> Content:
-    """Shown in place of the evidence in a blind round, of conversations that the person or others judged before."""
+    """Returns what is shown in place of the evidence in a blind round, of conversations that the person or others
+    judged before; `words` is the progress of the round."""
     title, who, whose = (
         ("Second verdict", "Somebody else", "Their")
         if of_others

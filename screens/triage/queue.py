@@ -22,10 +22,14 @@ class TriageQueue:
     """The passed items, the current one, and those to come."""
 
     def __init__(self) -> None:
+        """Holds nothing until `refresh`."""
         self._items: list[TriageItem] = []
         self._at = 0
+        """Index of the current item; the number of items when nothing is left."""
         self._judged: set[int] = set()
+        """Ids of the conversations that got a verdict here."""
         self._beyond = 0
+        """Number of waiting items that later pages hold."""
 
     @property
     def current(self) -> TriageItem | None:
@@ -177,6 +181,7 @@ class BlindRound:
     """
 
     def __init__(self, conversations: Sequence[int], *, of_others: bool = False) -> None:
+        """Begins a round over these conversations, by their ids in order."""
         self.of_others = of_others
         self._conversations = tuple(conversations)
         self._at = 0

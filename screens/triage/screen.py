@@ -41,6 +41,9 @@ from screens.widgets.filter_line import FilterLine
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
 
+WIDTH_WITH_TALLY_IN_TITLE = 120
+"""Least width of the screen, in cells, for the numbers of verdicts in the title line; else they are in the status."""
+
 
 class TriageScreen(WorkbenchScreen[None]):
     """Shows the next item at once; verdicts are written in the background, in the order given."""
@@ -188,7 +191,7 @@ class TriageScreen(WorkbenchScreen[None]):
     def show_status(self, status: TriageStatus) -> None:
         """Shows place, pace, verdicts, agreement, order and filter."""
         self.status = status
-        narrow = self.size.width < 120
+        narrow = self.size.width < WIDTH_WITH_TALLY_IN_TITLE
         place = ""
         if self.blind is None and self.queue.current is not None:
             place = f"{self.queue.position:,} of {self.queue.total:,}"

@@ -130,7 +130,7 @@ def _register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
         "UPDATE run SET started_at = '2026-10-01T10:00:00Z', finished_at = '2026-10-01T10:12:00Z'"
     )
     score_sets.register(conn, config)
-    score_sets.put_score_config(conn, CONFIG)
+    score_sets.replace_keeping_rule(conn, CONFIG)
 
 
 def _parsed(sample: Sample) -> Parsed:

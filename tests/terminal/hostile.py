@@ -99,7 +99,7 @@ def score(project: Project, ids: list[int]) -> None:
             fingerprints={NAME: NAME}, code_version=NAME,
         )  # fmt: skip
         score_sets.register(conn, ScoreConfig(CONFIG, "base", NAME, NAME, 0.01))
-        score_sets.put_score_config(conn, CONFIG)
+        score_sets.replace_keeping_rule(conn, CONFIG)
         entries, left = [], []
         for number, key in enumerate(ids):
             text = payloads[number % len(payloads)]

@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> str:
             conn, stage="score", config_hash="c", params={}, fingerprints={}, code_version="test"
         )
         score_sets.register(conn, ScoreConfig("c", "base", "tiny.gguf"))
-        score_sets.put_score_config(conn, "c")
+        score_sets.replace_keeping_rule(conn, "c")
         entries = [
             ScoreEntry(
                 key,

@@ -225,7 +225,7 @@ class Project:
             filter=read_filter(filter),
             limit=limit,
         )
-        self._run(self._workspace.goal_stages().cluster(request), progress)
+        self._run(self._workspace.goal_stages().cluster_stages(request), progress)
         return self.goals()
 
     def grow_trees(

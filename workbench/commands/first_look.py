@@ -159,7 +159,7 @@ class _FirstLook:
                 if isinstance(refusal, UnknownFormat):
                     raise refusal from None
             raise
-        clustering = workspace.goal_stages().cluster(CLUSTERS)
+        clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
         scoring = workspace.scoring_runs.make_run(SCORING)
         self._expect_stages(clustering, scoring)
         self._run(clustering)

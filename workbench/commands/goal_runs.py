@@ -48,6 +48,7 @@ MAX_LABEL_CHARACTERS = 40
 """Most characters that are printed of the label of a group."""
 
 ABOUT = argument("--about", help="paragraph on the application, for the summaries; is kept")
+"""The option --about, of all commands that cluster."""
 
 
 @takes(PROJECT, ABOUT, *request_arguments(ClusteringRequest))
@@ -56,7 +57,7 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     request = read_request(ClusteringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         keep_about(workspace, arguments.about)
-        run_stages(workspace, workspace.goal_stages().cluster(request))
+        run_stages(workspace, workspace.goal_stages().cluster_stages(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]
     lines = [
@@ -102,10 +103,10 @@ def run_assign(arguments: argparse.Namespace) -> CommandResult:
     instead, and measures how near the others are to its clusters."""
     with OpenProject(Path(arguments.project)) as workspace:
         if arguments.holdout is not None:
-            stage = workspace.goal_stages().hold_out(arguments.holdout, arguments.seed)
+            stage = workspace.goal_stages().hold_out_stage(arguments.holdout, arguments.seed)
             run_stages(workspace, [stage])
             return CommandResult([stage.summary()], stage.result and asdict(stage.result))
-        run_stages(workspace, workspace.goal_stages().assign(arguments.model))
+        run_stages(workspace, workspace.goal_stages().assign_stages(arguments.model))
         decision_log = workspace.merge_queue_cache.decision_log
         assigned = assignment_result(workspace.project, decision_log)
     novel = assigned["novel"]
@@ -127,7 +128,7 @@ def run_assign(arguments: argparse.Namespace) -> CommandResult:
 def run_stability(arguments: argparse.Namespace) -> CommandResult:
     """Clusters again with other seeds and with bootstrap samples; says how much of the clustering comes again."""
     with OpenProject(Path(arguments.project)) as workspace:
-        stage = workspace.goal_stages().stability(arguments.seeds, arguments.bootstraps)
+        stage = workspace.goal_stages().stability_stage(arguments.seeds, arguments.bootstraps)
         run_stages(workspace, [stage])
         stability = stability_result(workspace.project, stage)
     lines = [
@@ -163,7 +164,7 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
         Path(arguments.project), read_only=not (arguments.ask or accepted)
     ) as workspace:
         if arguments.ask:
-            stages = workspace.goal_stages().ask_splits(arguments.model, arguments.limit)
+            stages = workspace.goal_stages().ask_split_stages(arguments.model, arguments.limit)
             run_stages(workspace, stages)
         review = workspace.merge_review
         proposals = {proposal.group_id: proposal for proposal in review.split_proposals()}
@@ -209,7 +210,9 @@ def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
 
 MAX_GROUPS_PER_RUN = 10
 """Groups of each run that are printed for people, as in Figure 4; `--json` has all."""
+
 _K1_HELP = options_of(ClusteringRequest)["k"].help
+"""Help of --k1, which is the `k` of a clustering run: the number of its first groups."""
 
 
 @takes(
@@ -227,7 +230,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> CommandResult:
     measurements = read_request(PaperMeasurements, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         keep_about(workspace, arguments.about)
-        stages = workspace.goal_stages().as_paper(request, measurements)
+        stages = workspace.goal_stages().paper_stages(request, measurements)
         run_stages(workspace, stages)
         stage = stages[-1]
         assert isinstance(stage, PaperStage)

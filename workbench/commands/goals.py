@@ -241,7 +241,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         if similarity is not None:
             review.set_least_similarity(similarity)
         if arguments.ask:
-            run_stages(workspace, workspace.goal_stages().ask(arguments.model))
+            run_stages(workspace, workspace.goal_stages().ask_stages(arguments.model))
         pairs: list[Proposal] = []
         while len(pairs) < arguments.limit and (
             proposal := review.proposal([earlier.pair for earlier in pairs])

@@ -143,7 +143,7 @@ def goals(arguments: argparse.Namespace) -> CommandResult:
     """
     with OpenProject(Path(arguments.project)) as workspace:
         keys = matching(workspace, arguments.filter)
-        stage = workspace.goal_stages().assign_requests(arguments.filter)
+        stage = workspace.goal_stages().assign_requests_stage(arguments.filter)
         run_stages(workspace, [stage])
         counts: dict[str | None, Counter[str]] = {}
         for _, several in workspace.requests.of_conversations(keys):

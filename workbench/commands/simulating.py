@@ -38,6 +38,9 @@ from workbench.text_tables import cell_lines, table_lines
 MAX_LINE_CHARACTERS = 80
 """Most characters of the line that names an instruction and counts its shards."""
 
+MAX_SHARD_CHARS = 160
+"""Most characters of a shard, or of what the shards lack, on one line."""
+
 LONG_RESULT_PARTS = frozenset(
     {"filled", "dialogue", "interactions", "information", "manager", "chunks"}
 )
@@ -229,13 +232,14 @@ def report_of_drafts(drafts: Sequence[Draft], code: int) -> CommandResult:
             one_line(f"{draft.task_id}: {len(draft.candidates)} shards", MAX_LINE_CHARACTERS)
         )
         lines += [
-            f"  {number}. {one_line(shard.text, 160)}{'' if shard.by == 'model' else '  (as in the text)'}"
+            f"  {number}. {one_line(shard.text, MAX_SHARD_CHARS)}"
+            f"{'' if shard.by == 'model' else '  (as in the text)'}"
             for number, shard in enumerate(draft.candidates, 1)
         ]
         if draft.lost:
-            lines.append(f"  no shard says: {one_line(', '.join(draft.lost), 160)}")
+            lines.append(f"  no shard says: {one_line(', '.join(draft.lost), MAX_SHARD_CHARS)}")
         if draft.missing:
-            lines.append(f"  the model misses: {one_line(draft.missing, 160)}")
+            lines.append(f"  the model misses: {one_line(draft.missing, MAX_SHARD_CHARS)}")
         if draft.check:
             verdict = "" if draft.holds else ", which is too little"
             lines.append(

@@ -39,6 +39,9 @@ PROGRESS_SECONDS = 10.0
 GB = 1e9
 """Bytes of a gigabyte."""
 
+MAX_PROBLEM_CHARS = 400
+"""Most characters that are printed of a warning, of what went wrong in a run, and of what to do about it."""
+
 
 @takes(
     PROJECT,
@@ -105,7 +108,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
         settings = [f"  {setting.name:<14} {one_line(setting.value)}" for setting in detail.config]
-        warnings = [f"  ! {one_line(warning, 400)}" for warning in detail.warnings]
+        warnings = [f"  ! {one_line(warning, MAX_PROBLEM_CHARS)}" for warning in detail.warnings]
         return CommandResult([*_run_lines(detail.run), *settings, *warnings], asdict(detail))
     histories, hidden = runs.histories_and_hidden()
     rows = [history.row(history.run.path.name == used) for history in histories]
@@ -224,7 +227,8 @@ def _watch(
     """Narrates a run to its end.
 
     Args:
-        pressed: How often ctrl+c was pressed, counted since before the run started, so that none is lost.
+        pressed: A list whose only number is how often ctrl+c was pressed, counted since before the run started,
+            so that none is lost.
         offset: Byte of the event file to begin at.
     """
     history = runs.history(name)
@@ -287,13 +291,19 @@ class _Narrator:
     """Prints the events of a run to standard error, from a byte of its event file on."""
 
     def __init__(self, history: RunHistory, offset: int) -> None:
+        """Prints nothing yet.
+
+        Args:
+            offset: Byte of the event file to begin at.
+        """
         self._run, self._offset = history.run, offset
         self._last_progress = 0.0
         self._steps = history.row().steps
-        self._validated: int | None = None
+        self._validating_step: int | None = None
 
     def narrate(self) -> bool:
         """Prints the events since the last call; returns whether the run still has a process."""
+        # Asked first, so that the last events of a process that ends meanwhile are read.
         alive = process.has_process(self._run)
         events, self._offset = read_events(self._run.events, self._offset)
         for event in events:
@@ -317,10 +327,10 @@ class _Narrator:
                 return ""
             return f"  step {step} of {self._steps} · {_step_text(event)}"
         if kind == "validating":
-            first = step != self._validated
-            if not self._progress_due() and not first:
+            is_first_of_step = step != self._validating_step
+            if not self._progress_due() and not is_first_of_step:
                 return ""
-            self._validated = step
+            self._validating_step = step
             read = f"{event.get('done', 0):,} of {event.get('of', 0):,} of the selection part"
             return " · ".join(
                 [f"  step {step} of {self._steps} · reading {read}", *_time_left(event)]
@@ -447,7 +457,9 @@ def _run_lines(row: TrainingRun) -> list[str]:
     """Returns the state of a run, its problem, and how its adapter is used."""
     lines = [_headline(row)]
     if row.problem:
-        lines.append(f"  {one_line(row.problem, 400)} {one_line(row.hint, 400)}".rstrip())
+        lines.append(
+            f"  {one_line(row.problem, MAX_PROBLEM_CHARS)} {one_line(row.hint, MAX_PROBLEM_CHARS)}".rstrip()
+        )
     if row.adapter:
         lines.append(
             f"  its adapter: `workbench run complete PROJECT --mode tuned --adapter {row.name}`"

@@ -63,11 +63,14 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
-        most = None if request.nodes is None else request.nodes * len(chosen_places)
-        grown, work = model.ask(Grow(chosen_places, request.tree, Budget(most, arguments.seconds)))
+        max_nodes = None if request.nodes is None else request.nodes * len(chosen_places)
+        grown, work = model.ask(
+            Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))
+        )
     nodes = sum(len(one_tree.tree.nodes) for one_tree in grown)
     shown = []
     for place, one_tree in zip(chosen_places, grown, strict=True):
+        # The trees grow together: each gets the part of the seconds that it has of the nodes.
         row = tree_row(0, place.step, one_tree, work.seconds * len(one_tree.tree.nodes) / nodes)
         shown.append(
             _GrownTree(row, one_tree, guarantee(one_tree.tree, predicate) if predicate else None)
@@ -98,6 +101,7 @@ class _GrownTree:
 
 
 def _json(arguments: argparse.Namespace, shown: _GrownTree) -> dict[str, Any]:
+    """Returns a tree as JSON, with the bounds and the groups of meaning where they were asked for."""
     line = tree_line(arguments.conversation, shown.row, shown.grown.tree)
     if shown.bounds:
         line["property"] = {"text": arguments.property, **asdict(shown.bounds)}
@@ -108,6 +112,7 @@ def _json(arguments: argparse.Namespace, shown: _GrownTree) -> dict[str, Any]:
 
 
 def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
+    """Returns a tree as lines: by meaning, as answers or as branches, then its figures and bounds."""
     grown, row = shown.grown, shown.row
     if arguments.meaning:
         grouped = AnswerMeanings().of(grown.tree, arguments.meaning)
@@ -165,6 +170,7 @@ def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> li
 
 
 def _answer_line(answer: Answer, indent: str = "") -> str:
+    """Returns an answer with its probability and how it ends."""
     return (
         f"{answer.probability:7.4f}  {answer.end.name.lower():5}  {indent}{one_line(answer.text)}"
     )
@@ -229,6 +235,7 @@ def tree_lines(grown: Tree) -> list[str]:
     left_out = 0
 
     def draw(children: Sequence[int], depth: int) -> None:
+        """Appends the lines of these nodes and of all below them."""
         nonlocal left_out
         for child in sorted(children, key=lambda at: (-grown.nodes[at].path_log_p, at)):
             end = child

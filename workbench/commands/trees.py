@@ -145,6 +145,12 @@ def tree_sets(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _grow_on(workspace: OpenProject, arguments: argparse.Namespace) -> None:
+    """Grows a tree of the set that is shown further: all of it, or below the text of --below.
+
+    Raises:
+        NotFound: There is no such conversation, tree or node.
+        UsageError: --below without --alpha or the other way round, or alpha is not lower.
+    """
     below, alpha = arguments.below, arguments.alpha
     if (below is None) != (alpha is None):
         raise UsageError("--below and --alpha go together.", "Give both, or neither.")

@@ -1,4 +1,4 @@
-"""`workbench validate`."""
+"""`workbench validate`: compares goals, scores, trees and verdicts with the truth that was imported."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ from workbench.arguments import (
 from workbench.command_result import CommandResult
 from workbench.narration import narrate
 from workbench.text_tables import table_lines
+
+MAX_GOAL_NAME_CHARS = 27
+"""Most characters that are printed of the name of a row in the table of goals."""
 
 METRIC_OPTIONS = {
     "trees": ("config",),
@@ -120,6 +123,7 @@ def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> Comm
             "There is no result to compare with a known outcome.",
             "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
         )
+    # An empty line between two parts, none before the first.
     lines = [line for part in parts for line in ("", *part)][1:]
     return CommandResult(lines, all_metrics.metrics_json(validation))
 
@@ -131,12 +135,13 @@ def _validate_goals(workspace: OpenProject, arguments: argparse.Namespace) -> Co
 
 
 def _goals_lines(validation: GoalValidation) -> list[str]:
+    """Returns the table of goals, with its two notes and the comparisons of its rows."""
     table = goals.goal_table(validation)
     return [
         f"{'goals':<15}{table.notes[0]}",
         f"{'':<15}{table.notes[1]}",
         "",
-        *table_lines(table, max_name_length=27),
+        *table_lines(table, max_name_length=MAX_GOAL_NAME_CHARS),
         *_contrast_lines(validation.contrasts),
     ]
 
@@ -159,7 +164,8 @@ def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace
 
 
 def _completeness_lines(validation: CompletenessTable) -> list[str]:
-    cut, *against = completeness_report.tables(validation)
+    """Returns the table of the truncation test, that of every boundary where asked for, and one for each truth."""
+    cut, *by_truth = completeness_report.tables(validation)
     lines = [
         f"{'completeness':<15}{cut.notes[0]}",
         f"{'':<15}{cut.notes[1]}",
@@ -170,13 +176,13 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
     if validation.every_boundary:
         calibration = completeness_report.every_boundary_table(validation)
         lines += ["", *table_lines(calibration, max_name_length=completeness_report.MAX_NAME_CHARS)]
-    for table, truth in zip(against, validation.truths, strict=True):
+    for table, truth in zip(by_truth, validation.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
             lines.append(_ALL_EQUAL_TEXT)
             continue
         head, *rows = table_lines(table, max_name_length=completeness_report.MAX_NAME_CHARS)
-        chance = " and ".join(figure(missing.chance or 0.0) for missing in table.columns[1:])
+        chance = " and ".join(figure(column.chance or 0.0) for column in table.columns[1:])
         lines += [f"{head}  (by chance {chance})", *rows]
         lines += _contrast_lines(completeness_report.main_contrasts(validation, truth))
     return lines
@@ -192,6 +198,7 @@ def _validate_trees(workspace: OpenProject, arguments: argparse.Namespace) -> Co
 
 
 def _trees_lines(validation: TreeValidation) -> list[str]:
+    """Returns how many trees there are, a table for each claim about them, and their correlations."""
     lines = [
         f"{'trees':<15}{config_name(validation.config)}",
         f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
@@ -222,6 +229,7 @@ def _validate_verdicts(workspace: OpenProject, arguments: argparse.Namespace) ->
 
 
 def _verdicts_lines(validation: VerdictValidation) -> list[str]:
+    """Returns the table of verdicts, with its notes and the comparisons of its rows."""
     table = validation_of_verdicts.verdict_table(validation)
     first, *others = table.notes
     return [
@@ -239,6 +247,8 @@ def _contrast_lines(contrasts: Sequence[Contrast]) -> list[str]:
 
 
 _ALL_EQUAL_TEXT = "  All are the same: there is nothing to tell apart."
+"""Stands for a table in which the truth is the same for all."""
+
 _VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {
     "all": _validate_all,
     "goals": _validate_goals,
@@ -246,3 +256,4 @@ _VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], Comma
     "trees": _validate_trees,
     "verdicts": _validate_verdicts,
 }
+"""The function that compares each metric, by its name on the command line."""

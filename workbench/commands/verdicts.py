@@ -136,6 +136,7 @@ _ACT_NAMES = {
     "tag": "Tag",
     "untag": "Removal of a tag",
 }
+"""What an act of triage is called, by its kind."""
 
 
 @takes(
@@ -171,6 +172,7 @@ def agreement(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _too_few_text(people: PeopleAgreement) -> str:
+    """Returns why there is no agreement, where fewer than two people judged, and how others come to judge."""
     judged = sum(people.people.values())
     who = "One person" if judged else "Nobody"
     return (
@@ -272,6 +274,7 @@ def _estimate_text(estimate: Interval | None) -> str:
 
 
 def _raw_share_text(share: Share | None) -> str:
+    """Returns the uncorrected share of the verdicts, as the end of a line; empty for None."""
     if share is None:
         return ""
     interval = percent_range(share.low, share.high)
@@ -296,6 +299,7 @@ def _rate_text(rate: CompletionRate) -> str:
 # Probes fitted to verdicts and tags
 
 _NEXT = number("--next", "list the N most informative conversations to judge next", 10)
+"""The option --next, of both probes."""
 
 
 @takes(

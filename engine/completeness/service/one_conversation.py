@@ -68,17 +68,18 @@ class ConversationScore:
         name = " · ".join([self.mode, self.model, *([self.adapter] if self.adapter else [])])
         if self.own_adapter:
             return f"{name} (an adapter of your own)"
-        what = {
+        scorer = {
             "probe": "the probe that comes with the program",
             "tuned": "an adapter that comes with the program",
         }.get(self.mode, "a model that was not trained for this")
-        return f"{name} ({what}, not tuned to your conversations)"
+        return f"{name} ({scorer}, not tuned to your conversations)"
 
 
 class ConversationScorer:
     """Scores conversations one at a time, as a scoring run scores those of a project. Any thread may ask."""
 
     def __init__(self, setup: RunSetup, runs: ScoringRuns) -> None:
+        """Loads nothing yet; `runs` makes the run whose model and question are used."""
         self._setup, self._runs = setup, runs
         self._guard = threading.Lock()  # one model is loaded at a time
 
@@ -99,7 +100,7 @@ class ConversationScorer:
             ModelError: The model cannot be loaded, or cannot answer this mode's question.
             UsageError: There is no such model or adapter, or no probe for it.
         """
-        read, leaks = read_messages(messages)
+        readable, leaks = read_messages(messages)
         mode = self._runs.mode_for(request)
         run = self._runs.make_run(replace(request, mode=mode, tune=False))
         probe = None
@@ -110,8 +111,8 @@ class ConversationScorer:
                     f"There is no probe for {run.model.label} outside a project.",
                     "Score with mode base or tuned, or score a project.",
                 )
-        pieces = render_log(read)
-        log = Log(0, pieces, log_item(pieces))
+        pieces = render_log(readable)
+        log = Log(0, pieces, log_item(pieces))  # it is stored nowhere and has no id
         score = ItemScore((), 0, unscored=no_boundary_reason(pieces))
         with self._guard:
             if log.item.boundaries:
@@ -129,15 +130,16 @@ class ConversationScorer:
                     replace(point, p_end=p, p_continue=1 - p, generated=None)
                     for point, p in zip(points, probe.p(states).tolist(), strict=True)
                 )
-            last = normalised(points[-1].p_end, points[-1].p_continue) if points else None
+            p_last = normalised(points[-1].p_end, points[-1].p_continue) if points else None
             remaining = None
-            if last is not None and last < DecisionRule().threshold:
-                remaining = self._remaining(run, read)
+            if p_last is not None and p_last < DecisionRule().threshold:
+                remaining = self._remaining(run, readable)
         adapter = run.model.adapter
         return ConversationScore(
-            p=last,
-            state=DecisionRule().state(last),
+            p=p_last,
+            state=DecisionRule().state(p_last),
             reason=score.unscored or score.note,
+            # Where neither answer has a probability there is no score to show.
             curve=tuple(point for point in points if point.p_end + point.p_continue > 0),
             remaining=remaining,
             leaks=leaks,
@@ -152,8 +154,7 @@ class ConversationScorer:
         stage = next((stage for stage in run.stages if isinstance(stage, RemainingStage)), None)
         if stage is None:
             return None
-        text, _ = stage.tasks_of(messages)
-        return text or None
+        return stage.tasks_of(messages).text or None
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[tuple[Message, ...], int]:

@@ -38,9 +38,9 @@ Outcome = Literal[
     "repeated",
     "no_end",
 ]
-"""What became of a line."""
+"""What became of a line of the file; the words of each are those of `_OUTCOME_WORDS`."""
 
-_SENTENCES: Mapping[Outcome, tuple[str, str]] = {
+_OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
     "taken": ("score was taken", "scores were taken"),
     "empty": ("line has no score", "lines have no score"),
     "unknown": ("id is not in this project", "ids are not in this project"),
@@ -53,14 +53,30 @@ _SENTENCES: Mapping[Outcome, tuple[str, str]] = {
         "conversations have no text or no step of the assistant and cannot be scored",
     ),
 }  # fmt: skip
+"""How a sentence about lines goes on behind their number: for one, and for several."""
+
 _GAPS: tuple[Outcome, ...] = (
     *("unknown", "ambiguous", "not_understood", "outside_range", "repeated", "no_end"),
 )
-_WORDS = {
+"""What becomes of lines that have a score which was not taken."""
+
+MAX_EXAMPLES = 3
+"""Number of ids that are shown for each kind of gap."""
+
+MAX_VALUE_CHARACTERS = 40
+"""Longest value that was not understood, in characters, of which more is cut off."""
+
+MAX_FIELDS_SHOWN = 12
+"""Number of fields of the file that an error names."""
+
+DIALECT_SAMPLE_CHARACTERS = 4096
+"""Number of first characters of a CSV file by which its separator is guessed."""
+
+_END_BY_WORD = {
     **dict.fromkeys(("complete", "completed", "true", "yes", "pass", "passed", "success"), 1.0),
     **dict.fromkeys(("incomplete", "false", "no", "fail", "failed", "failure"), 0.0),
 }
-"""Words that stand for the ends of the range."""
+"""Words that stand for the ends of the range, as probabilities of completeness; compared in lower case."""
 
 IDS = ("id", "conversation", "conversation_id")
 """Usual names of the field of ids."""
@@ -99,7 +115,7 @@ class OutsideReport:
     def count(self, outcome: Outcome, name: str) -> None:
         """Counts what became of a line, with its id as an example of a gap."""
         self.outcomes[outcome] += 1
-        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < 3:
+        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < MAX_EXAMPLES:
             ids.append(name)
 
     def as_json(self) -> dict[str, Any]:
@@ -114,9 +130,10 @@ class OutsideReport:
         }
 
     def sentences(self) -> list[str]:
-        """Returns the report in sentences."""
-        sentences = [f"Ids are in the field {self.fields[0]!r}, scores in {self.fields[1]!r}."]
-        for outcome, (singular, plural) in _SENTENCES.items():
+        """Returns the report in sentences, that about the fields first."""
+        id_field, score_field = self.fields
+        sentences = [f"Ids are in the field {id_field!r}, scores in {score_field!r}."]
+        for outcome, (singular, plural) in _OUTCOME_WORDS.items():
             if count := self.outcomes[outcome]:
                 ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
                 sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
@@ -161,30 +178,31 @@ def import_scores(
     report = OutsideReport(" ".join(name.split()) or path.stem)
     if ends[0] == ends[1] or not all(map(math.isfinite, ends)):
         raise UsageError("A range needs two different numbers.", "Stars from 1 to 5: --range 1 5.")
-    key = hashlib.sha256(f"outside\n{report.set_name}".encode()).hexdigest()
+    config_hash = hashlib.sha256(f"outside\n{report.set_name}".encode()).hexdigest()
     lines = list(_lines(path))
     report.fields = _fields(lines, id_field, score_field, path)
     with project.reading() as conn:
-        if score_sets.is_stored(conn, key) and not replace:
+        if score_sets.is_stored(conn, config_hash) and not replace:
             raise NameTaken(
                 f"There is a set of outside scores with the name {report.set_name!r}.",
                 "Choose another with --name, or replace that set with --replace.",
             )
         values = _values(conn, lines, report, ends)
         entries = list(_entries(conn, values, report))
-        everything = len(IdSet.every(conn))
+        conversation_count = len(IdSet.every(conn))
     taken_count = sum(bool(entry.curve) for entry in entries)
     report.outcomes["taken"] = taken_count
-    report.without = everything - taken_count
+    report.without = conversation_count - taken_count
     if not taken_count or dry_run:
         return report
 
     def store(conn: sqlite3.Connection) -> None:
-        score_sets.drop(conn, key)
-        run = runs.create(
+        """Stores the set with a run of its own, and says in the report whether it is in force."""
+        score_sets.drop(conn, config_hash)
+        run_id = runs.create(
             conn,
             stage="scores import",
-            config_hash=key,
+            config_hash=config_hash,
             params={
                 "file": path.name,
                 "name": report.set_name,
@@ -194,19 +212,24 @@ def import_scores(
             fingerprints={},
             code_version=folders.version(),
         )
-        score_sets.register(conn, ScoreConfig(key, "outside", report.set_name))
-        scores.add(conn, key, run, entries)
-        runs.count(conn, run, len(entries), len(entries))
-        runs.finish(conn, run, "done", report.sentences()[1])
-        score_sets.put_in_force_unless_another_is(conn, key, finished=True)
+        score_sets.register(conn, ScoreConfig(config_hash, "outside", report.set_name))
+        scores.add(conn, config_hash, run_id, entries)
+        runs.count(conn, run_id, len(entries), len(entries))
+        runs.finish(conn, run_id, "done", report.sentences()[1])
+        score_sets.put_in_force_if_due(conn, config_hash, finished=True)
         config = score_sets.config_in_force(conn)
-        report.in_force = config is not None and config.config_hash == key
+        report.in_force = config is not None and config.config_hash == config_hash
 
     project.write(store)
     return report
 
 
 def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yields the lines of a file, field -> value: of JSON Lines or JSON if it begins like them, else of CSV.
+
+    Raises:
+        FormatError: The file cannot be read.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -215,7 +238,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
         ) from error
     if text.lstrip()[:1] in ("{", "["):
         try:
-            try:
+            try:  # the whole file is one document, or each line is one
                 document = json.loads(text)
             except json.JSONDecodeError:
                 document = [json.loads(line) for line in text.splitlines() if line.strip()]
@@ -226,9 +249,9 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
         rows = document if isinstance(document, list) else [document]
         yield from (row for row in rows if isinstance(row, dict))
         return
-    sample = text[:4096]
+    sample = text[:DIALECT_SAMPLE_CHARACTERS]
     try:
-        dialect: type[csv.Dialect] = csv.Sniffer().sniff(sample, ",;\t|")
+        dialect: type[csv.Dialect] = csv.Sniffer().sniff(sample, delimiters=",;\t|")
     except csv.Error:
         dialect = csv.excel
     yield from csv.DictReader(text.splitlines(), dialect=dialect)
@@ -253,7 +276,7 @@ def _fields(
             None,
         )
         if field_name is None:
-            names = ", ".join(list(field_names)[:12]) or "none"
+            names = ", ".join(list(field_names)[:MAX_FIELDS_SHOWN]) or "none"
             raise FormatError(
                 f"{path} has no field {chosen_name!r}."
                 if chosen_name
@@ -270,28 +293,30 @@ def _values(
     report: OutsideReport,
     ends: tuple[float, float],
 ) -> dict[int, float]:
-    """Returns the score of each conversation that a line names, from 0 to 1."""
+    """Returns the score of each conversation that a line names, from 0 to 1, by id; counts in the report the lines that
+    give none."""
     score_by_id: dict[int, float] = {}
+    id_field, score_field = report.fields
     for line in lines:
-        name = without_surrogates(str(line.get(report.fields[0]) or ""))
-        value_text = line.get(report.fields[1])
+        name = without_surrogates(str(line.get(id_field) or ""))
+        value_text = line.get(score_field)
         if value_text is None or value_text == "":
             report.count("empty", name)
             continue
         value = _number(value_text, ends)
         if value is None:
-            report.count("not_understood", f"{name}: {str(value_text)[:40]}")
+            report.count("not_understood", f"{name}: {str(value_text)[:MAX_VALUE_CHARACTERS]}")
             continue
         if not 0 <= value <= 1:
             report.count("outside_range", f"{name}: {value_text}")
             continue
-        keys = conversations.by_name(conn, name)
-        if len(keys) != 1:
-            report.count("ambiguous" if keys else "unknown", name)
-        elif keys[0] in score_by_id:
+        ids = conversations.by_name(conn, name)
+        if len(ids) != 1:
+            report.count("ambiguous" if ids else "unknown", name)
+        elif ids[0] in score_by_id:
             report.count("repeated", name)
         else:
-            score_by_id[keys[0]] = value
+            score_by_id[ids[0]] = value
     return score_by_id
 
 
@@ -300,13 +325,14 @@ def _number(value: Any, ends: tuple[float, float]) -> float | None:
     end."""
     if isinstance(value, bool):
         return float(value)
-    if isinstance(value, str) and value.strip().lower() in _WORDS:
-        return _WORDS[value.strip().lower()]
+    if isinstance(value, str) and value.strip().lower() in _END_BY_WORD:
+        return _END_BY_WORD[value.strip().lower()]
     try:
         value = float(value)
     except (TypeError, ValueError):
         return None
-    return (value - ends[0]) / (ends[1] - ends[0]) if math.isfinite(value) else None
+    at_0, at_1 = ends
+    return (value - at_0) / (at_1 - at_0) if math.isfinite(value) else None
 
 
 def _entries(
@@ -319,7 +345,8 @@ def _entries(
             ends = boundaries(pieces)
             if not ends:
                 report.count("no_end", str(key))
-                yield ScoreEntry(key, (), no_boundary_reason(pieces), 0)
+                yield ScoreEntry(key, (), no_boundary_reason(pieces), tokens=0)
                 continue
-            p = values[key]
-            yield ScoreEntry(key, (CurvePoint.at_piece(pieces[ends[-1]], p, 1 - p),), None, 0)
+            p_end = values[key]
+            point = CurvePoint.at_piece(pieces[ends[-1]], p_end, 1 - p_end)
+            yield ScoreEntry(key, (point,), None, tokens=0)

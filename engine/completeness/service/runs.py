@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from engine.base.conversation import render_log
+from engine.base.conversation import LogPiece, render_log
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
 from engine.completeness.boundaries import boundaries
@@ -60,6 +60,7 @@ class ScoringRun:
     """A scoring run that is ready to start.
 
     Attributes:
+        question: What the model is asked at each boundary.
         model: Resolved once, for the stages and the estimate.
         reading: The stage that reads the logs, which is nearly all of the work.
         scoring_stage: The stage that stores the scores.
@@ -74,7 +75,7 @@ class ScoringRun:
 
     @property
     def config_hash(self) -> str:
-        """The key of the set of scores; with a probe it is known once the conversations are read."""
+        """The config hash of the set of scores; with a probe it is known once the conversations are read."""
         return self.scoring_stage.config_hash
 
 
@@ -103,35 +104,29 @@ def estimate_scoring(
     Raises:
         ModelError: The model cannot be loaded.
     """
-    model, prompt = run.model, run.question.prompt
-    scoring = run.scoring_stage
+    model, scoring = run.model, run.scoring_stage
     with project.reading() as conn:
         waiting_ids = sorted(run.reading.waiting(conn))
         chars_by_conversation = conversations.chars(conn, waiting_ids)
         stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
-        sample = conversations.conversations_for(
-            conn, waiting_ids[::stride][:SAMPLED_CONVERSATIONS]
-        )
+        # The conversations of the sample, evenly spread over those that wait.
+        sampled = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
+        sample = conversations.conversations_for(conn, waiting_ids[sampled])
     if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
-        return Estimate(fits, 0, model.tokens_per_s, 0.0, model.label)
+        return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
     client = process.client_for(model)
     loaded = client.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]
-    # From here on `log_tokens` are estimated tokens: the sample gives them per character, the table the characters.
     sample_tokens = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
     sample_chars = sum(len(piece.text) for log in logs for piece in log)
-    boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
-    prompt_chars = (
-        len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
-    )
     # A stored character count leaves out headers and calls, so the sample also gives log characters per stored one.
-    overhead = sample_chars / max(1, sum(chars_by_conversation[::stride][:SAMPLED_CONVERSATIONS]))
+    overhead = sample_chars / max(1, sum(chars_by_conversation[sampled]))
+    # All other tokens are estimated: the sample gives them per character, the table the characters.
     tokens_per_char = sample_tokens / max(1, sample_chars)
     log_tokens = [chars * overhead * tokens_per_char for chars in chars_by_conversation]
-    # The prompt is asked once at each boundary.
-    asked_chars = boundaries_per_log * prompt_chars * len(waiting_ids)
+    asked_chars = _prompt_chars_per_log(run.question, logs) * len(waiting_ids)
     tokens = sum(log_tokens) + asked_chars * tokens_per_char
     speed = model.tokens_per_s
     if speed is None:
@@ -146,6 +141,17 @@ def estimate_scoring(
     if long is not None:
         seconds += _attention_seconds(log_tokens, speed, long, int(loaded["context"]))
     return Estimate(len(waiting_ids), round(tokens), tokens / seconds, seconds, model.label)
+
+
+def _prompt_chars_per_log(question: Question, logs: Sequence[Sequence[LogPiece]]) -> float:
+    """Returns the mean number of characters by which the prompt lengthens a log: it is asked once at each boundary."""
+    boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
+    prompt = question.prompt
+    if prompt is None:
+        return 0.0
+    return boundaries_per_log * len(
+        prompt.question + prompt.reply + prompt.end + prompt.continuation
+    )
 
 
 def _attention_seconds(
@@ -218,7 +224,7 @@ class ScoringRuns:
                 writer,
                 prompt,
                 lambda: scoring.config_hash,
-                as_generated=request.paper,
+                where_end_not_written=request.paper,
             )
             if isinstance(reading, ScoringStage) and not request.paper:
                 # The log is in the model's cache when it is scored, so writing then saves reading it again.
@@ -241,9 +247,8 @@ class ScoringRuns:
     ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
         """Returns the stage that reads the logs, and the one that stores the scores, which may be the same."""
         setup = self._setup
-        selection = Selection(
-            request.filter, self._held_out(request.held_out_by), request.limit, request.part
-        )
+        held_out = self._held_out(request.held_out_by)
+        selection = Selection(request.filter, held_out, request.limit, request.part)
         record_speed = setup.catalog.record_speed
         if mode != "probe":
             scoring = ScoringStage(

@@ -68,7 +68,7 @@ class ScoreSets:
         """
 
         def work(conn: sqlite3.Connection) -> None:
-            score_sets.switch_score_config(conn, config_hash)
+            score_sets.switch_with_rules(conn, config_hash)
 
         self._project.write(work)
         self._changed()

@@ -1,4 +1,9 @@
-"""The stage that fits the probe: from kept hidden states to a completeness score of every conversation read."""
+"""The stage that fits the probe: from kept hidden states to a completeness score of every conversation read.
+
+A hidden state is the vector that a model computes at a token; here one is kept for each boundary, a place where the
+conversation could end. The probe is a regression from that vector to whether the conversation ends there. It is tested
+on conversations cut off before their end, against two rules that read no states: keywords, and position alone.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +50,9 @@ CONVERSATIONS_PER_TRANSACTION = 2_000
 
 More would hold more states in memory, and make what a person writes wait longer.
 """
+
+BYTES_PER_NUMBER = 2
+"""Bytes of each number of a stored state, a float16 (little-endian, `<f2`)."""
 
 STEPS = probe.STEPS * 2
 """Number of steps of progress: the folds of the probe, and those of position alone."""
@@ -98,16 +106,16 @@ class _Fitted:
 
     def in_words(self) -> str:
         """Returns which probe scored, and the result of its test, for the summary."""
-        by = "by a probe that never saw them"
+        scored_by = "by a probe that never saw them"
         if self.drawn is not None:
-            by += f", learned from {counted(self.drawn, 'conversation')} drawn at random"
+            scored_by += f", learned from {counted(self.drawn, 'conversation')} drawn at random"
         if self.bundled:
-            by = f"by the probe of the program's samples (your own needs {MIN_CONVERSATIONS_FOR_PROBE})"
+            scored_by = f"by the probe of the program's samples (your own needs {MIN_CONVERSATIONS_FOR_PROBE})"
         if self.test is None:
-            return f"{by}; too few to test"
-        area, number = self.test.auroc, counted(self.test.conversations, "conversation")
-        ends = figure_range(area.low, area.high)
-        return f"{by}; whole against cut: AUROC {figure(area.value)} ({ends}), {number}"
+            return f"{scored_by}; too few to test"
+        auroc, number = self.test.auroc, counted(self.test.conversations, "conversation")
+        interval = figure_range(auroc.low, auroc.high)
+        return f"{scored_by}; whole against cut: AUROC {figure(auroc.value)} ({interval}), {number}"
 
 
 class FittingStage(CpuStage):
@@ -147,16 +155,19 @@ class FittingStage(CpuStage):
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the scores: how they are fitted, and the conversations that were read."""
-        states = self._states_key()
+        states_hash = self._states_key()
         with self._project.reading() as conn:
-            ids = hidden_states.ids_with_entry(conn, states)
+            ids = hidden_states.ids_with_entry(conn, states_hash)
             fingerprint = hidden_states.fingerprint(conn, ids)
-        params = {"probe": probe.VERSION, "states": states, "conversations": fingerprint}
-        return (
-            {**params, "drawn": probe.MAX_CONVERSATIONS}
-            if len(ids) > probe.MAX_CONVERSATIONS
-            else params
-        )
+        params: dict[str, Any] = {
+            "probe": probe.VERSION,
+            "states": states_hash,
+            "conversations": fingerprint,
+        }
+        # Where all are learned from, the limit changes nothing, and is no part of the hash.
+        if len(ids) > probe.MAX_CONVERSATIONS:
+            params["drawn"] = probe.MAX_CONVERSATIONS
+        return params
 
     def waiting(self) -> int:
         """Returns the number of conversations that were read and have no scores of a probe fitted to all that were
@@ -181,20 +192,19 @@ class FittingStage(CpuStage):
                 self._project.write(partial(self._put_in_force, config_hash=key))
                 return
             read = _read(conn, self._states_key())
-        total = STEPS
-        yield Progress(0, total)
+        yield Progress(0, STEPS)
         results: list[_Fitted] = []
         done = 0
         for count, note in self._run_on_thread(partial(self._fit, read), results.append):
             done += count
-            yield Progress(min(done, total), total, note)
+            yield Progress(min(done, STEPS), STEPS, note)
         (fitted,) = results
         for _, note in self._run_on_thread(
             partial(self._store, run_id, key, read, fitted), self._count
         ):
-            yield Progress(total, total, note)
+            yield Progress(STEPS, STEPS, note)
         self._summary = fitted.in_words()
-        yield Progress(total, total)
+        yield Progress(STEPS, STEPS)
 
     def _count(self, scored: int) -> None:
         """Takes the number of conversations that have a score, for the summary."""
@@ -206,12 +216,19 @@ class FittingStage(CpuStage):
         """Stores the scores part by part; returns the number of conversations that have one."""
         model = self._model
         noise = None if fitted.spread is None else float(fitted.spread.mean())
-        name = fitted.bundled or model.adapter_name
-        config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
+        config = ScoreConfig(
+            key,
+            "probe",
+            model.label,
+            adapter=fitted.bundled or model.adapter_name,
+            noise=noise,
+            test=fitted.test,
+        )
 
         def store(
             conn: sqlite3.Connection, entries: Sequence[ScoreEntry], first: bool, last: bool
         ) -> None:
+            """Stores one part; the first one begins the set, and the last one finishes it."""
             self._check()  # a thread that was cancelled runs on until here
             if first:
                 score_sets.begin_set(conn, config)
@@ -232,7 +249,7 @@ class FittingStage(CpuStage):
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
         """Puts a finished set in force, and marks it as provisional or drops what was provisional before."""
-        score_sets.put_in_force_unless_another_is(conn, config_hash, finished=not self._provisional)
+        score_sets.put_in_force_if_due(conn, config_hash, finished=not self._provisional)
         if self._provisional:
             score_sets.mark_provisional(conn, config_hash)
         else:
@@ -253,7 +270,9 @@ class FittingStage(CpuStage):
         """
         counts = read.counts
         cuts = draw_cuts(read.names, counts)
+        # `numbers`: for each conversation, which of all its boundaries were read.
         groups, keywords, numbers = self._read_texts(read)
+        # Conversations with two boundaries and more teach what an end is not; nearly equal ones count once.
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
         if different < MIN_CONVERSATIONS_FOR_PROBE:
@@ -271,7 +290,11 @@ class FittingStage(CpuStage):
         if bundled is not None:
             score_by_bundled = partial(_score_by_bundled, bundled)
             fitted = _Fitted(
-                score_by_bundled(read.states), score_by_bundled, drawn, None, BUNDLED_PROBE_ADAPTER
+                score_by_bundled(read.states),
+                score_by_bundled,
+                drawn,
+                spread=None,
+                bundled=BUNDLED_PROBE_ADAPTER,
             )
         else:
             fit = probe.cross_fit(read.states, is_end, group_ids, lambda: report(1, "fitting"))
@@ -346,14 +369,23 @@ def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
     usable = [entry for entry in entries if entry.places]
     keys = [entry.conversation_id for entry in usable]
     external_ids = names(conn, keys)
-    return _Read(states_key, ids, entries, usable, [external_ids[key] for key in keys], states)
+    return _Read(
+        states_key=states_key,
+        ids=ids,
+        entries=entries,
+        usable=usable,
+        names=[external_ids[key] for key in keys],
+        states=states,
+    )
 
 
 def _shape(entries: Sequence[StateEntry]) -> tuple[int, int]:
     """Returns the number of boundaries and of dimensions of a state; (0, 0) without any."""
-    boundaries = sum(len(entry.places) for entry in entries)
-    size = sum(len(entry.states) for entry in entries)
-    return boundaries, size // (2 * boundaries) if boundaries else 0
+    boundary_count = sum(len(entry.places) for entry in entries)
+    bytes_count = sum(len(entry.states) for entry in entries)
+    if not boundary_count:
+        return 0, 0
+    return boundary_count, bytes_count // (BYTES_PER_NUMBER * boundary_count)
 
 
 def _states(entry: StateEntry) -> NDArray[np.float16]:
@@ -388,7 +420,11 @@ def _score_entries(
 def _pair_with_scores(
     entries: Sequence[StateEntry], p: Floats
 ) -> Iterator[tuple[StateEntry, Floats]]:
-    """Yields each conversation with the scores of its boundaries."""
+    """Yields each conversation with the scores of its boundaries, shape (its boundaries,).
+
+    Args:
+        p: Scores of the boundaries of all entries in order, shape (boundaries,).
+    """
     first = 0
     for entry in entries:
         last = first + len(entry.places)
@@ -397,7 +433,7 @@ def _pair_with_scores(
 
 
 def _score_entry(entry: StateEntry, p: Floats) -> ScoreEntry:
-    """Returns the score of a conversation to store, given those of its boundaries."""
+    """Returns the score of a conversation to store, given those of its boundaries, shape (boundaries,)."""
     points = tuple(
         CurvePoint(place.message, place.step, place.turn, value, 1 - value)
         for place, value in zip(entry.places, p.tolist(), strict=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
-from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
+from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
 from engine.completeness.model_requests import Score
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.scoring import ItemScore, LogItem, Question
@@ -60,7 +60,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         model: LoadableModel,
         *,
         selection: Selection = ALL,
-        measured: Measured | None = None,
+        measured: OnMeasured | None = None,
         seconds: float | None = None,
         ends: bool = False,
     ) -> None:
@@ -135,7 +135,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         note = "loading the model"
         yield Progress(0, None, note) if self._only_ends else Progress(0, total, note, share)
         self._work.load()
-        measured_noise(self._project, self._work, ids, self._record_measurement)
+        noise_of(self._project, self._work, ids, self._record_measurement)
         model = self._work.model
         register = partial(
             hidden_states.register_config,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.conversation import Message, render_log
 from engine.base.number_format import counted
@@ -23,11 +23,23 @@ from engine.model.stages import BlockStage
 from engine.project.project import Project
 
 
+class TasksOrReason(NamedTuple):
+    """The remaining tasks of one conversation.
+
+    Attributes:
+        text: The tasks, one a line; empty where there are none.
+        reason: Why there are none; None where there are some.
+    """
+
+    text: str
+    reason: str | None
+
+
 class RemainingStage(BlockStage[int, RemainingTasks]):
     """Generates the remaining tasks that are missing for the scores of one configuration, in id order.
 
-    `BlockStage` calls `_answer` with the ids of each block and then `_store` and `_tally` with its entries, in one
-    transaction.
+    `BlockStage` calls `_answer` with the ids of each block, `_store` with its entries in the transaction that also
+    counts the block, and `_tally` after that; `_key_of` says whose an entry is.
 
     Attributes:
         written: Number of conversations whose remaining tasks this run wrote.
@@ -42,19 +54,23 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         process: ModelProcess,
         model: LoadableModel,
         prompt: Prompt,
-        scores_key: Callable[[], str],
+        scores_hash: Callable[[], str],
         *,
-        as_generated: bool = False,
+        where_end_not_written: bool = False,
     ) -> None:
         """Prepares a run.
 
         Args:
-            scores_key: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
-            as_generated: Generate for the conversations after which the model does not write the end tag, instead of
-                those below the threshold.
+            scores_hash: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
+            where_end_not_written: Generate for the conversations after which the model does not write the end tag,
+                instead of those below the threshold.
         """
         super().__init__(project, process, model)
-        self._prompt, self._scores_key, self._as_generated = prompt, scores_key, as_generated
+        self._prompt, self._scores_hash, self._where_end_not_written = (
+            prompt,
+            scores_hash,
+            where_end_not_written,
+        )
         self.written = self.empty = 0
 
     @property
@@ -70,7 +86,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine an answer."""
-        return {"prompt": self._prompt.as_params(), "scores": self._scores_key()}
+        return {"prompt": self._prompt.as_params(), "scores": self._scores_hash()}
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Generates block by block; each is one transaction, with the run's counter.
@@ -80,14 +96,18 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             Cancelled: The run was cancelled.
         """
         with self._project.reading() as conn:
-            scores_key, tasks_key = self._scores_key(), self.config_hash
-            if self._as_generated:
-                candidates: Sequence[int] = scores.ids_that_go_on(conn, scores_key)
-                missing = set(scores.ids_that_go_on(conn, scores_key, without_remaining=tasks_key))
+            # The hash of this stage is that of the remaining tasks.
+            scores_hash, tasks_hash = self._scores_hash(), self.config_hash
+            if self._where_end_not_written:
+                candidates: Sequence[int] = scores.ids_that_go_on(conn, scores_hash)
+                missing = set(
+                    scores.ids_that_go_on(conn, scores_hash, without_remaining=tasks_hash)
+                )
             else:
-                candidates = scores.below_threshold(conn, scores_key)
-                missing = set(scores.ids_without_remaining(conn, tasks_key, scores_key))
+                candidates = scores.below_threshold(conn, scores_hash)
+                missing = set(scores.ids_without_remaining(conn, tasks_hash, scores_hash))
             chars = conversations.chars(conn, candidates)
+        # Blocks are cut from all candidates, not from those missing: a run that goes on has the same batches and bits.
         yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
 
     def summary(self) -> str:
@@ -96,9 +116,8 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()
 
-    def tasks_of(self, messages: Sequence[Message]) -> tuple[str, str | None]:
-        """Returns the remaining tasks of one conversation, one a line, and None; or an empty text and the reason why
-        there are none. Stores nothing.
+    def tasks_of(self, messages: Sequence[Message]) -> TasksOrReason:
+        """Returns the remaining tasks of one conversation; stores nothing.
 
         Raises:
             ModelError: The model cannot be loaded.
@@ -106,17 +125,20 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self._work.load()
         return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
 
-    def _tasks_in(self, reply: WrittenOn | WrittenReply) -> tuple[str, str | None]:
-        """Returns the remaining tasks in a reply and None, or an empty text and the reason why there are none."""
-        return remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
+    def _tasks_in(self, reply: WrittenOn | WrittenReply) -> TasksOrReason:
+        """Returns the remaining tasks in a reply: a `WrittenOn` of the scoring stage, or a `WrittenReply` of this
+        one."""
+        text, reason = remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
+        return TasksOrReason(text, reason)
 
     def _key_of(self, entry: RemainingTasks) -> int:
+        """Returns the id of the conversation that an entry belongs to."""
         return entry.conversation_id
 
     def store_written(
         self, conn: sqlite3.Connection, run_id: int, written: Mapping[int, WrittenOn]
     ) -> None:
-        """Stores the tasks that the scoring stage wrote in the same pass."""
+        """Stores the tasks that the scoring stage wrote in the same pass, in its transaction."""
         entries = [
             RemainingTasks(conversation_id, *self._tasks_in(reply))
             for conversation_id, reply in written.items()
@@ -128,7 +150,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingTasks]
     ) -> None:
         """Writes the remaining tasks of a block, in the transaction that also counts it."""
-        scores.add_remaining(conn, self.config_hash, self._scores_key(), run_id, entries)
+        scores.add_remaining(conn, self.config_hash, self._scores_hash(), run_id, entries)
 
     def _tally(self, entries: Sequence[RemainingTasks]) -> None:
         """Counts a block after it was stored."""
@@ -141,17 +163,17 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             rows = conversations.conversations_for(conn, block)
         items = [remaining_item(messages) for _, messages in rows]
         answers = self._work.each(
-            items, partial(self._ask, report=report), lambda reason: ("", reason)
+            items, partial(self._ask, report=report), lambda reason: TasksOrReason("", reason)
         )
         return [
-            RemainingTasks(conversation_id, text, reason)
-            for (conversation_id, _), (text, reason) in zip(rows, answers, strict=True)
+            RemainingTasks(conversation_id, *answer)
+            for (conversation_id, _), answer in zip(rows, answers, strict=True)
         ]
 
     def _ask(
         self, items: Sequence[tuple[tuple[str, ...], int]], report: OnProgress
-    ) -> list[tuple[str, str | None]]:
-        """Returns the remaining tasks after each log, or an empty text and the reason why there are none."""
+    ) -> list[TasksOrReason]:
+        """Returns the remaining tasks after each log; an item is what `remaining_item` returns."""
         replies = self._work.replies(items, self._prompt, report)
         return [self._tasks_in(reply) for reply in replies]
 

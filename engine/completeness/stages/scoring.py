@@ -9,7 +9,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
-from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
+from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
 from engine.completeness.model_requests import Score
 from engine.completeness.records import CurvePoint, Mode
 from engine.completeness.remaining_tasks import RemainingRequest
@@ -60,7 +60,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         question: Question,
         *,
         selection: Selection = ALL,
-        measured: Measured | None = None,
+        measured: OnMeasured | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -121,7 +121,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         yield Progress(0, total, "loading the model")
         self._work.load()
         model = self._work.model
-        noise = measured_noise(self._project, self._work, selected_ids, self._measured)
+        noise = noise_of(self._project, self._work, selected_ids, self._measured)
         config = ScoreConfig(
             config_hash=key,
             mode=self._mode,
@@ -131,9 +131,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         )
         self._project.write(lambda conn: _begin(conn, config, run_id, total))
         yield from self._in_blocks(run_id, blocks(selected_ids, chars), missing)
-        self._project.write(
-            lambda conn: score_sets.put_in_force_unless_another_is(conn, key, finished=True)
-        )
+        self._project.write(lambda conn: score_sets.put_in_force_if_due(conn, key, finished=True))
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -214,5 +212,5 @@ def curve_of(log: Log, score: ItemScore) -> tuple[CurvePoint, ...]:
 def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
     """Stores what the scores are made with, puts their set in force where it may be, and counts the run's work."""
     score_sets.register(conn, config)
-    score_sets.put_in_force_unless_another_is(conn, config.config_hash, finished=False)
+    score_sets.put_in_force_if_due(conn, config.config_hash, finished=False)
     runs.count(conn, run_id, 0, total)

@@ -53,7 +53,7 @@ def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str,
 
 def _state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns the conversations in one of the states of the term."""
-    rule, config = score_sets.rule(conn), score_sets.score_config(conn)
+    rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
     result = among - among
     for value in term.values:
         scored = of_statement(conn, among, *in_state(rule, config, State(value)))
@@ -65,13 +65,13 @@ def _p(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose score is in the range of the term."""
     inner = number("p_end_normalised", term)
     sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
-    return of_statement(conn, among, sql, (score_sets.score_config(conn), *inner.values))
+    return of_statement(conn, among, sql, (score_sets.hash_in_force(conn), *inner.values))
 
 
 def _by_p(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the scored conversations by their score."""
     rows = "FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-    return in_order(conn, among, rows, "p_end_normalised", (score_sets.score_config(conn),))
+    return in_order(conn, among, rows, "p_end_normalised", (score_sets.hash_in_force(conn),))
 
 
 def _requests(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -86,7 +86,7 @@ def _requests(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 def _remaining(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose remaining tasks, written for the scores in force, have a part of the text."""
-    config = score_sets.score_config(conn)
+    config = score_sets.hash_in_force(conn)
     result, texts = among - among, named_values(term)
     if texts:
         inner = parts("text", texts)

@@ -12,19 +12,19 @@ from engine.completeness.records import DecisionRule, EndingTest, ScoreSet, SetM
 from engine.project import settings
 from engine.project.sql import to_json
 
-RULE = "rule"
+RULE_SETTING = "rule"
 """Setting: the decision rule of the scores in force: `threshold`, `band`, `source` (`workbench calibrate`)."""
 
-OTHER_RULES = "rules"
+OTHER_RULES_SETTING = "rules"
 """Setting: the decision rules of sets of scores that are not in force, by config hash."""
 
-SCORES = "score_config"
+IN_FORCE_SETTING = "score_config"
 """Setting: the config hash of the scores in force (`workbench scores`)."""
 
-PROVISIONAL = "provisional_scores"
+PROVISIONAL_SETTING = "provisional_scores"
 """Setting: the config hash of scores that go once others replace them."""
 
-UNFINISHED = "unfinished_scores"
+UNFINISHED_SETTING = "unfinished_scores"
 """Setting: the config hash of a set of which only some scores are stored; it is shown nowhere until it has all."""
 
 
@@ -33,6 +33,10 @@ class ScoreConfig:
     """What produced a set of scores.
 
     Attributes:
+        config_hash: Hash of all that determines the scores; the set is known by it.
+        mode: How the scores were made.
+        model: Name of the model.
+        adapter: Name of its adapter; None without one.
         noise: Largest change of a probability seen on the model when the batch size changes; None if not measured.
             Of a probe: mean spread of the scores between repeats of the fit.
         test: Out-of-fold test of a probe; None for other modes, and where no conversation can be cut.
@@ -47,7 +51,8 @@ class ScoreConfig:
 
 
 def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
-    """Stores a configuration, before its first scores; a noise measured later replaces None."""
+    """Stores a configuration, before its first scores. Of one that is stored only the noise changes, if it
+    was measured now; the test stays."""
     conn.execute(
         "INSERT INTO score_config (config_hash, mode, model, adapter, noise, test)"
         " VALUES (?, ?, ?, ?, ?, ?)"
@@ -68,20 +73,20 @@ def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     `finish_set`."""
     drop_unfinished(conn)
     register(conn, config)
-    settings.put(conn, UNFINISHED, config.config_hash)
+    settings.put(conn, UNFINISHED_SETTING, config.config_hash)
 
 
 def finish_set(conn: sqlite3.Connection) -> None:
     """Shows the set that was begun."""
-    settings.put(conn, UNFINISHED, None)
+    settings.put(conn, UNFINISHED_SETTING, None)
 
 
 def drop_unfinished(conn: sqlite3.Connection) -> None:
     """Deletes a set that was begun and never finished, if there is one."""
-    key = settings.get(conn, UNFINISHED)
-    if key is not None:
-        drop(conn, key)
-        settings.put(conn, UNFINISHED, None)
+    config_hash = settings.get(conn, UNFINISHED_SETTING)
+    if config_hash is not None:
+        drop(conn, config_hash)
+        settings.put(conn, UNFINISHED_SETTING, None)
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
@@ -92,14 +97,14 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
         " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
         " AND config_hash IS NOT ? ORDER BY first, config_hash",
-        (settings.get(conn, UNFINISHED),),
+        (settings.get(conn, UNFINISHED_SETTING),),
     )
     return [_config(row) for row in rows]
 
 
 def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
     """Returns whether a configuration has scores, all of them where it was begun with `begin_set`."""
-    if config_hash == settings.get(conn, UNFINISHED):
+    if config_hash == settings.get(conn, UNFINISHED_SETTING):
         return False
     row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
     return row.fetchone() is not None
@@ -107,11 +112,12 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
     """Returns the configuration of the scores that are shown; None before any scoring."""
-    config_hash = score_config(conn)
+    config_hash = hash_in_force(conn)
     return None if config_hash is None else _registered(conn, config_hash)
 
 
 def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
+    """Returns a stored configuration, whether it has scores or not; None if there is none."""
     row = conn.execute(
         "SELECT config_hash, mode, model, adapter, noise, test FROM score_config"
         " WHERE config_hash = ?",
@@ -122,8 +128,8 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
     """Returns all sets of scores, in the order in which they were first made."""
-    hash_in_force = score_config(conn)
-    provisional = settings.get(conn, PROVISIONAL)
+    shown_hash = hash_in_force(conn)
+    provisional = settings.get(conn, PROVISIONAL_SETTING)
     return [
         ScoreSet(
             number=number,
@@ -133,21 +139,19 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
             adapter=config.adapter,
             scored=_scored(conn, config.config_hash),
             test=config.test,
-            in_force=config.config_hash == hash_in_force,
+            in_force=config.config_hash == shown_hash,
             provisional=config.config_hash == provisional,
         )
         for number, config in enumerate(configs(conn), 1)
     ]
 
 
-def put_in_force_unless_another_is(
-    conn: sqlite3.Connection, config_hash: str, *, finished: bool
-) -> None:
-    """Puts a registered set in force where no other set is.
+def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str, *, finished: bool) -> None:
+    """Puts a registered set in force where no other set with scores is, or where it replaces that one by itself.
 
-    It also replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
+    It replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
     set of any kind once it is finished and has a score. Other sets of another kind are replaced only when a person
-    chooses: `score_sets.switch_score_config`.
+    chooses: `score_sets.switch_with_rules`.
 
     Args:
         finished: Whether all conversations that its run was to score were reached, and it is not provisional itself.
@@ -156,33 +160,37 @@ def put_in_force_unless_another_is(
     if new is None:
         return
     if current is None or not is_stored(conn, current.config_hash):
-        put_score_config(conn, config_hash)
+        replace_keeping_rule(conn, config_hash)
         return
-    provisional = current.config_hash == settings.get(conn, PROVISIONAL)
     scored = _scored(conn, config_hash)
-    if (provisional and finished and scored) or (
-        _kind(current) == _kind(new) and scored >= _scored(conn, current.config_hash)
-    ):
-        if current.mode == new.mode:
-            put_score_config(conn, config_hash)
-        else:  # the threshold of the one mode says nothing of the other
-            switch_score_config(conn, config_hash)
+    current_is_provisional = current.config_hash == settings.get(conn, PROVISIONAL_SETTING)
+    replaces_provisional = current_is_provisional and finished and scored > 0
+    same_kind = _kind(current) == _kind(new)
+    replaces_older = same_kind and scored >= _scored(conn, current.config_hash)
+    if not replaces_provisional and not replaces_older:
+        return
+    if current.mode == new.mode:
+        replace_keeping_rule(conn, config_hash)
+    else:  # the threshold of the one mode says nothing of the other
+        switch_with_rules(conn, config_hash)
 
 
 def mark_provisional(conn: sqlite3.Connection, config_hash: str) -> None:
     """Marks a set as provisional, until `drop_provisional` or until a person puts it in force."""
-    settings.put(conn, PROVISIONAL, config_hash)
+    settings.put(conn, PROVISIONAL_SETTING, config_hash)
 
 
 def drop_provisional(conn: sqlite3.Connection) -> None:
     """Deletes the set that is marked as provisional, unless it is in force or has remaining tasks; the run stays."""
-    key = settings.get(conn, PROVISIONAL)
-    if key is None or key == score_config(conn):
+    config_hash = settings.get(conn, PROVISIONAL_SETTING)
+    if config_hash is None or config_hash == hash_in_force(conn):
         return
-    written = conn.execute("SELECT 1 FROM remaining WHERE score_config_hash = ? LIMIT 1", (key,))
+    written = conn.execute(
+        "SELECT 1 FROM remaining WHERE score_config_hash = ? LIMIT 1", (config_hash,)
+    )
     if written.fetchone() is None:
-        drop(conn, key)
-    settings.put(conn, PROVISIONAL, None)
+        drop(conn, config_hash)
+    settings.put(conn, PROVISIONAL_SETTING, None)
 
 
 def drop(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -207,13 +215,19 @@ def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
 
 
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
-    key, mode, model, adapter, noise, test = row
+    """Returns the configuration in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
+    config_hash, mode, model, adapter, noise, test = row
     ending_test = None if test is None else _test(json.loads(test))
-    return ScoreConfig(key, mode, model, adapter, noise, ending_test)
+    return ScoreConfig(config_hash, mode, model, adapter=adapter, noise=noise, test=ending_test)
 
 
 def _test(value: dict[str, Any]) -> EndingTest:
-    # `matched` is a bare number in the first version of the probe
+    """Returns the test of a probe; its measures are intervals, each None where there is none.
+
+    Args:
+        value: The fields of `EndingTest` as JSON, which says what each measure is.
+    """
+    # In the first version of the probe `matched` is a bare number, which becomes None.
     intervals = {
         name: Interval(**value[name]) if isinstance(value.get(name), dict) else None
         for name in ("auroc", "matched", "over_keywords", "over_position")
@@ -223,9 +237,10 @@ def _test(value: dict[str, Any]) -> EndingTest:
 
 def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
     """Returns the decision rule of a set of scores; None is the set in force."""
-    if config_hash in (None, score_config(conn)) or score_config(conn) is None:
-        return DecisionRule(**settings.get(conn, RULE, {}))
-    return DecisionRule(**settings.get(conn, OTHER_RULES, {}).get(config_hash, {}))
+    # Before any scoring there is one rule, that of the first scores to come.
+    if config_hash in (None, hash_in_force(conn)) or hash_in_force(conn) is None:
+        return DecisionRule(**settings.get(conn, RULE_SETTING, {}))
+    return DecisionRule(**settings.get(conn, OTHER_RULES_SETTING, {}).get(config_hash, {}))
 
 
 def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
@@ -236,32 +251,33 @@ def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
     """
     if not 0 <= new.threshold <= 1 or new.band < 0:
         raise ValueError(f"not a decision rule: {new}")
-    settings.put(conn, RULE, asdict(new))
+    settings.put(conn, RULE_SETTING, asdict(new))
 
 
-def score_config(conn: sqlite3.Connection) -> str | None:
+def hash_in_force(conn: sqlite3.Connection) -> str | None:
     """Returns the config hash of the scores that are shown; None before any scoring."""
-    value: str | None = settings.get(conn, SCORES)
+    value: str | None = settings.get(conn, IN_FORCE_SETTING)
     return value
 
 
-def put_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
+def replace_keeping_rule(conn: sqlite3.Connection, config_hash: str) -> None:
     """Puts a set of scores in force, under the decision rule of the one that it replaces."""
-    settings.put(conn, SCORES, config_hash)
+    settings.put(conn, IN_FORCE_SETTING, config_hash)
 
 
-def switch_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Puts another set of scores in force, each with its own decision rule: a threshold fits one set only.
+def switch_with_rules(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts another set of scores in force, with its own decision rule, and keeps that of the set that it replaces: a
+    threshold fits one set only.
 
     A set that a person puts in force is no longer provisional.
     """
-    if settings.get(conn, PROVISIONAL) == config_hash:
-        settings.put(conn, PROVISIONAL, None)
-    before = score_config(conn)
-    if before in (None, config_hash):
-        put_score_config(conn, config_hash)
+    if settings.get(conn, PROVISIONAL_SETTING) == config_hash:
+        settings.put(conn, PROVISIONAL_SETTING, None)
+    replaced = hash_in_force(conn)
+    if replaced in (None, config_hash):
+        replace_keeping_rule(conn, config_hash)
         return
-    rules = {**settings.get(conn, OTHER_RULES, {}), before: asdict(rule(conn))}
-    settings.put(conn, RULE, rules.pop(config_hash, {}))
-    settings.put(conn, OTHER_RULES, rules)
-    put_score_config(conn, config_hash)
+    rules = {**settings.get(conn, OTHER_RULES_SETTING, {}), replaced: asdict(rule(conn))}
+    settings.put(conn, RULE_SETTING, rules.pop(config_hash, {}))
+    settings.put(conn, OTHER_RULES_SETTING, rules)
+    replace_keeping_rule(conn, config_hash)

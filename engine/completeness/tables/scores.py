@@ -1,8 +1,10 @@
 """Completeness scores, one for each conversation and configuration, with the curve behind each and the remaining tasks
 that were written for it.
 
-A curve has the probabilities at each boundary. Beside them stands, where it is known, what the model generates there:
-whether the most probable text at a boundary is the end tag, by which Soroka et al. decide.
+A boundary is a place where a conversation could end. A curve has at each the probabilities of the end and of the
+continuation; the score is that of the end divided by both (`normalised`), at the last boundary. Next to the curve is
+stored, where it is known, what the model generates: whether the most probable text at a boundary is the end tag, by
+which Soroka et al. decide. A config hash is the key of a set of scores, or of remaining tasks.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class ScoreEntry:
     """The result for one conversation.
 
     Attributes:
+        conversation_id: Its id.
         curve: The points of its boundaries in order, the last of which is its score; empty when it is unscored.
         reason: Why it is unscored, or what is special about the score; required without a curve.
         tokens: Number of tokens that the model read for it.
@@ -61,6 +64,8 @@ def add(
 ) -> None:
     """Stores a batch of scores of a registered configuration, none of which is stored yet, with their curves and what
     is known to be generated.
+
+    An entry whose curve ends where neither answer has a probability gets `NO_PROBABILITY` as its reason.
 
     Raises:
         ValueError: An unscored entry has no reason.
@@ -135,7 +140,7 @@ def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 
 
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Returns the ids of the conversations whose score under a configuration is below its threshold, rising."""
+    """Returns the ids of the conversations whose score is below the threshold of its set, rising."""
     rows = conn.execute(
         "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
         " ORDER BY conversation_id",
@@ -153,32 +158,33 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
     """Returns the current scores of these conversations, by id; those without one are absent."""
     score_by_id: dict[int, ScoreRow] = {}
     with snapshot(conn):
-        config = score_sets.score_config(conn)
+        config = score_sets.hash_in_force(conn)
         rule = score_sets.rule(conn)
         for keys in chunks(ids):
             curves = _curves(conn, config, keys)
             ends = _generated_at_end(conn, config or "", keys)
-            for row in conn.execute(
+            rows = conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
                 " g.mode, g.model, g.adapter, g.noise"
                 " FROM score AS s JOIN score_config AS g USING (config_hash)"
                 f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
                 (config, *keys),
-            ):
-                score_by_id[row[0]] = ScoreRow(
-                    conversation_id=row[0],
+            )
+            for key, run_id, reason, p_end, p_end_normalised, mode, model, adapter, noise in rows:
+                score_by_id[key] = ScoreRow(
+                    conversation_id=key,
                     config_hash=config or "",
-                    run_id=row[1],
-                    state=rule.state(row[4]),
-                    reason=row[2],
-                    p_end=row[3],
-                    p_end_normalised=row[4],
-                    curve=tuple(curves.get(row[0], ())),
-                    mode=row[5],
-                    model=row[6],
-                    adapter=row[7],
-                    noise=row[8],
-                    generated=ends.get(row[0]),
+                    run_id=run_id,
+                    state=rule.state(p_end_normalised),
+                    reason=reason,
+                    p_end=p_end,
+                    p_end_normalised=p_end_normalised,
+                    curve=tuple(curves.get(key, ())),
+                    mode=mode,
+                    model=model,
+                    adapter=adapter,
+                    noise=noise,
+                    generated=ends.get(key),
                 )
     return score_by_id
 
@@ -222,7 +228,7 @@ def values(
 
 def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
     """Returns the state of each of these conversations under the scores and the rule in force."""
-    rule, config = score_sets.rule(conn), score_sets.score_config(conn)
+    rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
     scored = {} if config is None else last_values(conn, config, ids)
     return {key: rule.state(scored.get(key)) for key in ids}
 
@@ -270,7 +276,11 @@ _GENERATED_AT_END = (
 def add_generated_ends(
     conn: sqlite3.Connection, config_hash: str, rows: Iterable[tuple[int, int, bool]]
 ) -> None:
-    """Stores (conversation id, index of the boundary's message, whether the end is generated) of scored boundaries."""
+    """Stores what is generated at scored boundaries.
+
+    Args:
+        rows: Conversation id, index of the boundary's message, whether the end is generated there.
+    """
     conn.executemany(
         "INSERT INTO generated_end (conversation_id, config_hash, message, ends) VALUES (?, ?, ?, ?)",
         [(key, config_hash, message, int(ends)) for key, message, ends in rows],
@@ -374,6 +384,6 @@ def current_remaining(conn: sqlite3.Connection, conversation_id: int) -> Remaini
     row = conn.execute(
         "SELECT text, reason, config_hash FROM remaining WHERE conversation_id = ?"
         " AND score_config_hash = ? ORDER BY run_id DESC LIMIT 1",
-        (conversation_id, score_sets.score_config(conn)),
+        (conversation_id, score_sets.hash_in_force(conn)),
     ).fetchone()
     return None if row is None else RemainingTasks(conversation_id, *row)

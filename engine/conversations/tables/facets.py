@@ -28,7 +28,10 @@ from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, message_ids, placeholders
 
 TOOL, MODEL = "tool", "model"
+"""Keys of the tools that were called and of the models that answered."""
 LANGUAGE, PERSONAL, COPIES = "language", "personal", "copies"
+"""Keys of what a check found: the language, kinds of personal data, and groups of near duplicates."""
+
 FIELDS = (TOOL, MODEL, LANGUAGE, PERSONAL, COPIES)
 """The keys that are fields of filters by themselves; those after the first two come from the table of checks."""
 LONGEST = 200
@@ -59,8 +62,8 @@ def facets_of(
             models |= _models(json.loads(message.facts))
     for model in models or _models(meta):
         facets[MODEL, _short(model)] = None
-    _add_fields(facets, "meta", meta, 0)
-    _add_fields(facets, "truth", truth or {}, 0)
+    _add_fields(facets, "meta", meta, depth=0)
+    _add_fields(facets, "truth", truth or {}, depth=0)
     return set(facets) if len(facets) <= MOST else set(islice(facets, MOST))
 
 
@@ -103,7 +106,8 @@ def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
 
 def keys(conn: sqlite3.Connection, beginning: str) -> list[str]:
     """Returns the keys that begin like this, in alphabetical order."""
-    # goes from key to key in the index; DISTINCT would read all of it
+    # goes from key to key in the index; DISTINCT would read all of it. The last key found is the first that does not
+    # begin so, which the outer condition leaves out.
     rows = conn.execute(
         "WITH RECURSIVE found (key) AS (SELECT min(key) FROM facet WHERE key >= ?1 UNION ALL"
         " SELECT (SELECT min(key) FROM facet WHERE key > found.key) FROM found"
@@ -172,14 +176,16 @@ def _stored(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
 
 
 def _models(facts: Any) -> set[str]:
+    """Returns the model that facts or metadata name, at most one: that under the first key that has a name."""
     if not isinstance(facts, dict):
         return set()
     named = (facts.get(key) for key in _MODEL_KEYS)
-    return set(next(([name] for name in named if isinstance(name, str) and name), []))
+    model = next((name for name in named if isinstance(name, str) and name), None)
+    return set() if model is None else {model}
 
 
 def _add_fields(facets: dict[Facet, None], name: str, value: Any, depth: int) -> None:
-    """Adds the facets of a field and of the fields in it."""
+    """Adds the facets of a field and of the fields in it; `depth` is the number of fields that it lies in."""
     if isinstance(value, dict):
         if depth < _DEEPEST:
             for key, inner in value.items():
@@ -195,6 +201,7 @@ def _add_fields(facets: dict[Facet, None], name: str, value: Any, depth: int) ->
 
 
 def _text(value: Any) -> str:
+    """Returns a text, number or truth value as a filter writes it."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -203,6 +210,7 @@ def _text(value: Any) -> str:
 
 
 def _short(text: str) -> str:
+    """Returns the first `LONGEST` characters of a text, without lone surrogates, which SQLite cannot take."""
     short = text if len(text) <= LONGEST else text[:LONGEST]
     return short if short.isascii() else short.encode("utf-8", "replace").decode("utf-8")
 
@@ -217,6 +225,7 @@ class CheckEntry:
 
     Attributes:
         language: Code of its language; None where it is not clear.
+        personal: Kinds of personal data in it.
         signature: MinHash of its text, as it is stored.
     """
 
@@ -305,23 +314,23 @@ def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
     if not looked_at:
         return None
     languages = dict(_value_counts(conn, LANGUAGE))
-    copies = [count for _, count in _value_counts(conn, COPIES)]
+    group_sizes = [size for _, size in _value_counts(conn, COPIES)]
     unclear = looked_at - sum(languages.values())
     return CheckCounts(
         languages | ({"": unclear} if unclear > 0 else {}),
         dict(_value_counts(conn, PERSONAL)),
-        sum(copies),
-        len(copies),
+        sum(group_sizes),
+        len(group_sizes),
     )
 
 
 def _delete(
-    conn: sqlite3.Connection, keys: Sequence[str], conversation_id: int | None = None
+    conn: sqlite3.Connection, chosen_keys: Sequence[str], conversation_id: int | None = None
 ) -> None:
     """Deletes facets under some keys, of one conversation or of all."""
     of_one = "" if conversation_id is None else " AND conversation_id = ?"
     conn.execute(
         "DELETE FROM conversation_facet WHERE facet_id IN"
-        f" (SELECT id FROM facet WHERE key IN ({placeholders(keys)})){of_one}",
-        (*keys, *(() if conversation_id is None else (conversation_id,))),
+        f" (SELECT id FROM facet WHERE key IN ({placeholders(chosen_keys)})){of_one}",
+        (*chosen_keys, *(() if conversation_id is None else (conversation_id,))),
     )

@@ -150,6 +150,7 @@ def choice_counts(matches: MatchTerm, choices: Sequence[str]) -> CountValues:
     """
 
     def count(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+        """Returns all choices, whatever the limit, each with its number of conversations of a set."""
         return [
             (choice, len(matches(conn, Term(field, ":", (choice,)), among))) for choice in choices
         ]
@@ -180,12 +181,14 @@ def _by_column(
 ) -> tuple[MatchTerm, OrderConversations]:
     """Returns the condition and the order of a field that is a column of the conversations."""
 
-    def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    def matches(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+        """Returns those of a set whose column satisfies a term."""
         inner = sql(column, term)
         rows = f"SELECT id AS conversation_id FROM conversation WHERE {inner.text}"
         return of_statement(conn, among, rows, inner.values)
 
     def order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+        """Returns the ids of those of a set with a value, ascending by it."""
         chosen, flags = among.condition("id")
         return read_ids(
             conn,
@@ -193,10 +196,11 @@ def _by_column(
             flags,
         )
 
-    return condition, order
+    return matches, order
 
 
 def _in_source(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those from a source whose label holds a value of the term."""
     inner = parts("label", term.values)
     rows = (
         "SELECT id AS conversation_id FROM conversation"
@@ -223,18 +227,22 @@ def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
 
 
 def _source_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    """Returns the labels of sources with their numbers of conversations, the most frequent first."""
     return counted(conn, SOURCES, among, limit)
 
 
 def _month_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    """Returns months with their numbers of conversations, the latest first."""
     return counted(conn, _MONTHS, among, limit, order="value DESC")
 
 
 def _is_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those that are in one of the states of a watch that the term names."""
     return of_statement(conn, among, " UNION ".join(WATCHED[value] for value in term.values))
 
 
 def _ended_at(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those in which the place where a watch saw the end satisfies the term."""
     inner = number("place", term)
     rows = f"SELECT conversation_id FROM ({ENDED_PLACES}) WHERE {inner.text}"
     return of_statement(conn, among, rows, inner.values)
@@ -243,13 +251,16 @@ def _ended_at(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 def _drawn(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose random number from a fixed seed, which depends on the id alone, satisfies the term."""
     numbers = sorted(map(float, term.values))
+    lowest, highest = numbers[0], numbers[-1]
 
     def holds(draw: float) -> bool:
+        """Returns whether a number from 0 to 1 satisfies the term."""
         if term.span:
-            return numbers[0] <= draw <= numbers[1]
-        return COMPARISONS[term.op](draw, numbers[0])
+            return lowest <= draw <= highest
+        return COMPARISONS[term.op](draw, lowest)
 
     draw = Random(0).random
+    # one draw for each id, also for those not in the set, so that the numbers are the same for any set
     return IdSet(bytes(holds(draw()) and flag for flag in among.flags))
 
 
@@ -271,6 +282,7 @@ def _has_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         )
 
     def with_value(condition: str, values: Sequence[object] = ()) -> IdSet:
+        """Returns those of the set that have a facet of the field under a condition."""
         return among.of(read_ids(conn, _FACETS.format(condition), (term.field, *values)))
 
     inner = _facet_is(named_values(term), term)

@@ -60,11 +60,11 @@ def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> Id
         holds, signs = _sign_condition(text)
         sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {holds}"
         return among.of(read_ids(conn, sql, (*flags, *signs)))
-    hits = among - among
-    for sql, values in _indexed(conn, term, text):
-        ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", values)
-        hits |= among.of(ids)
-    return among & hits
+    matching_ids = among - among  # empty, for ids of the same range
+    for sql, parameters in _indexed(conn, term, text):
+        found_ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", parameters)
+        matching_ids |= among.of(found_ids)
+    return among & matching_ids
 
 
 def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -> set[int]:
@@ -75,9 +75,9 @@ def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -
         sql = f"SELECT id FROM message WHERE {between} AND {holds}"
         return set(read_ids(conn, sql, (first, last, *signs)))
     message_ids_found: set[int] = set()
-    for sql, values in _indexed(conn, term, text):
+    for sql, parameters in _indexed(conn, term, text):
         message_ids_found.update(
-            read_ids(conn, f"SELECT id FROM ({sql}) WHERE {between}", (*values, first, last))
+            read_ids(conn, f"SELECT id FROM ({sql}) WHERE {between}", (*parameters, first, last))
         )
     return message_ids_found
 
@@ -97,7 +97,7 @@ def hits(
         (first, last, few + 1),
     ).fetchall()
     if len(texts) > few:
-        return _found(conn, terms, first, last)
+        return _indices_with_any(conn, terms, first, last)
     with closing(sqlite3.connect(":memory:")) as memory_index:
         memory_index.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, content, tool_calls)")
         memory_index.executemany("INSERT INTO message VALUES (?, ?, ?)", texts)
@@ -108,12 +108,15 @@ def hits(
         memory_index.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
         cjk_index.create(memory_index)
         cjk_index.add(memory_index, texts)
-        return _found(memory_index, terms, first, last)
+        return _indices_with_any(memory_index, terms, first, last)
 
 
-def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
+def _indices_with_any(
+    conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int
+) -> list[int]:
+    """Returns the indices in their conversation, whose message ids are `first` to `last`, of messages with a term."""
     ids_by_term = (messages_with(conn, term, first, last) for term in terms)
-    return sorted(key - first for key in set().union(*ids_by_term))
+    return sorted(message_id - first for message_id in set().union(*ids_by_term))
 
 
 def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -147,13 +150,14 @@ def _text(term: Term) -> str:
 
 
 def _phrase(text: str) -> str:
+    """Returns a text as a phrase of FTS5: in quotation marks, those within doubled."""
     return '"' + text.replace('"', '""') + '"'
 
 
 @lru_cache(1_000)
 def _signs(text: str) -> _Signs:
     """Returns which characters the tokenizer passes over; asked of it, because it does not know the newest scripts."""
-    chars = {(char,) for char in text if not char.isspace()}
+    chars = {(char,) for char in text if not char.isspace()}  # rows of one column, for SQL
     if text.isascii():
         known_chars = sum(char.isalnum() for (char,) in chars)
     else:
@@ -162,7 +166,7 @@ def _signs(text: str) -> _Signs:
             memory_index.execute("CREATE VIRTUAL TABLE word USING fts5vocab (sign, instance)")
             memory_index.executemany("INSERT INTO sign VALUES (?)", chars)
             (known_chars,) = memory_index.execute("SELECT count(DISTINCT doc) FROM word").fetchone()
-    return _Signs(known_chars < len(chars), known_chars == 0)
+    return _Signs(some=known_chars < len(chars), all=known_chars == 0)
 
 
 def _sign_condition(signs: str) -> tuple[str, tuple[str, str]]:
@@ -177,6 +181,7 @@ def _sign_condition(signs: str) -> tuple[str, tuple[str, str]]:
 
 
 def _is_written(message: str | None, folded: str) -> bool:
+    """Returns whether a text that was folded stands in a message, signs included; the SQL function `written`."""
     return message is not None and folded in _folded(message)
 
 
@@ -220,20 +225,24 @@ def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
     for term in sorted(filter.terms, key=_cost):
         if not among:
             break
-        holds = _holds(conn, term, among)
-        among = among - holds if term.negated else holds
+        holding_ids = _holds(conn, term, among)
+        among = among - holding_ids if term.negated else holding_ids
     return among
 
 
 def _cost(term: Term) -> int:
-    """Terms that match few conversations come first, because the others are then tested on those only; a text for
-    which every message is read comes last."""
+    """Returns the rank at which a term is answered, the smallest first.
+
+    Terms that match few conversations come first, because the others are then tested on those only; a text for which
+    every message is read comes last.
+    """
     if term.field == WORD_FIELD:
         return 2 if is_slow(term) else 0
     return 0 if _query_of(term.field).is_selective else 1
 
 
 def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set for which the condition of a term holds; ignores whether the term is negated."""
     if term.field == WORD_FIELD:
         return conversations_with(conn, term, among)
     return _query_of(term.field).matches(conn, term, among)
@@ -274,5 +283,5 @@ def values(
     with snapshot(conn):
         among = matching(conn, rest)
         query = FIELD_QUERIES.get(field.partition(".")[0])
-        count = query.count_values if query else None
-        return [] if count is None else count(conn, field, among, limit)
+        count_values = query.count_values if query else None
+        return [] if count_values is None else count_values(conn, field, among, limit)

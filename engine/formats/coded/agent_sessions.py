@@ -69,10 +69,12 @@ def _with_role(item: Any) -> ChatMessage:
 
 
 def _has_result(content: Any) -> bool:
+    """Returns whether a content has a part that is the result of a tool."""
     return any(part.get("type") == "tool_result" for part in objects_in(content))
 
 
 def _texts_of(content: Any) -> list[str]:
+    """Returns the texts of a content: itself, or those of its parts."""
     if isinstance(content, str):
         return [content]
     texts = (part.get("text") for part in objects_in(content))
@@ -170,6 +172,7 @@ _NEAR = 3
 
 
 def _history(event: dict[str, Any]) -> list[Any]:
+    """Returns the messages so far that the start of an agent repeats; empty for other events."""
     history = event.get("messages")
     return history if isinstance(history, list) and event.get("type") == "agent.start" else []
 
@@ -213,6 +216,7 @@ def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
 
 
 def _is_repeated(message: ChatMessage, other: ChatMessage) -> bool:
+    """Returns whether a message tells an earlier one again; equal calls and results of tools are ones of their own."""
     return message == other and message["role"] != "tool" and "tool_calls" not in message
 
 
@@ -249,6 +253,7 @@ def gemini_cli_lines(session_reader: Reader) -> Reader:
 
 
 def _recognise_gemini_lines(record: Any) -> str | None:
+    """Returns in words why a record looks like a line of Gemini CLI; None if it does not."""
     if not isinstance(record, dict):
         return None
     if _is_session(record):
@@ -259,19 +264,24 @@ def _recognise_gemini_lines(record: Any) -> str | None:
 
 
 def _is_session(record: dict[str, Any]) -> bool:
+    """Returns whether a line begins a session; an object with its messages is one of older versions."""
     return record.keys() >= {"sessionId", "projectHash", "startTime"} and "messages" not in record
 
 
 def _is_message(record: dict[str, Any]) -> bool:
+    """Returns whether a line is a message of Gemini CLI, and not one of another program with the same keys."""
     required_keys = {"id", "timestamp", "content", "type"}
-    beside = {"message", "sessionId", "role", "payload"}
+    keys_of_other_programs = {"message", "sessionId", "role", "payload"}
     return (
-        record.keys() >= required_keys and record["type"] in _WORDS and not record.keys() & beside
+        record.keys() >= required_keys
+        and record["type"] in _WORDS
+        and not record.keys() & keys_of_other_programs
     )
 
 
 def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields a frame for each session of a file, after the lines that are broken."""
+    # fields of the session, its messages by id, and the lines that it was made of
     sessions: list[tuple[dict[str, Any], dict[str, Any], list[Frame]]] = []
     for frame in frames:
         value = frame.value
@@ -300,8 +310,8 @@ def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
             yield joined_frame(members, value, number=members[0].number)
 
 
-def _rewind(messages: dict[str, Any], last: Any) -> None:
-    """Takes back a message and those after it."""
-    names = list(messages)
-    for name in names[names.index(last) :] if last in names else []:
-        del messages[name]
+def _rewind(messages: dict[str, Any], first_id: Any) -> None:
+    """Takes back a message and those after it; nothing if there is none of this id."""
+    ids = list(messages)
+    for message_id in ids[ids.index(first_id) :] if first_id in ids else []:
+        del messages[message_id]

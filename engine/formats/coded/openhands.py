@@ -139,20 +139,14 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
     facts = {"timestamp": event.get("timestamp")}
     call_metadata = object_or_empty(event.get("tool_call_metadata"))
     args = object_or_empty(event.get("args"))
-    action, observation = (
-        _text_or_empty(event.get("action")),
-        _text_or_empty(event.get("observation")),
-    )
+    action = _text_or_empty(event.get("action"))
+    observation = _text_or_empty(event.get("observation"))
     if action in _PROGRAM or observation in _PROGRAM:
         return None
     if action in _SPOKEN:
-        role = (
-            "system"
-            if action == "system"
-            else "user"
-            if event.get("source") == "user"
-            else "assistant"
-        )
+        role = "user" if event.get("source") == "user" else "assistant"
+        if action == "system":
+            role = "system"
         content = args.get("content") or event.get("message") or ""
         pictures = [
             {"type": "image_url", "image_url": url} for url in list_or_empty(args.get("image_urls"))
@@ -196,6 +190,7 @@ _NOT_ARGUMENTS = frozenset(
 
 
 def _text_or_empty(value: Any) -> str:
+    """Returns a value that is text; empty for any other."""
     return value if isinstance(value, str) else ""
 
 
@@ -216,6 +211,7 @@ def _find_written_call(
 
 
 def _find_written_text(response: dict[str, Any]) -> str:
+    """Returns the first text in the response of a model; empty if there is none."""
     texts = (message.get("content") for message in _answer_messages(response))
     return next((text for text in texts if isinstance(text, str)), "")
 
@@ -256,12 +252,14 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
 
 
 def _with_reasoning(message: ChatMessage, source: dict[str, Any]) -> ChatMessage:
+    """Adds the reasoning in `source` to a message, if there is any; returns that message."""
     if isinstance(source.get("reasoning_content"), str):
         message["reasoning_content"] = source["reasoning_content"]
     return message
 
 
 def _as_parts(value: Any) -> list[Any]:
+    """Returns a content, which may be a text, a part or a list of parts, as a list of parts."""
     if isinstance(value, str):
         return [value] if value else []
     if isinstance(value, dict):

@@ -63,6 +63,7 @@ def recognise_instance(record: Any) -> str | None:
 
 
 def _is_executed(item: Any) -> bool:
+    """Returns whether an item is the result of a command, which SWE-Gym gives the role of the user."""
     return (
         isinstance(item, dict) and item.get("role") == "user" and _text(item).startswith(_EXECUTED)
     )
@@ -125,6 +126,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 
 def _truth(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the judgments of a record, and `success` where it says whether the issue was resolved."""
     truth = {key: record[key] for key in _JUDGED if record.get(key) is not None}
     solved = record.get("resolved", record.get("target"))
     if isinstance(solved, int) and solved in (0, 1):
@@ -209,6 +211,7 @@ def _with_tool_answers(listed: list[Any], every: bool = False) -> list[ChatMessa
 
 
 def _text(message: ChatMessage) -> str:
+    """Returns the text of a message, or of its first part, without blanks before it; empty if there is none."""
     content = message.get("content")
     if isinstance(content, list) and content and isinstance(content[0], dict):
         content = content[0].get("text")

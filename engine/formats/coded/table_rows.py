@@ -323,12 +323,13 @@ def _exchanges_column(record: dict[str, Any], name: str) -> str:
     if not listed or not all(map(_is_exchange, listed)):
         return ""
     firsts = [item[0] for item in listed if isinstance(item, list)]
-    # of ["Ann", "Hello"] the first text is who speaks
-    speakers = len(firsts) > 2 * len(set(firsts)) or any(map(role_of_speaker, firsts))
-    return "" if speakers else key
+    # of ["Ann", "Hello"] the first text is who speaks: such texts come more than twice each on average
+    are_speakers = len(firsts) > 2 * len(set(firsts)) or any(map(role_of_speaker, firsts))
+    return "" if are_speakers else key
 
 
 def _is_exchange(item: Any) -> bool:
+    """Returns whether an item is a question with its answer: a list of two texts, or an object with both."""
     if isinstance(item, list):
         return len(item) == 2 and all(isinstance(text, str) for text in item)
     columns = columns_of(item)
@@ -338,7 +339,8 @@ def _is_exchange(item: Any) -> bool:
 def _messages_of_exchange(item: Any, number: int) -> list[Message]:
     """Returns the messages of a question with its answer."""
     if isinstance(item, list):
-        return [Message("user", item[0]), Message("assistant", item[1])]
+        question, answer = item
+        return [Message("user", question), Message("assistant", answer)]
     columns = columns_of(item)
     assert columns is not None
     rest = {key: item[key] for key in item if key not in (columns.text, columns.answer)}
@@ -346,6 +348,7 @@ def _messages_of_exchange(item: Any, number: int) -> list[Message]:
 
 
 def _are_turns(value: Any) -> bool:
+    """Returns whether a value is a list of turns, each with its speaker and content."""
     return (
         isinstance(value, list)
         and bool(value)

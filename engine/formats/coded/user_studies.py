@@ -87,7 +87,8 @@ def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a record says of the task, of its language and of the people, as truth."""
     task = record.get("task", record.get("task_type"))
     stated = record.get("language")
-    language = stated if stated in _LANGUAGES else "en" if _SIMULATED in record else "zh"
+    assumed_language = "en" if _SIMULATED in record else "zh"
+    language = stated if stated in _LANGUAGES else assumed_language
     truth: dict[str, Any] = {"language": language}
     if isinstance(task, str):
         truth |= {"task": task, "goal": TASKS.get(task, task)}
@@ -131,9 +132,9 @@ def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "user_intents": [message.get("intent") for message in user_turns],
     }
     given_annotations = {
-        name: ones
-        for name, ones in annotations.items()
-        if any(message is not None for message in ones)
+        name: values
+        for name, values in annotations.items()
+        if any(value is not None for value in values)
     }
     others = [
         {key: value for key, value in message.items() if key not in _OF_A_MESSAGE}
@@ -143,6 +144,7 @@ def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _hallucinated(value: Any) -> bool | None:
+    """Returns whether an annotation says that an answer is hallucinated; None if it says neither."""
     if isinstance(value, dict):
         value = value.get("hallucination")
     if isinstance(value, bool):
@@ -151,6 +153,7 @@ def _hallucinated(value: Any) -> bool | None:
 
 
 def _memo(value: Any) -> Any:
+    """Returns the memo in the annotation of a hallucination; None if it has none."""
     return value.get("memo") if isinstance(value, dict) else None
 
 

@@ -59,7 +59,7 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame
             continue
         rest = without(frame.value, [match.trail or () for match in matches])
-        late = frame.outer is not None and frame.outer.first
+        has_new_fields = frame.outer is not None and frame.outer.first
         for number, match in enumerate(matches, 1):
             key = match.trail[-1] if match.trail else None
             if len(paths) > 1:
@@ -68,7 +68,9 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
                 frame.number or frame.before + number,
                 json_text(match.value).encode(),
                 match.value,
-                outer=Envelope(rest, frame.before + number == 1 or (number == 1 and late)),
+                outer=Envelope(
+                    rest, frame.before + number == 1 or (number == 1 and has_new_fields)
+                ),
                 name=key if isinstance(key, str) else None,
             )
 
@@ -85,7 +87,9 @@ def _resolve_attachments(value: Any, texts: Any) -> Any:
     if isinstance(value, str):
         if "attachment://" not in value or not isinstance(texts, dict):
             return value
-        return _ATTACHMENT.sub(lambda found: as_word(texts.get(found[1], found[0])), value)
+        return _ATTACHMENT.sub(
+            lambda reference: as_word(texts.get(reference[1], reference[0])), value
+        )
     if isinstance(value, dict):
         return {
             key: entry if entry is texts else _resolve_attachments(entry, texts)
@@ -110,6 +114,8 @@ def divide_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Fr
 
 
 def _turns_of_text(marks: str, text: str) -> list[Any]:
+    """Returns the turns of a text as messages; `marks` is the regex of what begins a turn."""
+    # a mark may begin with line breaks, so the first turn gets them too; with a group `split` returns the marks as well
     before, *pieces = re.split(f"({marks})", "\n\n" + text)
     turns: list[Any] = [{"preamble": before.strip()}] if before.strip() else []
     for mark, content in zip(pieces[::2], pieces[1::2], strict=True):
@@ -122,7 +128,8 @@ def _with_entry(value: Any, trail: Trail, entry: Any) -> Any:
     if not trail:
         return entry
     copy = decoded(value) if isinstance(value, str) else value.copy()
-    copy[trail[0]] = _with_entry(copy[trail[0]], trail[1:], entry)
+    step, *steps = trail
+    copy[step] = _with_entry(copy[step], tuple(steps), entry)
     return copy
 
 
@@ -190,6 +197,7 @@ def branch_frames(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Fram
 
 
 def _without_children(tree: Tree, node: Any) -> Any:
+    """Returns a node without the nodes below it, which come after it in the branch."""
     if tree.children is None:
         return node
     return without(node, [match.trail or () for match in tree.children.find(node)])
@@ -248,13 +256,13 @@ def _preferred_leaf(tree: Tree, by_id: dict[str, Any], parents: dict[str, str]) 
     while node_id in below and node_id not in visited:
         visited.add(node_id)
         names = below[node_id]
-        preferred = _by_preference(tree, [by_id[name] for name in names])[0]
+        preferred, *_ = _by_preference(tree, [by_id[name] for name in names])
         node_id = next(name for name in names if by_id[name] is preferred)
     return node_id
 
 
 def _by_preference(tree: Tree, nodes: list[Any]) -> list[Any]:
-    """Sibling nodes by their rank; without ranks the last one first, which is the newest."""
+    """Returns sibling nodes by their rank; without ranks the last one first, which is the newest."""
     ranks = [tree.rank.first(node) if tree.rank else None for node in nodes]
     if not any(isinstance(rank, int | float) for rank in ranks):
         return nodes[::-1]

@@ -275,6 +275,7 @@ def _decode_value(kind: type, value: Any) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
+    """Returns the texts of a key that may have one or a list of them; raises ValueError for anything else."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("it is neither text nor a list of texts")
@@ -282,6 +283,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _read_destination(name: Any, key: str) -> Destination:
+    """Returns a name as the destination that it is; raises ValueError, which names the key, for another."""
     for destination in DESTINATIONS:
         if destination == name:
             return destination
@@ -289,6 +291,7 @@ def _read_destination(name: Any, key: str) -> Destination:
 
 
 def _call_path(key: str, text: Any) -> Path:
+    """Returns the path under a key of `calls`; raises ValueError for another key or what is no path."""
     if key not in ("each", "name", "arguments", "id"):
         raise ValueError(f"no mapping file has the key `{key}`")
     if not isinstance(text, str):
@@ -356,4 +359,5 @@ def _toml_value(value: Any) -> str:
 
 
 def _toml_key(key: str) -> str:
+    """Returns a key as TOML, in quotation marks where it needs them."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)

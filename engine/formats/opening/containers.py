@@ -38,6 +38,9 @@ _HOW_TO_MERGE = "To take in what another project has, see `workbench merge`."
 _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
 """Compression in zip archives whose data are as in a file: bzip2 and zstd."""
 
+_ENCRYPTED = 1
+"""Bit of the flags of a member of a zip archive that is encrypted."""
+
 _NOT_LOGS = re.compile(
     r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|xlsx|pptx|odt|epub|html?|css|"
     r"[jt]sx?|pyc?|c|h|cc|cpp|java|go|rs|rb|sh|ipynb|so|dll|exe|whl|jar|ya?ml|toml|ini|lock|bin|pt|onnx|gguf|safetensors|"
@@ -145,13 +148,16 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     if is_in_use(path):
         error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_MERGE)
         return [Content(path, name, size, kind="other", error=error)]
-    file_contents = list(_contents(_File(path, path, name, size, 0, expansion)))
+    file_contents = list(
+        _contents(_File(path, label=path, name=name, size=size, depth=0, expansion=expansion))
+    )
     if all(content.kind == "other" for content in file_contents):
         raise FormatError(f"The archive {path} has no logs in it.", "Check the file.")
     return file_contents
 
 
 def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
+    """Returns the kind of file that begins with these bytes; None for any that needs no file on disk to be read."""
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
     if start.startswith(b"PAR1"):
@@ -178,6 +184,7 @@ def _contents(file: _File) -> Iterator[Content]:
 
 
 def _open(path: str) -> BinaryIO:
+    """Opens the bytes of a file on disk."""
     return open(path, "rb")
 
 
@@ -211,7 +218,8 @@ def _table_contents(file: _File) -> Iterator[Content]:
     for table in names:
         label, name = f"{file.label}: {table}", f"{file.name}/{table}"
         rows = partial(sqlite_rows, file.path, table)
-        yield _row_content(file, label, name, file.size // len(names), rows, "table")
+        size = file.size // len(names)  # as if all tables were alike
+        yield _row_content(file, label, name, size, rows, kind="table")
 
 
 def _unpack(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
@@ -242,6 +250,7 @@ def _unpack(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> It
         temporary_file = _write_to_disk(start, source, file)
         on_disk = replace(file, path=temporary_file.name, held=temporary_file)
         for content in _contents(on_disk):
+            # of a stream that broke off, the error that is raised below says more
             is_told_by_source = (
                 content.error is not None and content.label == file.label and source.error
             )
@@ -313,6 +322,8 @@ class _Lzma:
     its dictionary, which `zipfile` does not have."""
 
     def __init__(self, packed: BinaryIO, size: int) -> None:
+        # In a zip archive there are the version of LZMA (two bytes), the length of its properties, and these. A file of
+        # LZMA, which the decompressor expects, begins with the properties and the unpacked size.
         _, _, length = struct.unpack("<BBH", packed.read(4))
         header = packed.read(length) + struct.pack("<Q", size)
         self._packed = packed
@@ -355,6 +366,7 @@ def _zip_members(file: _File) -> Iterator[Content]:
     for entry in members:
 
         def opened(entry: zipfile.ZipInfo = entry) -> BinaryIO:
+            """Opens the bytes of this member; the default keeps it when the loop goes on."""
             return _zip_stream(archive, entry)
 
         packed = entry.compress_type in _HAS_OWN_MAGIC
@@ -371,6 +383,7 @@ def _tar_members(file: _File) -> Iterator[Content]:
                 continue
 
             def opened(entry: tarfile.TarInfo = entry) -> BinaryIO:
+                """Opens the bytes of this member; the default keeps it when the loop goes on."""
                 stream = archive.extractfile(entry) if entry.isfile() else None
                 if stream is None:
                     raise OSError("it is a link or a device")
@@ -407,7 +420,7 @@ def _member(
 
 def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     """Returns the bytes of a member of a zip archive; compressed ones if `Source` can decompress them."""
-    if entry.flag_bits & 1:
+    if entry.flag_bits & _ENCRYPTED:
         raise OSError("it is encrypted")
     plain = copy.copy(entry)
     lzma_coded = entry.compress_type == zipfile.ZIP_LZMA

@@ -64,9 +64,9 @@ class Database:
         unwritten = os.path.exists(log) and os.path.getsize(log) > 0
         mode = "mode=ro" if unwritten else "mode=ro&immutable=1"
         self._expansion = expansion
-        self._seconds = expansion.bounds.seconds(os.path.getsize(path))
-        self._since = time.thread_time()
-        self._over: str | None = None
+        self._seconds_to_a_row = expansion.bounds.seconds(os.path.getsize(path))
+        self._computes_since = time.thread_time()
+        self._exceeded: str | None = None  # the bound, in words
         self.has_lost_row = False
         try:
             self._connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
@@ -93,9 +93,9 @@ class Database:
         Raises:
             DatabaseDamaged: The query cannot be run.
         """
-        self._since = time.thread_time()
+        self._computes_since = time.thread_time()
         try:
-            return [column[0] for column in self._connection.execute(query).description]
+            return [name for name, *_ in self._connection.execute(query).description]
         except _DAMAGES as error:
             raise self._ended(error) from None
 
@@ -110,27 +110,28 @@ class Database:
             Cancelled: A person wants to stop.
         """
         try:
-            self._since = time.thread_time()
+            self._computes_since = time.thread_time()
             self.has_lost_row = False
             rows = self._connection.execute(query, values)
             self.has_lost_row = True
             for row in rows:
-                self._expansion.computed += time.thread_time() - self._since
+                self._expansion.computed += time.thread_time() - self._computes_since
                 yield row
-                self._since = time.thread_time()
-            self._expansion.computed += time.thread_time() - self._since
+                self._computes_since = time.thread_time()
+            self._expansion.computed += time.thread_time() - self._computes_since
         except _DAMAGES as error:
-            self._expansion.computed += time.thread_time() - self._since
+            self._expansion.computed += time.thread_time() - self._computes_since
             raise self._ended(error) from None
 
     def _must_stop(self) -> bool:
-        seconds = time.thread_time() - self._since
-        in_all = IN_ALL * self._seconds
-        if seconds > self._seconds:
-            self._over = f"{self._seconds:.0f} s without another row"
+        """Returns whether SQLite is to stop, because a bound of time is exceeded or a person wants it; SQLite asks."""
+        seconds = time.thread_time() - self._computes_since
+        in_all = IN_ALL * self._seconds_to_a_row
+        if seconds > self._seconds_to_a_row:
+            self._exceeded = f"{self._seconds_to_a_row:.0f} s without another row"
         elif self._expansion.computed + seconds > in_all:
-            self._over = f"{in_all:.0f} s in all"
-        return self._over is not None or self._expansion.bounds.is_cancelled()
+            self._exceeded = f"{in_all:.0f} s in all"
+        return self._exceeded is not None or self._expansion.bounds.is_cancelled()
 
     def _ended(self, error: Exception) -> BaseException:
         """Returns what to raise for an error of SQLite."""
@@ -139,9 +140,9 @@ class Database:
             return ValueTooLarge()
         if code == sqlite3.SQLITE_INTERRUPT:
             self._expansion.bounds.stop_if_cancelled()
-            if self._over is not None:
-                over, self._over = self._over, None
-                return TooMuch(f"it computes for more than {over} {RAISED}")
+            if self._exceeded is not None:
+                exceeded, self._exceeded = self._exceeded, None
+                return TooMuch(f"it computes for more than {exceeded} {RAISED}")
             return KeyboardInterrupt()  # ctrl+c, which SQLite swallows where it calls Python
         return DatabaseDamaged(f"the database cannot be read further: {error}")
 
@@ -167,6 +168,7 @@ def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
 
 
 def _has_rows(database: Database, table: str) -> bool:
+    """Returns whether a table has a row."""
     try:
         return any(database.rows(f"select 1 from {quote_name(table)} limit 1"))
     except (DatabaseDamaged, ValueTooLarge):  # a virtual table whose module is not there
@@ -208,6 +210,7 @@ def most_of_value(columns: int) -> int:
 
 
 def _frame_of_row(number: int, columns: list[str], row: tuple[Any, ...] | None) -> Frame:
+    """Returns the frame of a row; with a reason if it is too large, and None stands for one that was not read."""
     if row is None or sum(len(cell) for cell in row if isinstance(cell, str | bytes)) > MAX_RECORD:
         return Frame(number, b"", None, too_large())
     return row_frame(number, dict(zip(columns, row, strict=True)))
@@ -239,14 +242,16 @@ def _read_rows(database: Database, table: str, columns: int) -> Iterator[tuple[A
     after = ""
     while True:
         try:
-            for keyed in database.rows(f"select {key}, * from {name}{after} order by {key}"):
-                after = f" where {key} > {keyed[0]}"
-                yield keyed[1:]
+            for row_key, *values in database.rows(
+                f"select {key}, * from {name}{after} order by {key}"
+            ):
+                after = f" where {key} > {row_key}"
+                yield tuple(values)
             return
         except ValueTooLarge:
-            ((last,),) = database.rows(f"select {key} from {name}{after} order by {key} limit 1")
-            yield _value_by_value(database, name, f"{key} = {last}")
-            after = f" where {key} > {last}"
+            ((row_key,),) = database.rows(f"select {key} from {name}{after} order by {key} limit 1")
+            yield _value_by_value(database, name, f"{key} = {row_key}")
+            after = f" where {key} > {row_key}"
 
 
 def key_of(database: Database, table: str) -> str | None:

@@ -20,6 +20,7 @@ from engine.formats.opening.source import CHUNK, Source
 
 
 def _finite(digits: str) -> float | None:
+    """Returns a number; None for one beyond the largest float, as in `1e999`."""
     number = float(digits)
     return number if math.isfinite(number) else None
 
@@ -73,7 +74,7 @@ class JsonCursor:
         return self._source.error
 
     def skip_blanks(self) -> bool:
-        """Goes past blanks and commas; False at the end of the input."""
+        """Goes past blanks and commas; returns False at the end of the input."""
         while True:
             match = _BLANK_OR_COMMA.match(self.text, self.at)
             self.at = match.end() if match else self.at
@@ -87,8 +88,9 @@ class JsonCursor:
         decoded few times; False at the end of the input."""
         if self.ended:
             return False
-        pieces = [self.text[self.at :]]
-        bytes_wanted = min(max(CHUNK, len(pieces[0])), _MOST_READ)
+        unread = self.text[self.at :]
+        pieces = [unread]
+        bytes_wanted = min(max(CHUNK, len(unread)), _MOST_READ)
         self.at = 0
         while bytes_wanted > 0:
             chunk = self._source.read()
@@ -216,8 +218,10 @@ def checked(raw: bytes, value: Any) -> Any:
 def lines(source: Source) -> Iterator[Frame]:
     """Yields the frames of JSON Lines. Blank lines are counted but give no frame."""
     number = 0
-    pending: list[bytes] = []
-    size = 0
+    pending: list[
+        bytes
+    ] = []  # of the line that goes on: all of it, or the beginning of one that is too large
+    size = 0  # bytes of that line, also those that are not kept
     while chunk := source.read():
         *ended, rest = chunk.split(b"\n")
         for part in ended:

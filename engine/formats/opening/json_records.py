@@ -159,6 +159,7 @@ class _Skipped:
 
 
 def _encode(text: str) -> bytes:
+    """Returns the bytes from which a text was decoded, broken ones included."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -201,7 +202,7 @@ class Slices:
 
     def __init__(self, source: Source) -> None:
         self._cursor = JsonCursor(source)
-        self._late: dict[str, Any] = {}
+        self._late: dict[str, Any] = {}  # fields after the long list
 
     def needed(self) -> bool:
         """Returns whether the source begins with a large object."""
@@ -220,6 +221,7 @@ class Slices:
         cursor = self._cursor
         cursor.skip_blanks()
         cursor.at += 1
+        # held back until the next one comes, because the last one gets the late fields
         last_slice: tuple[dict[str, Any], int] | None = None
         reason: str | None = None
         try:
@@ -234,7 +236,8 @@ class Slices:
         except BadRecord as bad:
             reason = bad.reason
         if last_slice is not None:
-            last = _slice_frame({**last_slice[0], **self._late}, last_slice[1])
+            value, before = last_slice
+            last = _slice_frame({**value, **self._late}, before)
             yield last._replace(outer=Envelope(None, True)) if self._late else last
         if reason is not None:
             yield rest_frame(cursor, 1, reason)._replace(number=None)
@@ -293,6 +296,7 @@ class Slices:
             yield elements
 
     def _key(self) -> str:
+        """Returns the key that begins here, and goes to its value."""
         cursor = self._cursor
         key, _ = self._value(_LARGEST_FIELD)
         if not isinstance(key, str) or self._left() != ":":
@@ -332,6 +336,7 @@ class Slices:
 
 
 def _all_objects(fields: dict[str, Any]) -> bool:
+    """Returns whether each field holds an object."""
     return all(isinstance(value, dict) for value in fields.values())
 
 

@@ -2,6 +2,9 @@
 
 A phrase is weighed by the share of members who ask for it, by the share that contain its content words, and by how
 much rarer these words are in the other clusters. No two clusters get the same label.
+
+The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
+wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
 """
 
 from __future__ import annotations
@@ -39,13 +42,13 @@ LATER_REQUEST_DECAY = 0.5
 ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
 ASKED_EXPONENT, CONTAINED_EXPONENT, CONTRAST_EXPONENT = 0.5, 0.3, 1.5
-"""Exponents of the three factors of a score."""
+"""Exponents of the three factors of a score (`_candidates`)."""
 SMOOTHING = 0.05
-"""Added to shares before they are compared."""
+"""Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
 SPECIFIC_FACTOR = 1.5
 """Factor for a phrase of more than one content word: "rental car" says more than "car"."""
 SHORT_FACTOR = 0.5
-"""Factor for a single word of two signs."""
+"""Factor for a single word of two characters, in any script."""
 NO_VERB_FACTOR = 0.3
 """Factor for a phrase without a verb."""
 NAME_FIRST_FACTOR = 0.05
@@ -59,16 +62,26 @@ FIXED_PAIR_SHARE = 0.5
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
 _VERB_WEIGHTS = {"get": 0.5, "will": 0.5}
-"""Weights of verbs beside others for the same content."""
+"""Weights of verbs beside others for the same content: of those that say little; all others have 1."""
+_CLUMSY_FLUENCY = 0.2
+"""How well a wording reads, 0–1, that has no verb or is very short."""
+_NO_ARTICLE_FACTOR = 0.5
+"""Factor to that for a verb with a bare noun in the singular: "set meeting"."""
+_ABOVE_PART = 1 + 1e-9
+"""Factor to the score of a part that a longer phrase gets, so that it stands just before the part."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
 """Punctuation that is stripped from both ends of a word."""
+_PHRASE_DRAW, _WORD_DRAW = 0x7068, 0x776F
+"""Stand beside the seed for the draw of the texts for phrases and for words, so that these differ ("ph", "wo")."""
+_FALLBACK_WORDS = 6
+"""Most words of a label that is the beginning of a text."""
 _UNNAMED = "Unnamed goal"
 """Label of a cluster without any words."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A phrase that may label a cluster."""
+    """A phrase that may label a cluster; the score only ranks it among others, the higher the better."""
 
     score: float
     phrase: Phrase
@@ -82,7 +95,7 @@ class _Wordings(NamedTuple):
 
 
 class _Cluster:
-    """The texts of a cluster that were read, and their phrases."""
+    """The texts of a cluster that were read, and the phrases of each, in the same order."""
 
     def __init__(self, texts: Sequence[str], phrases: Sequence[Sequence[Phrase]]) -> None:
         self.texts = texts
@@ -93,7 +106,7 @@ class _Cluster:
                 self._texts_with[unit].add(number)
 
     def share(self, content: frozenset[str]) -> float:
-        """Returns the share of the texts that contain all of these words."""
+        """Returns the share of the texts, in [0, 1], that contain all of these words, in any order and place."""
         texts_with_word = [self._texts_with.get(word, set()) for word in content]
         return len(set.intersection(*texts_with_word)) / len(self.texts)
 
@@ -114,12 +127,19 @@ class _Cluster:
                     if phrase.request_index < 0
                     else 1 / (1 + LATER_REQUEST_DECAY * phrase.request_index)
                 )
+                # a text counts once, by the request that weighs most
                 text_weights[phrase.content] = max(text_weights.get(phrase.content, 0.0), weight)
-                counted_phrase = Phrase(phrase.words, phrase.content, phrase.verb, 0)
+                # the same words are one wording, wherever in a text they stand
+                counted_phrase = Phrase(
+                    phrase.words, phrase.content, verb=phrase.verb, request_index=0
+                )
                 wordings[phrase.content][counted_phrase] += weight * _fluency(phrase)
             for content, weight in text_weights.items():
                 weights[content] += weight
-        return weights, {key: _best_wordings(put) for key, put in wordings.items()}
+        return weights, {
+            content: _best_wordings(weight_by_phrase)
+            for content, weight_by_phrase in wordings.items()
+        }
 
 
 def phrase_labels(
@@ -139,7 +159,7 @@ def phrase_labels(
     Returns:
         Names by cluster, all labels different; a description is empty where no member wrote a sentence.
     """
-    rng = np.random.default_rng([seed, 0x7068])
+    rng = np.random.default_rng([seed, _PHRASE_DRAW])
     numbers = [int(number) for number in np.unique(labels) if number >= 0]
     max_texts = min(
         MAX_TEXTS_PER_CLUSTER, max(MIN_TEXTS_PER_CLUSTER, MAX_TEXTS // max(1, len(numbers)))
@@ -182,10 +202,10 @@ def phrase_labels(
 def _fluency(phrase: Phrase) -> float:
     """Returns how well a wording reads, 0–1, to choose among those of the same content."""
     if not phrase.verb or _is_short(phrase):
-        return 0.2
+        return _CLUMSY_FLUENCY
     last = phrase.words[-1]
     if phrase.verb not in ("do", "will") and len(phrase.words) == 2 and stem(last) == last:
-        return 0.5 * _VERB_WEIGHTS.get(phrase.verb, 1.0)  # no article: "set meeting"
+        return _NO_ARTICLE_FACTOR * _VERB_WEIGHTS.get(phrase.verb, 1.0)
     return _VERB_WEIGHTS.get(phrase.verb, 1.0)
 
 
@@ -197,12 +217,12 @@ def _best_wordings(weights: Mapping[Phrase, float]) -> _Wordings:
 
 
 def _is_short(phrase: Phrase) -> bool:
-    """Returns whether a phrase is a single word of two signs."""
+    """Returns whether a phrase is a single word of two characters."""
     return len(phrase.words) == 1 and len(phrase.words[0]) == 2
 
 
 class _Usage:
-    """How words are used, over all texts."""
+    """How words are used, over all texts: how often each, how often two stand together, and how each is spelled."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._words: Counter[str] = Counter()
@@ -210,7 +230,7 @@ class _Usage:
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
             for sentence in sentences(text):
-                for form in sentence.split()[1:]:
+                for form in sentence.split()[1:]:  # the first word has a capital letter anyway
                     bare = form.strip(_EDGE_PUNCTUATION)
                     self._forms[bare.casefold()][bare] += 1
                 for clause in clauses(sentence):
@@ -235,7 +255,12 @@ class _Usage:
 
 
 def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> list[_Candidate]:
-    """Returns the phrases that may label a cluster, the best first."""
+    """Returns the phrases that may label a cluster, the best first.
+
+    The score of a phrase is the share of the members who ask for it, times the share whose texts have its content,
+    times the logarithm of how many times larger this share is than in the mean of the other clusters, each to its
+    exponent.
+    """
     this_cluster = clusters[number]
     other_clusters = [cluster for key, cluster in clusters.items() if key != number]
     weights, wordings = this_cluster.requested_contents()
@@ -291,21 +316,21 @@ def _with_score_of_part(
         return candidate
     inside = this_cluster.share(phrase.content)
     for part in others:
-        if part.score <= candidate.score:
+        if part.score <= candidate.score:  # they are sorted: all that follow are no better
             break
         added = phrase.content - part.phrase.content
         if (
             part.phrase.verb
             and part.phrase.content < phrase.content
-            and not added <= ADJECTIVES
+            and not added <= ADJECTIVES  # "cheap" says how, not what
             and inside >= MIN_FILLED_SHARE * this_cluster.share(part.phrase.content)
         ):
-            return _Candidate(part.score * (1 + 1e-9), phrase)
+            return _Candidate(part.score * _ABOVE_PART, phrase)
     return candidate
 
 
 def _choose_distinct(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]:
-    """Returns the best phrase of each cluster that no cluster with a better one has taken."""
+    """Returns the best phrase of each cluster that no cluster with a better one has taken; None where none is left."""
     taken_contents: set[frozenset[str]] = set()
     chosen: dict[int, Phrase | None] = {}
     order = sorted(
@@ -349,7 +374,7 @@ def _first_words(texts: Sequence[str]) -> str:
     """Returns the first words of the first text that has any, as a label where no phrase was found."""
     for text in texts:
         for sentence in sentences(text):
-            words = sentence.split()[:6]
+            words = sentence.split()[:_FALLBACK_WORDS]
             while words and not is_content(words[-1].casefold().strip(".,!?")):
                 words.pop()
             if words:
@@ -380,7 +405,7 @@ def distinctive_words(
     Returns:
         Words by cluster; empty for a cluster without a distinctive word.
     """
-    rng = np.random.default_rng([seed, 0x776F])
+    rng = np.random.default_rng([seed, _WORD_DRAW])
     numbers = [int(number) for number in np.unique(labels) if number >= 0]
     picked: list[str] = []
     owners: list[int] = []
@@ -396,9 +421,11 @@ def distinctive_words(
         counts = counter.fit_transform(picked)
     except ValueError:  # no words at all
         return none
-    counts.data[:] = 1
+    counts.data[:] = 1  # a word counts once for a text
     from scipy.sparse import csr_matrix
 
+    # `groups` has the shape (clusters, texts), 1 where a text is of a cluster; `counts` (texts, words), 1 where it has
+    # a word. Their product counts texts by cluster and word.
     where = (owners, np.arange(len(owners)))
     groups = csr_matrix((np.ones(len(owners), dtype=np.float32), where))
     shares = np.asarray((groups @ counts).todense())

@@ -9,7 +9,7 @@ import re
 from functools import cache
 
 MAX_CHARS = 3_000
-"""Characters of a text that are read."""
+"""Most characters of a text that are read."""
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -87,18 +87,21 @@ ING_NOUNS = word_set(
 """Nouns that end as verbs in -ing do."""
 ED_NOUNS = word_set("bed feed seed speed need weed shed thread bread red breed med creed")
 """Words that end as participles in -ed do, and are none."""
+LY_NOUNS = word_set("family supply assembly")
+"""Nouns that end as adverbs in -ly do."""
 
 _TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
 """A word with its apostrophes and hyphens, or another run of characters."""
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""A sign of a script without spaces."""
+"""A sign of a script without spaces: kana or Han."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\-][^\W\d_]+)*(?:'s)?\Z")
 """A word of letters, with hyphens, that may be a possessive."""
 
 
 @cache
 def stem(word: str) -> str:
-    """Returns a word of lower case without the ending of a plural or a possessive."""
+    """Returns a word of lower case without the ending of a plural or a possessive: "cities" is "city", "boxes" "box",
+    "cars" "car"; "bus" and "class" stay."""
     word = word.removesuffix("'s")
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -116,7 +119,8 @@ def stems(text: str) -> set[str]:
 
 
 def is_content(word: str) -> bool:
-    """Returns whether a word of lower case can stand in a noun phrase."""
+    """Returns whether a word of lower case can stand in a noun phrase: letters of a script with spaces, in none of the
+    closed lists, and no adverb by its ending -ly."""
     return (
         len(word) > 1
         and _WORD.match(word) is not None
@@ -124,9 +128,7 @@ def is_content(word: str) -> bool:
         and word not in FUNCTION_WORDS
         and word not in NUMBERS
         and word not in TIMES
-        and not (
-            word.endswith("ly") and len(word) > 4 and word not in ("family", "supply", "assembly")
-        )
+        and not (word.endswith("ly") and len(word) > 4 and word not in LY_NOUNS)
     )
 
 

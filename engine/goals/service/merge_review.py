@@ -185,7 +185,7 @@ class MergeReviewService:
         nothing to ask."""
         if not self.progress().unasked:
             return None
-        return self._runner.start(self._stages.ask())
+        return self._runner.start(self._stages.ask_stages())
 
     def _queue(self) -> QueueSnapshot:
         """Returns the merge queue of the clustering that is shown."""

@@ -35,7 +35,6 @@ from engine.model.process.requests import Embed
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
-from engine.project.idset import IdSet
 from engine.project.records import ClusteringEstimate, RunRow
 
 PER_CONVERSATION = ("summarise", "embed", "cluster")
@@ -45,8 +44,11 @@ MODEL_TASKS = {"summarise": "summaries", "label": "labels", "propose": "merges",
 """What the stages ask the model for, as the estimate of a run says it: "asked of MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"
 """Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
-SUMMARY_PROMPTS = ("summary", "paper-summary")
-"""Names of the prompts with which summaries may have been written."""
+FREE_SUMMARY_PROMPT = "paper-summary"
+"""Name of the prompt of the paper, whose replies have several parts: the whole reply is the summary, not its first
+sentence."""
+SUMMARY_PROMPTS = ("summary", FREE_SUMMARY_PROMPT)
+"""Names of the prompts with which summaries may have been written: one sentence, or as in the paper."""
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 """Names of the further prompts of a run as in the paper."""
 
@@ -63,7 +65,7 @@ class GoalStages:
     setup: RunSetup
     queue_cache: MergeQueueCache
 
-    def model(self, name: str | None = None) -> LoadableModel:
+    def model_of_run(self, name: str | None = None) -> LoadableModel:
         """Returns the model of a run: the one of this name, for None the project's.
 
         Raises:
@@ -71,16 +73,17 @@ class GoalStages:
         """
         return self.setup.models.resolve(ModelRequest("goals", name))
 
-    def cluster(self, request: ClusteringRequest) -> list[Stage]:
-        """Returns the stages of a clustering run: texts, vectors, clusters, labels, and questions or decisions about
-        merges.
+    def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
+        """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decide` says
+        about merges: for `ask` questions to the model, whose answers a person sees; for `auto` decisions by the merge
+        probability; for `llm` decisions by the model's answers; for `none` nothing.
 
         Raises:
             UsageError: There is no such embedder, or the model is to decide about merges and labels nothing.
         """
         selection = Selection(request.filter, limit=request.limit)
         needs_model = request.labels or request.text == "summary"
-        model = self.model(request.model) if needs_model else None
+        model = self.model_of_run(request.model) if needs_model else None
         stages = self.setup.tuning_before(model) if model else []
         summarise: SummariseStage | None = None
         if model and request.text == "summary":
@@ -102,15 +105,16 @@ class GoalStages:
         )
         stages += [embed, clustering]
         propose: ProposeStage | None = None
+        model_labels = False
         if model and request.labels:
             if model.writes_labels:
                 stages.append(self._label(model, request, clustering))
+                model_labels = True
             propose = self._propose(model, request.ask, clustering)
-        writes_labels = any(isinstance(stage, LabelStage) for stage in stages)
         if request.decide == "ask" and propose is not None:
             stages.append(propose)
         elif request.decide in ("auto", "llm"):
-            stages += self._decide(request, clustering, propose, name_groups=not writes_labels)
+            stages += self._decide(request, clustering, propose, name_groups=not model_labels)
         return stages
 
     def _decide(
@@ -143,15 +147,16 @@ class GoalStages:
         return stages
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
-        """Returns how many conversations a clustering run would work on, what the model is asked for, and the seconds
-        it takes by the last runs of its stages in this project; None for the seconds where one of them never ran.
+        """Returns how many conversations a clustering run would select by its filter and limit, what the model is asked
+        for, and the seconds it takes by the last runs of its stages in this project; None for the seconds where one of
+        them never ran.
 
         Raises:
-            UsageError: As `cluster` does.
+            UsageError: As `cluster_stages` does.
         """
-        stages = self.cluster(request)
+        stages = self.cluster_stages(request)
         with self.setup.project.reading() as conn:
-            conversations = len(IdSet.every(conn))
+            conversations = len(Selection(request.filter, limit=request.limit).ids(conn))
             earlier_runs = runs.all_runs(conn)
         seconds = [_seconds(stage.name, conversations, earlier_runs) for stage in stages]
         known_seconds = [value for value in seconds if value is not None]
@@ -161,11 +166,13 @@ class GoalStages:
             tokens=None,  # of a clustering neither tokens nor speed are estimated
             tokens_per_second=None,
             seconds=sum(known_seconds) if len(known_seconds) == len(seconds) else None,
-            model=self.model().label if with_model else request.embedder,
+            model=self.model_of_run().label if with_model else request.embedder,
             asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
         )
 
-    def as_paper(self, request: ClusteringRequest, measurements: PaperMeasurements) -> list[Stage]:
+    def paper_stages(
+        self, request: ClusteringRequest, measurements: PaperMeasurements
+    ) -> list[Stage]:
         """Returns the stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with
         what is measured of it. The last one is a `PaperStage`.
 
@@ -181,8 +188,11 @@ class GoalStages:
                 "The paper's algorithm needs the number of clusters to begin with.",
                 "Give an overestimate with --k1.",
             )
-        model, selection = self.model(request.model), Selection(request.filter, limit=request.limit)
-        summarise = self._summarise(model, selection, "paper-summary")
+        model, selection = (
+            self.model_of_run(request.model),
+            Selection(request.filter, limit=request.limit),
+        )
+        summarise = self._summarise(model, selection, FREE_SUMMARY_PROMPT)
 
         def source() -> TextSource:
             """Returns the source of the summaries, whose hash is known once they are written."""
@@ -196,7 +206,7 @@ class GoalStages:
             decision_log=self.queue_cache.decision_log,
             embed=embed,
             source=source,
-            make=lambda: self._vectoriser(request.embedder, request.seed).embedder,
+            make_embedder=lambda: self._vectoriser(request.embedder, request.seed).embedder,
             prompts={name: self.setup.prompts.prompt(name) for name in PAPER_PROMPTS},
             k=request.k,
             seed=request.seed,
@@ -204,20 +214,20 @@ class GoalStages:
         )
         return [*self.setup.tuning_before(model), summarise, embed, paper]
 
-    def ask(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
+    def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
         """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is shown."""
-        run_model = self.model(model)
+        run_model = self.model_of_run(model)
         return [*self.setup.tuning_before(run_model), self._propose(run_model, limit)]
 
-    def ask_splits(self, model: str | None = None, limit: int | None = None) -> list[Stage]:
+    def ask_split_stages(self, model: str | None = None, limit: int | None = None) -> list[Stage]:
         """Returns the stages that ask a model about the parts of groups that seem to hold several goals."""
-        run_model = self.model(model)
+        run_model = self.model_of_run(model)
         return [
             *self.setup.tuning_before(run_model),
             self._propose(run_model, limit, kind=SplitQuestionsStage),
         ]
 
-    def assign(self, model: str | None = None) -> list[Stage]:
+    def assign_stages(self, model: str | None = None) -> list[Stage]:
         """Returns the stages that embed conversations that came after the clustering that is shown, and assign them to
         its groups.
 
@@ -231,8 +241,8 @@ class GoalStages:
             stored = stored_clustering(conn, None)
         stages: list[Stage] = []
         if stored.text == "summary":
-            run_model = self.model(model)
-            # New conversations need summaries of the same model and prompt: which prompt it was tells the hash.
+            run_model = self.model_of_run(model)
+            # New conversations need summaries by the same prompt, which only the stored hash tells.
             candidates = [self._summarise(run_model, ALL, name) for name in SUMMARY_PROMPTS]
             summarise = next(
                 (stage for stage in candidates if stage.config_hash == stored.goal_config), None
@@ -247,7 +257,7 @@ class GoalStages:
             self.setup.project,
             self._vectoriser(stored.embedder, stored.seed),
             lambda: source_of(stored),
-            into=stored.vector_config,
+            vector_config=stored.vector_config,
         )
         return [
             *stages,
@@ -255,7 +265,7 @@ class GoalStages:
             AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
         ]
 
-    def assign_requests(self, filter: Filter) -> AssignRequestsStage:
+    def assign_requests_stage(self, filter: Filter) -> AssignRequestsStage:
         """Returns the stage that assigns each request, in conversations with several, to a group.
 
         Raises:
@@ -270,16 +280,21 @@ class GoalStages:
             Selection(filter),
         )
 
-    def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
+    def stability_stage(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
         """Returns the stage that measures the stability of the clustering that is shown."""
         return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
 
-    def hold_out(self, share: float, seed: int = 0) -> HoldOutStage:
+    def hold_out_stage(self, share: float, seed: int = 0) -> HoldOutStage:
         """Returns the stage that measures how well a share of the conversations can be assigned to clusters of the
-        others."""
+        others.
+
+        Args:
+            share: Share of the conversations to hold out, between 0 and 1.
+            seed: Seed of the draw of those held out and of the new clusters; the embedder has that of the clustering.
+        """
         return HoldOutStage(
             self.setup.project,
-            lambda name, seed: self._vectoriser(name, seed).embedder,
+            lambda name, embedder_seed: self._vectoriser(name, embedder_seed).embedder,
             share,
             seed,
         )
@@ -344,7 +359,7 @@ class GoalStages:
             model,
             prompt,
             selection=selection,
-            whole=name == "paper-summary",
+            whole=name == FREE_SUMMARY_PROMPT,
         )
 
     def _embedding(
@@ -361,7 +376,7 @@ class GoalStages:
             name, seed=seed, serve=self._serve, key=self.setup.endpoints.key_for(name)
         )
         if name.endswith(".gguf"):
-            return Vectoriser(name, embedder, "model", self.setup.process.cancel)
+            return Vectoriser(name, embedder, lane="model", cancel=self.setup.process.cancel)
         return Vectoriser(name, embedder)
 
     def _serve(self, path: Path) -> Served:

@@ -146,7 +146,7 @@ class PaperStage(ModelStage):
         decision_log: DecisionLog,
         embed: EmbedStage,
         source: Callable[[], TextSource],
-        make: Callable[[], Embedder],
+        make_embedder: Callable[[], Embedder],
         prompts: Mapping[str, Prompt],
         *,
         k: int,
@@ -158,7 +158,7 @@ class PaperStage(ModelStage):
         Args:
             embed: The stage before that embeds the summaries.
             source: Returns the source of the summaries.
-            make: Returns a new embedder like that of `embed`.
+            make_embedder: Returns a new embedder like that of `embed`.
             prompts: The prompts `paper-label`, `paper-merge`, `paper-first-category` and `paper-categories`.
             k: Number of clusters to begin with, an overestimate.
             seed: Seed of k-means and of all samples.
@@ -166,7 +166,7 @@ class PaperStage(ModelStage):
         """
         super().__init__(project, process, model)
         self._decision_log, self._embed = decision_log, embed
-        self._get_source, self._make = source, make
+        self._get_source, self._make_embedder = source, make_embedder
         self._prompts, self._k, self._seed = prompts, k, seed
         self._measurements = measurements or PaperMeasurements()
         self._replies = _ReplyCache(project, self._work)
@@ -229,7 +229,7 @@ class PaperStage(ModelStage):
             all_ids, stored_rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             ids = all_ids[has_vector(stored_rows)].tolist()
             texts = [entry.text for entry in self._get_source().each(conn, ids)]
-        embedder = self._make()
+        embedder = self._make_embedder()
         embedder.fit(texts)
         embedded = _Embedded(embedder.embed(texts), embedder)
         full = self._cluster("the clustering", texts, embedded, self._seed, report)
@@ -288,7 +288,7 @@ class PaperStage(ModelStage):
         is_held_out = choose_held_out(len(texts), held_out_share, self._seed)
         sampled = np.flatnonzero(~is_held_out).astype(np.int32)
         train_texts = [texts[row] for row in sampled.tolist()]
-        embedder = self._make()
+        embedder = self._make_embedder()
         embedder.fit(train_texts)
         train_rows = embedder.embed(train_texts)
         test_rows = embedder.embed([texts[row] for row in np.flatnonzero(is_held_out).tolist()])

@@ -185,20 +185,20 @@ class EmbedStage(CpuStage):
         source: Callable[[], TextSource],
         *,
         selection: Selection = ALL,
-        into: str | None = None,
+        vector_config: str | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             source: Returns the source of the texts; called when the stage begins.
             selection: The conversations to embed.
-            into: Config hash of stored vectors, which are added to with the embedder that made them; None makes a new
-                set.
+            vector_config: Config hash of stored vectors, which are added to with the embedder that made them; None
+                makes a new set.
         """
         super().__init__(project)
         self._vectoriser, self._embedder = vectoriser, vectoriser.embedder
         self._get_source = source
-        self._selection, self._into = selection, into
+        self._selection, self._vector_config = selection, vector_config
         self.lane = vectoriser.lane
         self.embedded = self.without = 0
 
@@ -211,8 +211,8 @@ class EmbedStage(CpuStage):
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the vectors. The vectors of a fitted embedder depend on all conversations that
         it is fitted on. Where an import replaced texts there are new vectors: earlier clusterings keep theirs."""
-        if self._into is not None:
-            return {"into": self._into}
+        if self._vector_config is not None:
+            return {"into": self._vector_config}
         params: dict[str, Any] = {
             "text": self._source.kind,
             "goals": self._source.goal_config,
@@ -233,7 +233,7 @@ class EmbedStage(CpuStage):
     @property
     def vector_key(self) -> str:
         """The config hash of the vectors."""
-        return self.config_hash if self._into is None else self._into
+        return self.config_hash if self._vector_config is None else self._vector_config
 
     @cached_property
     def ids(self) -> Sequence[int]:
@@ -249,11 +249,11 @@ class EmbedStage(CpuStage):
     @cached_property
     def _left_out(self) -> SharedText:
         """The shared text that is left out: that of the stored vectors, or the project's."""
-        if self._into is None and self._source.kind == "summary":
+        if self._vector_config is None and self._source.kind == "summary":
             return NOTHING_SHARED
         with self._project.reading() as conn:
-            if self._into is not None:
-                return shared_text.of_vectors(conn, self._into)
+            if self._vector_config is not None:
+                return shared_text.of_vectors(conn, self._vector_config)
             return shared_text.stored(conn)
 
     def interrupt(self) -> None:

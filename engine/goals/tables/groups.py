@@ -3,6 +3,10 @@ fields of filters that ask for goals.
 
 `goal_group` has the current group of every group that ever was, and `goal_move` the conversations whose group is not
 that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.decision_log` writes them.
+
+A *cluster* comes from the clustering (`membership`; its group id is `c` and its number), an *assignment* is the group
+of a conversation that was imported later, a *second goal* a further group that a conversation may belong to, with a
+share.
 """
 
 from __future__ import annotations
@@ -56,7 +60,9 @@ _PROPOSED_SECOND = (
     " WHERE a.clustering_id = ?1 AND a.conversation_id {0} AND a.others <> '[]'"
     " AND g.current IS NOT own.current GROUP BY a.conversation_id, g.current"
 )
-"""SQL of `proposed_second`, with the condition and the least share to fill in."""
+"""SQL of `proposed_second`, with the condition and the least share to fill in: of members of clusters, whose second
+cluster is a column, and of assigned conversations, whose other groups are JSON, [group, share] each. A goal that the
+conversation has by its own group (`own`, which a move changes) is no second one."""
 
 
 def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
@@ -64,7 +70,7 @@ def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
     clustering ?1 may have by its vector.
 
     Args:
-        condition: On the id of the conversation, as `= ?2`.
+        condition: On the id of the conversation, such as `= ?2`.
         least: Least share. Conversations that were assigned later have none below `LEAST_SHARE`.
     """
     return _PROPOSED_SECOND.format(condition, least)
@@ -81,6 +87,11 @@ SECOND_GOALS = (
 )
 """The same for all conversations, without those that a person removed. SQLite looks up one text by an index where it
 would try each pair of values: 0.05 s against 1.3 s for 35,690 of them and 1,000 removed."""
+
+MAX_SUGGESTIONS = 3
+"""Most labels that are suggested where no goal has the one asked for."""
+MIN_RESEMBLANCE = 0.4
+"""Least ratio of `difflib`, in [0, 1], of such a label to what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +158,7 @@ def conversations(
         WorkbenchError: Nothing was clustered, or no goal has the label.
     """
     order = _order(conn)
-    matching = among - among
+    matching = among - among  # the empty set
     for value in goals:
         if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
             matching |= _with_special_value(conn, order[0], value.lower(), among, second=second)
@@ -214,6 +225,7 @@ def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tupl
         current = dict(
             conn.execute("SELECT group_id, current FROM goal_group WHERE clustering_id = ?", (key,))
         )
+        # counted in clusters and assignments, and where decisions moved to; taken off where they moved from
         where = f"clustering_id = ? AND {among_condition}"
         for statement, sign in (
             (f"SELECT 'c' || cluster, count(*) FROM membership WHERE {where} GROUP BY cluster", 1),
@@ -270,7 +282,10 @@ def _find_groups(
             return clustering_id, groups
     all_labels = list(labels(conn, order[0]).values())
     lower = {label.lower(): label for label in all_labels}
-    similar_labels = [lower[match] for match in get_close_matches(text, lower, 3, 0.4)]
+    similar_labels = [
+        lower[match]
+        for match in get_close_matches(text, lower, n=MAX_SUGGESTIONS, cutoff=MIN_RESEMBLANCE)
+    ]
     raise WorkbenchError(
         f"No goal is called “{value}”.",
         f"Do you mean {' or '.join(f'“{match}”' for match in similar_labels)}?"
@@ -289,7 +304,7 @@ def _in_groups(
 ) -> IdSet:
     """Returns those of a set that are in one of these current groups."""
     values = (clustering_id, *groups)
-    names = ", ".join(f"?{index + 2}" for index in range(len(groups)))
+    names = ", ".join(f"?{index + 2}" for index in range(len(groups)))  # ?1 is the clustering
     if second:
         sql = f"SELECT conversation_id FROM ({SECOND_GOALS}) WHERE current IN ({names})"
         return among.of(read_ids(conn, sql, values))
@@ -311,15 +326,17 @@ def _with_special_value(
         having = among.of(read_ids(conn, f"SELECT conversation_id FROM ({SECOND_GOALS})", values))
         return having if value == ANY_VALUE else among - having
     moved = among.of(read_ids(conn, _MOVED, values))
-    without = "SELECT conversation_id FROM {} WHERE clustering_id = ? AND {} IS {}"
+    ids_where = "SELECT conversation_id FROM {} WHERE clustering_id = ? AND {} IS {}"
     if value == NOVEL:
-        novel = without.format("assignment", "group_id", "NULL")
+        novel = ids_where.format("assignment", "group_id", "NULL")
         return among.of(read_ids(conn, novel, values)) - moved
     having = (
-        among.of(read_ids(conn, without.format("membership", "cluster", "NOT NULL"), values))
-        | among.of(read_ids(conn, without.format("assignment", "group_id", "NOT NULL"), values))
+        among.of(read_ids(conn, ids_where.format("membership", "cluster", "NOT NULL"), values))
+        | among.of(read_ids(conn, ids_where.format("assignment", "group_id", "NOT NULL"), values))
     ) - moved
-    having |= among.of(read_ids(conn, without.format("goal_move", "group_id", "NOT NULL"), values))
+    having |= among.of(
+        read_ids(conn, ids_where.format("goal_move", "group_id", "NOT NULL"), values)
+    )
     return having if value == ANY_VALUE else among - having
 
 

@@ -36,9 +36,9 @@ class Measurements:
 
     Attributes:
         clusters: Its clusters before merges.
-        agreements: ("seed" or "bootstrap", adjusted Rand index) of each repetition of the newest measurement of
-            stability.
-        jaccard: Mean Jaccard similarity of clusters under the bootstraps, by number.
+        agreements: ("seed" or "bootstrap", adjusted Rand index, at most 1) of each repetition of the newest measurement
+            of stability.
+        jaccard: Mean Jaccard similarity of clusters under the bootstraps, in [0, 1], by number.
         hold_out, paper_goals: See `Kind`; None if not measured.
     """
 
@@ -160,13 +160,11 @@ def repetition_count(conn: sqlite3.Connection, clustering_id: int) -> int:
 BYTES_PER_GROUP = 2
 """Bytes of a group number in a map of groups."""
 
-
 _GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
-"""SQL for the group number of a conversation in a map of groups, two bytes."""
-
+"""SQL for the two bytes of a conversation in a map of groups; its id is to be filled in. `substr` counts from 1."""
 
 _States = dict[str, tuple[int, int]]
-"""How many conversations are in a state, and how many of them are at or above the threshold."""
+"""By state: how many conversations are in it, and how many of them are at or above the threshold."""
 
 
 def states(
@@ -175,7 +173,7 @@ def states(
     """Returns how many conversations of each group are in each state.
 
     Args:
-        groups: The map of groups.
+        groups: The map of groups; see the module.
         sizes: Conversations of each group; those without a score are unscored.
     """
     with snapshot(conn):
@@ -186,7 +184,7 @@ def states(
             " sum(s.p_end_normalised >= ?)"
             " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
             " GROUP BY 1, 2",
-            (groups, *values, rule.threshold, score_sets.score_config(conn)),
+            (groups, *values, rule.threshold, score_sets.hash_in_force(conn)),
         ).fetchall()
     counts_by_group: dict[int, _States] = {}
     for group_bytes, state, count, above_threshold in rows:
@@ -203,9 +201,13 @@ def periods(
     group.
 
     A conversation without a date is in no month.
+
+    Args:
+        groups: The map of groups; see the module.
+        by: `month` names periods as "2026-01", `import` by the label of the source.
     """
     # each is answered from one index: that of dates, or that of sources
-    period, rows = {
+    period, condition = {
         "month": ("substr(c.created_at, 1, 7)", "WHERE c.created_at IS NOT NULL"),
         "import": ("c.source_id", ""),
     }[by]
@@ -218,15 +220,17 @@ def periods(
             " coalesce(sum(s.p_end_normalised >= ?), 0)"
             " FROM conversation AS c LEFT JOIN score AS s"
             " ON s.conversation_id = c.id AND s.config_hash = ?"
-            f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
-            (groups, *values, rule.threshold, score_sets.score_config(conn)),
+            f" {condition} GROUP BY 1, 2, 3 ORDER BY 1",
+            (groups, *values, rule.threshold, score_sets.hash_in_force(conn)),
         ).fetchall()
     states_by_key: dict[tuple[str, int], _States] = {}
     for name, group_bytes, state, count, above_threshold in counts:
+        # sources may share a label: their counts are added up
         key = str(labels[name] if by == "import" else name), _group_number(group_bytes)
         state_counts = states_by_key.setdefault(key, {})
         earlier_counts = state_counts.get(state, (0, 0))
         state_counts[state] = earlier_counts[0] + count, earlier_counts[1] + above_threshold
+    # reversed, so that the first place of a name is the one that stays
     first_index = {name: index for index, (name, _) in reversed(list(enumerate(states_by_key)))}
     ordered = sorted(states_by_key, key=lambda key: (first_index[key[0]], key[1]))
     return [
@@ -237,8 +241,8 @@ def periods(
 
 
 def leaves(conn: sqlite3.Connection, groups: bytes, config_hash: str | None) -> dict[int, float]:
-    """Returns the median number of leaves of the trees of each group under a configuration; groups without trees are
-    absent."""
+    """Returns the median number of leaves of the response trees of each group under a configuration; groups without
+    trees are absent, and trees that could not be grown (`reason`) do not count."""
     leaves_by_group: dict[int, list[int]] = {}
     for group_bytes, count in conn.execute(
         f"SELECT {_GROUP_NUMBER.format('conversation_id')}, leaves FROM tree"

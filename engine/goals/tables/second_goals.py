@@ -1,4 +1,5 @@
-"""What a person said of second goals: that a conversation has one, or that it has not.
+"""What a person said of second goals: that a conversation has one, or that it has not. A second goal is a further group
+that a conversation may belong to by its vector, with a share.
 
 Acts are appended; the state is derived from the newest act on a conversation and a current group that was not undone.
 They belong to a clustering and follow its groups through merges. A clustering that is made later takes them over.
@@ -64,6 +65,10 @@ def judge(
 ) -> None:
     """Confirms or removes a second goal; the same again changes nothing.
 
+    Args:
+        group_id: Current group that is the goal.
+        annotator: Name of the person; empty if none was given.
+
     Raises:
         NotFound: The conversation has no such second goal.
     """
@@ -124,6 +129,8 @@ def carry_over(
     of the group; otherwise of the first place, so that it counts where merges or a later clustering bring it back.
 
     Args:
+        before: Id of the clustering where it was said.
+        clustering_id: Id of the other one.
         places: The groups of the other clustering where the members of a current group of the one before are now, the
             one that matters most first; what was said of a group without any stays where it was said.
     """
@@ -141,6 +148,7 @@ def carry_over(
         f" AND {_IN_FORCE} GROUP BY 1, 2 ORDER BY max(s.id)",
         (before,),
     ).fetchall()
+    # `max(s.id)` makes SQLite take the other columns from the newest act of each conversation and group
     for conversation_id, group, kind, annotator, given_at, _ in rows:
         candidates = places.get(group) or ()
         target = next((key for key in candidates if (conversation_id, key) in proposed), None)

@@ -28,7 +28,7 @@ MAX_TEXTS_IN_MEMORY = 1_000
 
 @dataclass(frozen=True, slots=True)
 class GoalEntry:
-    """The goal text of one conversation; `reason` says why where there is none."""
+    """The goal text of one conversation. Where there is none, `text` is empty and `reason` says why."""
 
     conversation_id: int
     text: str
@@ -95,7 +95,8 @@ def _summaries(
             f" AND conversation_id IN ({placeholders(keys)})",
             (config_hash, *keys),
         ):
-            entries[row[0]] = GoalEntry(*row)
+            entry = GoalEntry(*row)
+            entries[entry.conversation_id] = entry
     return entries
 
 
@@ -151,14 +152,14 @@ def _written(
                 break
     if not has_user_text:
         return GoalEntry(conversation_id, "", NOTHING_WRITTEN)
-    if not has_unshared_text:
+    if not has_unshared_text:  # the user wrote only what is shared: then it is what was wanted
         unshared_parts = all_parts[:1] if kind == "first-user" else all_parts
     return GoalEntry(conversation_id, _SEPARATOR.join(unshared_parts))
 
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """The kind of goal texts, and for summaries their configuration."""
+    """The kind of goal texts, and for summaries their config hash (`goal_config`); else None."""
 
     kind: GoalText
     goal_config: str | None = None

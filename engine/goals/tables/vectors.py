@@ -27,6 +27,7 @@ class VectorConfig:
     Attributes:
         text: Kind of the texts; `goal_config` is the config hash of the summaries where these were embedded.
         embedder: Its name as the person gave it, such as `tfidf`.
+        dimensions: Components of one vector.
         fingerprint: Of the embedder; vectors with different ones are not comparable.
         state: The fitted embedder; None for one that needs no fitting.
     """
@@ -116,19 +117,21 @@ def add(
 
 def count(conn: sqlite3.Connection, config_hash: str) -> int:
     """Returns the number of vectors of a configuration."""
+    config_id, _ = _key(conn, config_hash)
     row = conn.execute(
         "SELECT coalesce(sum(count), 0) FROM vector_block WHERE config_id = ?",
-        _key(conn, config_hash)[:1],
+        (config_id,),
     ).fetchone()
     return int(row[0])
 
 
 def reasons(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
     """Returns the reasons why conversations have no vector, by id."""
+    config_id, _ = _key(conn, config_hash)
     return dict(
         conn.execute(
             "SELECT conversation_id, reason FROM no_vector WHERE config_id = ? ORDER BY 1",
-            _key(conn, config_hash)[:1],
+            (config_id,),
         ).fetchall()
     )
 
@@ -196,10 +199,11 @@ def read_vectors(
     total = count(conn, config_hash)
     ids = np.empty(total, dtype=np.int64)
     rows = np.empty((total, made_by.dimensions), dtype=np.float32)
-    end = 0
+    config_id, _ = _key(conn, config_hash)
+    end = 0  # rows that are filled
     for id_blob, vector_blob in conn.execute(
         "SELECT ids, vectors FROM vector_block WHERE config_id = ? ORDER BY first",
-        _key(conn, config_hash)[:1],
+        (config_id,),
     ):
         block_ids = np.frombuffer(id_blob, dtype="<i8")
         block = np.frombuffer(vector_blob, dtype="<f4").reshape(len(block_ids), made_by.dimensions)

@@ -215,7 +215,7 @@ class GroupFigures:
 def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
     """Returns a key of what `GroupFigures` depends on apart from the view; changes when scores or trees are added."""
     with snapshot(conn):
-        config = score_sets.score_config(conn)
+        config = score_sets.hash_in_force(conn)
         return (
             score_sets.rule(conn),
             config,

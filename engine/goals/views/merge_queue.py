@@ -77,6 +77,8 @@ class QueueSnapshot:
     """A snapshot of the pairs of groups of a clustering, with the merge probability fitted to the decisions so far.
 
     Attributes:
+        table: The current groups and the similarities of their pairs.
+        model: The merge probability, fitted to the decisions so far.
         order: Order that the person chose.
         least_similarity: Similarity of descriptions below which a pair is not proposed.
     """
@@ -93,6 +95,7 @@ class QueueSnapshot:
         if not pairs:
             return []
         first, second = table.rows_and_columns(pairs)
+        # The last argument is the share of all ordered pairs of conversations that each pair of groups joins.
         ranking = rank_pairs(
             order or self.order,
             self.model,
@@ -115,7 +118,8 @@ class QueueSnapshot:
         return self.model.probabilities(pair_features(self.table, pairs))
 
     def to_merge(self, pairs: Sequence[Pair]) -> tuple[float, tuple[float, float]]:
-        """Returns the expected number of these pairs that are one goal, and its 90% range, widened to hold it."""
+        """Returns the expected number of these pairs that are one goal, and its 90% range, widened to hold it: the
+        range is that of other weights of the merge probability and may miss it."""
         expected = float(self.probabilities(pairs).sum())
         low, high = self.model.count_range(pair_features(self.table, pairs))
         return expected, (min(low, expected), max(high, expected))
@@ -128,22 +132,22 @@ class QueueSnapshot:
 
     def evidence(self, pairs: Sequence[Pair]) -> list[Evidence]:
         """Returns the evidence for and against merging each pair."""
-        evidence_list = []
+        all_evidence = []
         table, features = self.table, pair_features(self.table, pairs)
         probabilities = self.model.probabilities(features)
         for pair, row, probability in zip(pairs, features, probabilities, strict=True):
             first, second = (table.row_of[key] for key in pair)
             evidence = Evidence(
-                float(probability),
-                float(table.description[first, second]),
-                float(table.member[first, second]),
-                float(table.overlap[first, second]),
+                probability=float(probability),
+                description_similarity=float(table.description[first, second]),
+                member_similarity=float(table.member[first, second]),
+                overlap=float(table.overlap[first, second]),
                 answer=table.answer(pair) or NOT_ASKED,
                 features=named_features(row),
                 member_threshold=float(table.member_threshold[first, second]),
             )
-            evidence_list.append(evidence)
-        return evidence_list
+            all_evidence.append(evidence)
+        return all_evidence
 
     def proposals(
         self, pairs: Sequence[Pair], groups: Sequence[GoalGroup], why: str
@@ -154,16 +158,16 @@ class QueueSnapshot:
             groups: The current groups of the clustering.
             why: Why these pairs are proposed, in words.
         """
-        rows = {row.id: row for row in groups}
+        group_by_id = {group.id: group for group in groups}
         return [
             Proposal(
-                rows[a],
-                rows[b],
-                evidence,
-                self.table.nearest(a, b, NEAREST_GROUPS),
-                self.table.nearest(b, a, NEAREST_GROUPS),
-                _states_of_both(rows[a].states, rows[b].states),
-                why,
+                a=group_by_id[a],
+                b=group_by_id[b],
+                evidence=evidence,
+                near_a=self.table.nearest(a, b, NEAREST_GROUPS),
+                near_b=self.table.nearest(b, a, NEAREST_GROUPS),
+                after=_states_of_both(group_by_id[a].states, group_by_id[b].states),
+                why=why,
             )
             for (a, b), evidence in zip(pairs, self.evidence(pairs), strict=True)
         ]
@@ -201,9 +205,10 @@ class MergeQueueCache:
         self._project, self.decision_log = project, decision_log
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
+        # each cached value stands beside what it was made from; it is valid while that is the same
         self._views: dict[int, tuple[tuple[object, ...], ClusteringView]] = {}
         self._space: tuple[tuple[str, int], Space] | None = None
-        self._learned: tuple[ClusteringView, MergeModel] | None = None
+        self._model: tuple[ClusteringView, MergeModel] | None = None
 
     def view(self, clustering_id: int) -> ClusteringView:
         """Returns the current groups of a clustering; the same object until something of it changes.
@@ -219,11 +224,14 @@ class MergeQueueCache:
                 clusterings.assigned_version(conn, clustering_id),
                 measurements.repetition_count(conn, clustering_id),
             )
-            cached = self._views.get(clustering_id)
-            if cached is not None and cached[0] == version and cached[1].state is state:
-                return cached[1]
+            if cached := self._views.get(clustering_id):
+                cached_version, cached_view = cached
+                if cached_version == version and cached_view.state is state:
+                    return cached_view
             view = ClusteringView.read(conn, stored, state)
-            self._views.pop(clustering_id, None)
+            self._views.pop(
+                clustering_id, None
+            )  # put at the end again: the one read longest ago goes first
             self._views[clustering_id] = version, view
             while len(self._views) > MAX_CACHED_CLUSTERINGS:
                 self._views.pop(next(iter(self._views)))
@@ -248,8 +256,9 @@ class MergeQueueCache:
         table = self._tables.table(view, self.space(view.stored))
         with self._project.reading() as conn:
             order, least_similarity = queue_settings(conn)
-        learned = self._learned
-        if learned is None or learned[0] is not view:
-            learned = view, fit_merge_model(self.decision_log.active(clustering_id))
-            self._learned = learned
-        return QueueSnapshot(table, learned[1], order, least_similarity)
+        cached_model = self._model
+        if cached_model is None or cached_model[0] is not view:
+            cached_model = view, fit_merge_model(self.decision_log.active(clustering_id))
+            self._model = cached_model
+        _, model = cached_model
+        return QueueSnapshot(table, model, order, least_similarity)

@@ -19,8 +19,8 @@ MIN_MEMBERS = 8
 MAX_MEMBERS = 2_000
 """Most members of a group that are looked at; of more, a random sample."""
 MIN_APART = 0.75
-"""Distance of the parts, as a share of the usual one, from which a group is proposed for splitting; docs/goals.md has
-how often that was right."""
+"""Distance of the parts, as a share of the usual one (`usual_gap`), from which a group is proposed for splitting;
+docs/goals.md has how often that was right."""
 SPLIT_SEED = 0
 """Seed of k-means and of the sample."""
 
@@ -32,6 +32,7 @@ def gap_between_parts(vectors: Vectors, members: Indices, seed: int = SPLIT_SEED
     Args:
         vectors: Shape (n, d), rows of length 1.
         members: Rows of the group.
+        seed: Seed of k-means and of the sample.
     """
     rows = np.sort(np.asarray(members, dtype=np.int64))
     if len(rows) > MAX_MEMBERS:
@@ -52,9 +53,9 @@ def usual_gap(centres: Vectors) -> float:
     if len(centres) < 2:
         return 1.0
     gaps = []
-    for number, centre in enumerate(centres):
+    for row, centre in enumerate(centres):
         cosines = centres @ centre
-        cosines[number] = -np.inf
+        cosines[row] = -np.inf  # a group is not its own neighbor
         gaps.append(1 - float(cosines.max()))
     return float(np.median(gaps))
 
@@ -62,13 +63,18 @@ def usual_gap(centres: Vectors) -> float:
 def split_candidates(view: ClusteringView, space: Space) -> list[SplitProposal]:
     """Returns the groups that seem to hold several goals, the one whose parts lie farthest apart first; without words,
     and without the word of a model. Pinned groups and parts of a split that a person made are left out: they were
-    looked at."""
+    looked at.
+
+    Args:
+        space: The vectors of the clustering; conversations without one do not count.
+    """
     state = view.state
     usual = usual_gap(view.centres([*state.current], space))
     candidates = []
     for key in state.current:
         group = state.groups[key]
         members = np.intersect1d(view.members(key), space.ids, assume_unique=True)
+        # where most centers have an equal one, `usual` is 0, and nothing is a share of it
         if group.settled_by_person or len(members) < MIN_MEMBERS or not usual:
             continue
         rows = space.rows_of(members)
@@ -79,7 +85,17 @@ def split_candidates(view: ClusteringView, space: Space) -> list[SplitProposal]:
             parts = tuple(tuple(members[half].tolist()) for half in halves)
             if len(parts) > 1:
                 size = len(view.members(key))
-                candidates.append(SplitProposal(key, group.label, size, apart, None, "", (), parts))
+                proposal = SplitProposal(
+                    group_id=key,
+                    label=group.label,
+                    size=size,
+                    apart=apart,
+                    same=None,
+                    model="",
+                    words=(),
+                    parts=parts,
+                )
+                candidates.append(proposal)
     return sorted(candidates, key=lambda candidate: -candidate.apart)
 
 
@@ -89,6 +105,7 @@ def as_if_split(
     """Returns a state in which the candidates are split, which is stored nowhere, and the pair of parts of each."""
     supposed = state.copy()
     pairs = []
+    # Stored decisions have ids from 1 on, so these negative ones name groups that nothing else has.
     for number, candidate in enumerate(candidates, 1):
         parts = tuple(array("q", part) for part in candidate.parts)
         decision = GoalDecision("split", (candidate.group_id,), parts=parts)

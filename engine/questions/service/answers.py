@@ -53,12 +53,19 @@ _OUTCOME_WORDS: dict[Outcome, tuple[str, str]] = {
 }
 """Words for one and for several answers with each outcome."""
 
+MAX_EXAMPLES = 3
+"""Most ids that a report names for each kind of gap."""
+
+MAX_EXAMPLE_CHARACTERS = 40
+"""Most characters of an answer that was not understood in its example."""
+
 _GAPS: tuple[Outcome, ...] = (
     *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood"),
 )
 """Outcomes of answers that were not taken as they are."""
 
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
+"""The names of the verdicts, as answers write them."""
 
 
 @dataclass(slots=True)
@@ -66,7 +73,7 @@ class AnswerReport:
     """What an import of answers did, or would do.
 
     Attributes:
-        outcomes: By conversation, but for `unanswered`, `unknown` and `not understood`, which are by answer.
+        outcomes: By conversation, but for `unanswered`, `unknown` and `not_understood`, which are by answer.
         annotators: How many answers were read of each person.
         tags: Number of tags that were given.
         examples: Some ids for each kind of gap.
@@ -85,7 +92,7 @@ class AnswerReport:
     def count(self, outcome: Outcome, name: str) -> None:
         """Counts an outcome of a conversation, with its id as an example of a gap."""
         self.outcomes[outcome] += 1
-        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < 3:
+        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < MAX_EXAMPLES:
             ids.append(name)
 
     def as_json(self) -> dict[str, Any]:
@@ -167,7 +174,10 @@ def _plan(
         if answer.verdict is not None:
             report.annotators.update([answer.annotator] if answer.annotator else [])
             if _verdict(answer.verdict) is None:
-                report.count("not_understood", f"{answer.conversation}: {answer.verdict[:40]}")
+                report.count(
+                    "not_understood",
+                    f"{answer.conversation}: {answer.verdict[:MAX_EXAMPLE_CHARACTERS]}",
+                )
                 continue
         conversation = _find_conversation(conn, answer)
         if isinstance(conversation, int):
@@ -179,6 +189,7 @@ def _plan(
         now = verdicts.current(conn, key)
         verdict_acts = _verdict_acts(conn, key, own_answers, now, replace, report)
         acts += verdict_acts
+        # A verdict that comes into force brings the notes along.
         if not any(act.text for act in verdict_acts):
             acts += _note_acts(key, own_answers, now)
         tags = {tag for answer in own_answers for tag in answer.tags}
@@ -200,7 +211,9 @@ def _verdict_acts(
 
     Args:
         answers: The answers on it; at least one.
-        now: What is in force of it.
+        key: Id of the conversation.
+        now: Its verdict, note and tags in force; None without any.
+        replace: Whether a verdict may replace another one that is in force.
     """
     people = {answer.annotator: answer for answer in answers if answer.verdict is not None}
     new = {
@@ -215,6 +228,7 @@ def _verdict_acts(
     if decider is not None:
         winner: Verdict | None = new[decider]
     else:
+        # Against a verdict in force only the file's answers count; without one, earlier opinions have their say too.
         winner = _majority({**known, **new} if in_force is None else new)
     giver = None
     outcome: Outcome
@@ -309,7 +323,7 @@ def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
         answers = answers_of(record)
         understood += answers is not None
         if answers is None:
-            report.count("not_understood", json.dumps(record)[:40])
+            report.count("not_understood", json.dumps(record)[:MAX_EXAMPLE_CHARACTERS])
         else:
             yield from answers
     if not understood:

@@ -106,7 +106,7 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         )
         return complete, incomplete
 
-    config = score_sets.score_config(conn)
+    config = score_sets.hash_in_force(conn)
     complete, incomplete = scored(score_sets.rule(conn), config)
     result = among - among
     if "verdict" in term.values:

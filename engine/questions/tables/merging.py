@@ -12,6 +12,7 @@ from engine.conversations.tables.merging import note_conflict
 from engine.questions.tables import verdicts
 
 _ACT_COLUMNS = "id, conversation_id, kind, verdict, note, given_at, annotator, target"
+"""Columns of an act; `target` is the id of the act that it takes back, or none."""
 
 _TIME = 5
 """Place of `given_at` among them."""
@@ -42,24 +43,26 @@ def add_verdicts(conn: sqlite3.Connection, report: MergeReport) -> None:
     our_acts = conn.execute(f"SELECT {_ACT_COLUMNS} FROM main.verdict ORDER BY id").fetchall()
     our_ids = {act[1:]: act[0] for act in our_acts}
     act_keys: dict[int, _ActKey] = {}  # by their id of the act: our act if we have it, else theirs
-    added = []
+    added = []  # their acts that we lack: id there, the other columns, and the key of the target
     for act_id, conversation_id, *content, target in conn.execute(
         f"SELECT {_ACT_COLUMNS} FROM other.verdict ORDER BY id"
     ):
         target_key = None if target is None else act_keys[target]
         row = (new_ids[conversation_id], *content)
         our_id = None
+        # An act on one that we lack is not ours either.
         if target_key is None or target_key[0] == "ours":
             our_id = our_ids.get((*row, None if target_key is None else target_key[1]))
         act_keys[act_id] = ("theirs", act_id) if our_id is None else ("ours", our_id)
         if our_id is None:
             added.append((act_id, *row, target_key))
-    numbers: dict[_ActKey, int] = {}
+    numbers: dict[_ActKey, int] = {}  # new ids
     rows: list[tuple[Any, ...]] = []
     sides = (
         [("ours", act[:-1], None if act[-1] is None else ("ours", act[-1])) for act in our_acts],
         [("theirs", act[:-1], act[-1]) for act in added],
     )
+    # Both sides stay in the order of their ids, and a target comes before the act on it, so its number is known.
     by_time = merge_sorted(*sides, key=lambda act: act[1][_TIME])
     for number, (side, act, target_key) in enumerate(by_time, start=1):
         numbers[side, act[0]] = number

@@ -54,10 +54,13 @@ SAMPLE_SEED = 7
 """Seed of the calibration sample."""
 
 _WITHOUT_VERDICT = Term("verdict", ":", ("none",))
+"""The condition of all orders but `people`."""
+
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
     " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
 )
+"""Id and score of the scored conversations, by one configuration."""
 
 
 def queue(
@@ -77,7 +80,7 @@ def queue(
         WorkbenchError: The search text of the filter has too many words.
     """
     with snapshot(conn):
-        rule, config = score_sets.rule(conn), score_sets.score_config(conn)
+        rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
         query = query or ListQuery()
         if order != "list":
             query = ListQuery(query.filter)
@@ -186,10 +189,11 @@ def _as_listed(
 def _disagreeing(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: IdSet, page: int
 ) -> TriagePage:
-    """Returns every conversation once, with the configuration that differs most from the one that is shown."""
+    """Returns every conversation of `among` that has different states, once, with the configuration that differs most
+    from the one that is shown."""
     sets = {
-        config.config_hash: (number, config)
-        for number, config in enumerate(score_sets.configs(conn), 1)
+        score_config.config_hash: (number, score_config)
+        for number, score_config in enumerate(score_sets.configs(conn), 1)
     }
     items: list[TriageItem] = []
     listed_ids: set[int] = set()
@@ -204,7 +208,7 @@ def _disagreeing(
         " AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
         f" AND {shown_state} <> {other_state}"
         " ORDER BY abs(a.p_end_normalised - b.p_end_normalised) DESC, a.conversation_id",
-        (config, settings.get(conn, score_sets.UNFINISHED), *shown_values, *other_values),
+        (config, settings.get(conn, score_sets.UNFINISHED_SETTING), *shown_values, *other_values),
     ):
         if key in listed_ids or not among.flags[key]:
             continue
@@ -235,17 +239,25 @@ def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
 
 
 def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> TriagePage:
-    """Returns every conversation that has a tree; the tenths are of all of them, judged or not, so the order never
-    changes."""
+    """Returns every conversation of `among` that has a tree; the tenths are of all with a tree, judged or not, so the
+    order never changes."""
     tree_rows = trees.unsure(conn)
-    many, unlikely = (
-        _ranks([row[1] for row in tree_rows]),
-        _ranks([-row[2] for row in tree_rows]),
-    )
-    top = -(-len(tree_rows) // 10)
+    leaf_ranks = _ranks([leaves for _, leaves, _ in tree_rows])
+    surprise_ranks = _ranks([-best_log_p for _, _, best_log_p in tree_rows])
+    tenth = -(-len(tree_rows) // 10)  # rounded up, so that a single tree is in it
     order = sorted(
-        (-(most <= top) - (least <= top), most + least, key, leaves, most <= top, least <= top)
-        for (key, leaves, _), most, least in zip(tree_rows, many, unlikely, strict=True)
+        (
+            # Those in both tenths (-2) before those in one (-1) and in none (0); then by the sum of the ranks.
+            -(leaf_rank <= tenth) - (surprise_rank <= tenth),
+            leaf_rank + surprise_rank,
+            key,
+            leaves,
+            leaf_rank <= tenth,
+            surprise_rank <= tenth,
+        )
+        for (key, leaves, _), leaf_rank, surprise_rank in zip(
+            tree_rows, leaf_ranks, surprise_ranks, strict=True
+        )
         if among.flags[key]
     )
     items = [
@@ -310,7 +322,10 @@ def _unsure_reason(leaves: int, in_most: bool, in_least: bool) -> str:
 
 
 def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> TriagePage:
-    """Returns one conversation of each group per round; a judged one keeps its place, so the order never changes."""
+    """Returns one conversation of each group per round; a judged one keeps its place, so the order never changes.
+
+    The ids come by rising score, so each group is a range of places among them.
+    """
     ids, _ = scored_values(conn)
     judged = read_ids(conn, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})")
     drawable = (waiting | IdSet.every(conn).of(judged)).flags
@@ -319,7 +334,7 @@ def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> TriagePage:
     turns: list[tuple[int, int, int]] = []
     for group in range(groups):
         low, high = group * len(in_filter) // groups, (group + 1) * len(in_filter) // groups
-        # the same however many were judged, or the order would change
+        # Drawn from judged ones too: with fewer to draw from, the same seed would draw others.
         count = min(high - low, PAGE)
         places = random.Random(f"{SAMPLE_SEED}:{group}").sample(range(low, high), count)
         turns += [(turn, group, in_filter[place]) for turn, place in enumerate(places)]

@@ -302,7 +302,7 @@ def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | N
             f" FROM ({CURRENT_VERDICTS}) AS j LEFT JOIN score AS s"
             " ON s.conversation_id = j.conversation_id"
             " AND s.config_hash = ? ORDER BY j.conversation_id",
-            (score_sets.score_config(conn),),
+            (score_sets.hash_in_force(conn),),
         )
     ]
 
@@ -313,7 +313,7 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
     cursor = conn.execute(
         "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
         " AND p_end_normalised IS NOT NULL ORDER BY p_end_normalised, conversation_id",
-        (score_sets.score_config(conn),),
+        (score_sets.hash_in_force(conn),),
     )
     while rows := cursor.fetchmany(10_000):
         some_ids, some_values = zip(*rows, strict=True)

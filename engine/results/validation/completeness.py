@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
@@ -181,6 +182,71 @@ def completeness_table(
     Raises:
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
+    data = _read_test_data(project, catalog, test, query or ListQuery(), on_step)
+    scored, places_by_id, scorings = data.scored, data.places_by_id, data.scorings
+    on_step("drawing conversations")
+    cuttable = sum(place.cut is not None for place in places_by_id.values())
+    draws = {
+        title: cut_test(scoring, places_by_id, THRESHOLD) for title, scoring in scorings.items()
+    }
+    return CompletenessTable(
+        run=test.run_name,
+        seed=test.seed,
+        threshold=THRESHOLD,
+        asked=len(data.external_ids),
+        single=len(places_by_id) - cuttable,
+        n=cuttable,
+        rows=tuple(
+            _row(
+                title,
+                scoring,
+                places_by_id,
+                metrics=draws[title].classification(),
+                config=scored.configs.get(title),
+                origins=data.origins,
+            )
+            for title, scoring in scorings.items()
+        ),
+        truths=truth_tables(scorings, places_by_id, data.truth),
+        trained=data.chosen.trained,
+        selecting=data.chosen.selecting,
+        selected_on=data.selected_on,
+        same_kind=test.same_kind,
+        contrasts=cut_contrasts(scorings, places_by_id, draws),
+        every_boundary=boundary_rows(scored.scorings, places_by_id) if test.every_boundary else (),
+        left_out=scored.left_out,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _TestData:
+    """What the truncation test reads of a project.
+
+    Attributes:
+        chosen: The conversations of the query that may be tested.
+        external_ids: Id in the source of each conversation that is tested, at most as many as the test allows, by id.
+        origins: How the adapter of each configuration was trained, by config hash.
+        scored: The configurations of scores that get a row.
+        places_by_id: Where each conversation that all rows score ends and is cut.
+        scorings: The values of each row by its title, those of the baselines included.
+        truth: What is known of the outcome of each tested conversation, by id.
+        selected_on: Title of each row whose adapter was selected by tested conversations, and by how many.
+    """
+
+    chosen: _TestedConversations
+    external_ids: Mapping[int, str]
+    origins: Mapping[str, AdapterTraining]
+    scored: _ScoredRows
+    places_by_id: Mapping[int, Place]
+    scorings: Mapping[str, Values]
+    truth: Mapping[int, Mapping[str, Any]]
+    selected_on: tuple[tuple[str, int], ...]
+
+
+def _read_test_data(
+    project: Project, catalog: Catalog, test: TruncationTest, query: ListQuery, on_step: OnStep
+) -> _TestData:
+    """Reads, in one snapshot of the project, all that the truncation test works on; raises as `completeness_table`."""
     path = Path(project.path)
     runs_by_name = {run.path.name: run for run in all_runs(path)}
     test_part = None if test.run_name is None else part_to_test(run_named(path, test.run_name))
@@ -189,14 +255,12 @@ def completeness_table(
         # scores from outside are of whole conversations only, so that none could be cut
         all_configs = [config for config in score_sets.configs(conn) if config.mode != "outside"]
         configs = _matching_configs(all_configs, test.mode, adapter)
-        runs_in_use = {
+        runs_in_use: dict[str | None, RunDirectory] = {
             config.adapter: runs_by_name[config.adapter]
             for config in configs
             if config.adapter in runs_by_name
         }
-        chosen = _choose_conversations(
-            conn, query or ListQuery(), test_part, list(runs_in_use.values())
-        )
+        chosen = _choose_conversations(conn, query, test_part, list(runs_in_use.values()))
         keys = list(chosen.external_ids)[: test.limit]
         external_ids = {key: chosen.external_ids[key] for key in keys}
         on_step("reading the scores")
@@ -211,42 +275,35 @@ def completeness_table(
         on_step("the keyword rule, and position alone")
         scorings = {**scored.scorings, **_baselines(conn, places_by_id)}
         truth = {key: claims for key, claims in truth_by_conversation(conn) if key in external_ids}
-    on_step("drawing conversations")
-    cuttable = sum(place.cut is not None for place in places_by_id.values())
-    draws = {
-        title: cut_test(scoring, places_by_id, THRESHOLD) for title, scoring in scorings.items()
-    }
-    return CompletenessTable(
-        run=test.run_name,
-        seed=test.seed,
-        threshold=THRESHOLD,
-        asked=len(external_ids),
-        single=len(places_by_id) - cuttable,
-        n=cuttable,
-        rows=tuple(
-            _row(
-                title,
-                scoring,
-                places_by_id,
-                metrics=draws[title].classification(),
-                config=scored.configs.get(title),
-                origins=origins,
-            )
-            for title, scoring in scorings.items()
-        ),
-        truths=truth_tables(scorings, places_by_id, truth),
-        trained=chosen.trained,
-        selecting=chosen.selecting,
-        selected_on=tuple(
-            (title, count)
-            for title, config in scored.configs.items()
-            if config.adapter in runs_in_use
-            and (count := _count_selecting(runs_in_use[config.adapter], external_ids.values()))
-        ),
-        same_kind=test.same_kind,
-        contrasts=cut_contrasts(scorings, places_by_id, draws),
-        every_boundary=boundary_rows(scored.scorings, places_by_id) if test.every_boundary else (),
-        left_out=scored.left_out,
+    return _TestData(
+        chosen=chosen,
+        external_ids=external_ids,
+        origins=origins,
+        scored=scored,
+        places_by_id=places_by_id,
+        scorings=scorings,
+        truth=truth,
+        selected_on=_selected_on(scored.configs, runs_in_use, external_ids.values()),
+    )
+
+
+def _selected_on(
+    configs: Mapping[str, ScoreConfig],
+    runs_in_use: Mapping[str | None, RunDirectory],
+    external_ids: Collection[str],
+) -> tuple[tuple[str, int], ...]:
+    """Returns the title of each row whose adapter was selected by some of these conversations, and by how many.
+
+    Args:
+        configs: The configuration of each row, by its title.
+        runs_in_use: The training runs whose adapters made the scores, by name; None, of scores without an adapter, is
+            no key.
+    """
+    return tuple(
+        (title, count)
+        for title, config in configs.items()
+        if config.adapter in runs_in_use
+        and (count := _count_selecting(runs_in_use[config.adapter], external_ids))
     )
 
 

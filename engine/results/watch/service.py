@@ -171,7 +171,7 @@ class WatchService:
             self._project,
             watched_input,
             cast(ReadingStage, self._scoring().make_run(scoring).reading),
-            lambda: self._goals().assign(None),
+            lambda: self._goals().assign_stages(None),
             emit,
             on_rules=on_rules,
             every=request.every,

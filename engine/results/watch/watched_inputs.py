@@ -300,11 +300,11 @@ class WatchedStandardInput:
             return None
         lines_before = self._imported_lines
         self._imported_lines += len(lines)
+        first_line, *_ = lines
         data = b"".join(lines)
-        format = format_of_lines(STANDARD_INPUT, lines[0], self._format)
-        if (
-            format is None
-        ):  # no format of lines: the import finds out what it is, or says that it cannot
+        format = format_of_lines(STANDARD_INPUT, first_line, self._format)
+        if format is None:
+            # No format of lines: the import finds out what it is, or says that it cannot.
             return ImportStage(
                 project, [STDIN], self._format, io.BytesIO(data), replace=True, only_forward=True
             )

@@ -98,6 +98,9 @@ Event = dict[str, Any]
 LOGS_PER_READ = 50
 """Logs that are in memory at a time."""
 
+PROBABILITY_DIGITS, PRECISION_DIGITS = 4, 3
+"""Decimal places of events: of the probability of an end and its change, and of the precision of a rule."""
+
 
 class WatchStage:
     """Watches until it is interrupted, or until nothing more can come. See `engine.jobs.contract.Stage`.
@@ -220,6 +223,31 @@ class WatchStage:
             reported = counts
         unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
         past.clear()  # hidden states take much memory, and the watch may run for days
+        yield from self._watch(
+            run_id, unreported, reported=reported, fitted=fitted, risk=risk, rules=rules
+        )
+
+    def _watch(
+        self,
+        run_id: int,
+        unreported: Sequence[int],
+        *,
+        reported: dict[int, int],
+        fitted: probe.Probe,
+        risk: probe.Probe | None,
+        rules: Rules,
+    ) -> Iterator[Progress]:
+        """Reports what is new, imports what came, and waits, again and again.
+
+        Args:
+            unreported: Ids of the conversations that have boundaries to report at first.
+            reported: Number of boundaries that were reported, by conversation; is brought up to date.
+            fitted, risk: The probes of ends and of incomplete ends.
+            rules: Raise signals.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
         while True:
             if unreported:
                 yield from self._assign_goals(run_id)
@@ -464,7 +492,8 @@ class WatchStage:
 
     def _now(self) -> str:
         """Returns the time as events have it, in seconds."""
-        return f"{self._utc(0)[:19]}Z"
+        seconds, _ = self._utc(0).split(".")
+        return f"{seconds}Z"
 
 
 def _events(
@@ -503,8 +532,8 @@ def _events(
             "ended": False,
             "turn": place.turn,
             "step": place.step,
-            "p": round(p, 4),
-            "change": round(p - curve[number - 1], 4) if number else None,
+            "p": round(p, PROBABILITY_DIGITS),
+            "change": round(p - curve[number - 1], PROBABILITY_DIGITS) if number else None,
             "state": str(rule.state(p)),
             "signals": [
                 _signal(rule_fired)
@@ -518,7 +547,7 @@ def _signal(rule: Rule) -> Event:
     return {
         "name": rule.name,
         "meaning": rule.meaning,
-        "precision": round(rule.precision.part / rule.precision.of, 3),
-        "low": round(rule.precision.low, 3),
-        "high": round(rule.precision.high, 3),
+        "precision": round(rule.precision.part / rule.precision.of, PRECISION_DIGITS),
+        "low": round(rule.precision.low, PRECISION_DIGITS),
+        "high": round(rule.precision.high, PRECISION_DIGITS),
     }

@@ -1,4 +1,8 @@
-"""Forms as JSON, the people who fill them, and the comparison of a filled form with the answers that a person knows."""
+"""Forms as JSON, the people who fill them, and the comparison of a filled form with the answers that a person knows.
+
+A *label* is a key of a form, above a field (an object with `answer`) or a section (labels again). A *path* is the
+labels from the outermost to that of a field.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +46,17 @@ _REQUIRED_IN_PRINT: tuple[Path, ...] = (
 MAX_DEPTH = 20
 """Greatest nesting depth of sections, far more than real forms have."""
 
+DIGEST_CHARS = 8
+"""Characters of the digest in the key of a form, each a hexadecimal digit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """A form to fill.
 
     Attributes:
+        name: A name in `ALL_FORMS`, or one made from the name of the file.
+        topic: What the form is about, for the simulated user.
         content: Labels to fields and sections, in order. A field is an object with `answer`; any other object is a
             section. A section may hold an `info` text, and null for a place that is no field, such as a signature.
     """
@@ -62,7 +71,8 @@ class Form:
         if self.name in ALL_FORMS:
             return self.name
         text = json.dumps(self.content, ensure_ascii=True)
-        return f"{self.name}-{hashlib.sha256(text.encode('ascii')).hexdigest()[:8]}"
+        digest = hashlib.sha256(text.encode("ascii")).hexdigest()
+        return f"{self.name}-{digest[:DIGEST_CHARS]}"
 
     def blank(self) -> dict[str, Any]:
         """Returns a copy of the content with all answers null."""
@@ -94,10 +104,10 @@ def node_at(content: Mapping[str, Any], path: Path) -> dict[str, Any] | None:
     return node if isinstance(node, dict) else None
 
 
-def copy_answers(given: Mapping[str, Any], into: dict[str, Any]) -> None:
+def copy_answers(given: Mapping[str, Any], form: dict[str, Any]) -> None:
     """Writes the answers of a filled section into a form, at the same labels; null leaves the existing answer."""
     for label, node in given.items():
-        target = into.get(label)
+        target = form.get(label)
         if not isinstance(target, dict) or not isinstance(node, dict):
             continue
         if not is_field(target):
@@ -150,8 +160,8 @@ def form_of_file(path: str, text: str) -> Form:
     return read_form(name, name.replace("-", " ").replace("_", " "), value)
 
 
-def _check(node: Any, path: Path, deeper: int) -> None:
-    """Checks a section, a field or the whole form; `deeper` is how many levels may follow.
+def _check(node: Any, path: Path, levels_left: int) -> None:
+    """Checks a section, a field or the whole form; `levels_left` is how many levels may follow.
 
     Raises:
         UsageError: It cannot be part of a form; the message names the label.
@@ -159,14 +169,14 @@ def _check(node: Any, path: Path, deeper: int) -> None:
     where = " / ".join(path) or "the form"
     if not isinstance(node, dict):
         raise UsageError(f"{where} is no object.", "A form is an object of labels.")
-    if deeper == 0:
+    if levels_left == 0:
         raise UsageError(f"{where} lies too deep.", f"Sections may be nested {MAX_DEPTH} deep.")
     if is_field(node):
         _check_field(node, where)
         return
     for label, child in node.items():
         if child is not None and not (label == "info" and isinstance(child, str)):
-            _check(child, (*path, label), deeper - 1)
+            _check(child, (*path, label), levels_left - 1)
 
 
 def _check_field(node: Mapping[str, Any], where: str) -> None:
@@ -190,7 +200,7 @@ MAX_FACTS = 10
 PAPER_PEOPLE = "paper"
 """Name under which the people of Hakimov et al. are asked for."""
 
-_OF_PAPER = (
+_PAPER_DESCRIPTIONS = (
     "a banker living in Downtown New York",
     "a fisherman living on the west coast of the USA",
     "a politician and lawmaker",
@@ -202,14 +212,17 @@ _OF_PAPER = (
     "a social media influencer",
     "a university student",
 )
-"""The people of section 4.4 of Hakimov et al. (2024)."""
+"""The people of section 4.4 of Hakimov et al. (2024); each completes `Imagine you are ...`."""
 
 
 _WORD = re.compile(r"\w+")
-"""A word of a label, a question or an answer."""
+"""A word of a label, a question or an answer: letters, digits and underscores, such as `2nd`."""
 
 _NUMBER = re.compile(r"\d+")
-"""A label that is only a number, which is left out of facts."""
+"""A label that is only a number, such as `7`, which is left out of facts."""
+
+_MAX_WEIGHT_RATIO = 3
+"""A fact is left out if the best one weighs more than this many times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +230,7 @@ class Profile:
     """One person.
 
     Attributes:
+        name: Name of its file, or its number in a list, from 1.
         description: Completes `Imagine you are ...`.
         answers: Answers by form name, nested as in the form. An answer is a text or a list of options; the empty text
             means that this person leaves the field empty.
@@ -245,7 +259,8 @@ def known_profiles() -> tuple[Profile, ...]:
 def people_of_paper() -> tuple[Profile, ...]:
     """Returns the ten people of section 4.4 of Hakimov et al. (2024), who have a description and no answers."""
     return tuple(
-        Profile(str(number), description, {}) for number, description in enumerate(_OF_PAPER, 1)
+        Profile(str(number), description, {})
+        for number, description in enumerate(_PAPER_DESCRIPTIONS, 1)
     )
 
 
@@ -267,26 +282,32 @@ def profiles_of_file(path: str, text: str) -> tuple[Profile, ...]:
 def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> list[str]:
     """Returns the facts that a question seems to be about, as `label: answer` lines in order of the form.
 
-    Ranks facts by the words that label and question share; rare words weigh more. If no word is shared, takes the first
-    facts. Uses the question alone, so that the user does not know which fields a module asks for.
+    Ranks facts by the words that label and question share; a word weighs the more, the fewer labels have it. Takes the
+    best `MAX_FACTS` of them, without those far below the best one; if no word is shared, the first facts. Uses the
+    question alone, so that the user does not know which fields a module asks for.
     """
-    labels = {
+    label_texts = {
         path: " / ".join(label for label in path if not _NUMBER.fullmatch(label))
         for path in answers
     }
-    words = {path: set(_WORD.findall(label.casefold())) for path, label in labels.items()}
-    spread = Counter(word for label_words in words.values() for word in label_words)
-    asked_words = set(_WORD.findall(question.casefold()))
+    words = {path: set(_words(label)) for path, label in label_texts.items()}
+    label_counts = Counter(word for label_words in words.values() for word in label_words)
+    asked_words = set(_words(question))
     weights = {
         path: sum(
-            math.log(1 + len(answers) / spread[word]) for word in sorted(label_words & asked_words)
+            # In sorted order, so that the sum is the same in each process.
+            math.log(1 + len(answers) / label_counts[word])
+            for word in sorted(label_words & asked_words)
         )
         for path, label_words in words.items()
     }
+    # The sort is stable: of equal weights, and without any, the earlier facts come first.
     best = sorted(answers, key=lambda path: -weights[path])[:MAX_FACTS]
     if best and weights[best[0]]:
-        best = [path for path in best if weights[path] * 3 >= weights[best[0]]]
-    return [f"{labels[path]}: {_as_text(answers[path])}" for path in answers if path in set(best)]
+        best = [path for path in best if weights[path] * _MAX_WEIGHT_RATIO >= weights[best[0]]]
+    return [
+        f"{label_texts[path]}: {_as_text(answers[path])}" for path in answers if path in set(best)
+    ]
 
 
 def _as_text(answer: str | Sequence[str]) -> str:
@@ -312,18 +333,18 @@ def _read(name: str, value: Any) -> Profile:
     """
     if isinstance(value, str):
         return Profile(name, value, {})
-    described = value.get("description") if isinstance(value, dict) else None
+    description = value.get("description") if isinstance(value, dict) else None
     answers = value.get("answers", {}) if isinstance(value, dict) else None
-    if not isinstance(described, str) or not isinstance(answers, dict):
+    if not isinstance(description, str) or not isinstance(answers, dict):
         raise UsageError(
             f"Profile {name} describes nobody.", "Give a text, or an object with `description`."
         )
-    for form, known in answers.items():
-        if not isinstance(known, dict) or not all(
-            _is_answer(answer) for _, answer in _flat(known, ())
+    for form, form_answers in answers.items():
+        if not isinstance(form_answers, dict) or not all(
+            _is_answer(answer) for _, answer in _flat(form_answers, ())
         ):
             raise UsageError(f"Profile {name}: the answers to `{form}` are no labels and texts.")
-    return Profile(name, described, answers)
+    return Profile(name, description, answers)
 
 
 def _is_answer(value: Any) -> bool:
@@ -349,27 +370,28 @@ def right_fields(
     text is right if it has all numbers and at least `MIN_SHARE_OF_WORDS` of the words of the known answer; if that is
     empty, the field must be empty too.
     """
-    right: dict[bool, list[bool]] = {True: [], False: []}
+    right: dict[bool, list[bool]] = {True: [], False: []}  # by whether the field is required
     for field in fields(filled):
         answer = known.get(field.path)
         if answer is not None and (field.filled or _words(_text(answer))):
-            right[field.required].append(_is_right(field.answer, answer, bool(field.options)))
+            right[field.required].append(
+                _is_right(field.answer, answer, has_options=bool(field.options))
+            )
     required, optional = right[True], right[False]
     return (sum(required), len(required)), (sum(optional), len(optional))
 
 
-def _is_right(given: Any, known: str | Sequence[str], of_options: bool) -> bool:
+def _is_right(given: Any, known: str | Sequence[str], *, has_options: bool) -> bool:
     """Whether an answer equals the known one, by the rules of `right_fields`."""
     if isinstance(known, str) and not _words(known):
         return given is None or not _words(_text(given))
-    if of_options:
+    if has_options:
         return _options(given) == _options(known)
     known_words, given_words = _words(_text(known)), set(_words(_text(given)))
     numbers = [word for word in known_words if any(map(str.isdigit, word))]
     matching_words = sum(word in given_words for word in known_words)
-    return all(
-        word in given_words for word in numbers
-    ) and matching_words >= MIN_SHARE_OF_WORDS * len(known_words)
+    has_all_numbers = all(word in given_words for word in numbers)
+    return has_all_numbers and matching_words >= MIN_SHARE_OF_WORDS * len(known_words)
 
 
 def _options(value: Any) -> set[str]:

@@ -200,14 +200,14 @@ class Module:
         name: Name in transcripts, as in the stored runs of Hakimov et al. (2024).
         wording: Name of its prompt text.
         expression: Regular expression that a reply must match; shown to the model when its first reply did not.
-        most: Longest reply, in tokens.
+        max_tokens: Longest reply.
         role: The role whose model replies.
     """
 
     name: str
     wording: str
     expression: str
-    most: int = 256
+    max_tokens: int = 256
     role: Role = "assistant"
 
 
@@ -261,8 +261,8 @@ class FormSession:
         interactions: The transcript. `call` is the index of the reply among all replies of the run; null for a
             fallback.
         dialogue: Questions `{"Assistant"}` and answers `{"User"}` so far, in turn.
-        again, fallbacks: Number of second calls and of fallbacks, by module.
-        failed: Number of times that no reply of a module followed its instructions, by module.
+        retries, fallbacks: Number of second calls and of fallbacks, by module.
+        failures: Number of times that no reply of a module followed its instructions, by module.
         calls: Number of calls so far.
     """
 
@@ -276,9 +276,9 @@ class FormSession:
     person: bool = False
     interactions: list[dict[str, Any]] = field(default_factory=list)
     dialogue: list[dict[str, str]] = field(default_factory=list)
-    again: Counter[str] = field(default_factory=Counter)
+    retries: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
     calls: int = 0
 
     @property
@@ -317,9 +317,9 @@ class FormSession:
             if answer is not None:
                 self.note(module.name, dumped(answer))
                 return answer
-            self.again[module.name] += attempted_prompt is prompt
+            self.retries[module.name] += attempted_prompt is prompt
             temperature = self.rules.high
-        self.failed[module.name] += 1
+        self.failures[module.name] += 1
         return self._fall_back(module, fallback())
 
     def say(
@@ -335,7 +335,7 @@ class FormSession:
                 module.role,
                 messages,
                 Sampling(temperature=temperature, json_schema=schema if schemas else None),
-                max_tokens=module.most if schemas else max(module.most, FREE_TOKENS),
+                max_tokens=module.max_tokens if schemas else max(module.max_tokens, FREE_TOKENS),
                 seed=self.rng.getrandbits(31) if temperature else 0,
             )
         )

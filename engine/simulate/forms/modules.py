@@ -74,26 +74,26 @@ MANAGER = Module(
     "dialogue-manager",
     rf'\{{\s*"next action"\s*:\s*"(?:{FORM_CHUNKS}|{FILL_CHUNK}|{STOP})"\s*,'
     r'\s*"chunk to work on"\s*:\s*(?:null|".*")\s*\}',
-    most=64,
+    max_tokens=64,
 )
 """Decides what to do next with the whole form."""
 
 EXTRACTOR_OF_QUESTIONS = Module(
-    "question_extraction", "question-extractor", _one_text("summary"), most=128
+    "question_extraction", "question-extractor", _one_text("summary"), max_tokens=128
 )
 """Says in a sentence what a top-level label asks for."""
 
 GROUPING = Module(
-    "question_grouping", "question-grouping", r'\{\s*".*"\s*:\s*\[.*\]\s*\}', most=320
+    "question_grouping", "question-grouping", r'\{\s*".*"\s*:\s*\[.*\]\s*\}', max_tokens=320
 )
 """Groups labels into chunks."""
 
 GROUPING_VALIDATOR = Module(
-    "grouping_validation", "grouping-validator", GROUPING.expression, most=GROUPING.most
+    "grouping_validation", "grouping-validator", GROUPING.expression, max_tokens=GROUPING.max_tokens
 )
 """Improves a grouping."""
 
-FILLER = Module("chunk_filling", "chunk-filler", _NEXT % f"{ASK}|{VALIDATE}|{STOP}", most=24)
+FILLER = Module("chunk_filling", "chunk-filler", _NEXT % f"{ASK}|{VALIDATE}|{STOP}", max_tokens=24)
 """Decides what to do next with a chunk."""
 
 QUESTION = Module(
@@ -104,27 +104,27 @@ QUESTION = Module(
 """Asks about the open fields of a chunk."""
 
 PARSER = Module(
-    "answer_parsing", "answer-parser", _NEXT % f"{EXTRACT}|{FOLLOW_UP}|{REPEAT}", most=24
+    "answer_parsing", "answer-parser", _NEXT % f"{EXTRACT}|{FOLLOW_UP}|{REPEAT}", max_tokens=24
 )
 """Decides after an answer how to go on."""
 
 FOLLOW_UP_QUESTION = Module(
-    "follow_up_question", "follow-up-question", _one_text("question"), most=128
+    "follow_up_question", "follow-up-question", _one_text("question"), max_tokens=128
 )
 """Explains what a valid answer is."""
 
 REPEATED_QUESTION = Module(
-    "repeat_question", "repeated-question", _one_text("new question"), most=128
+    "repeat_question", "repeated-question", _one_text("new question"), max_tokens=128
 )
 """Asks again after an answer that did not match the question."""
 
 EXTRACTOR = Module("information_extraction", "information-extractor", _OBJECT)
 """Extracts facts from a dialogue."""
 
-FORM_FILLER = Module("form_filling", "form-filler", _OBJECT, most=512)
+FORM_FILLER = Module("form_filling", "form-filler", _OBJECT, max_tokens=512)
 """Fills facts into the fields."""
 
-VALIDATOR = Module("fill_validation", "answer-validator", _OBJECT, most=512)
+VALIDATOR = Module("fill_validation", "answer-validator", _OBJECT, max_tokens=512)
 """Corrects the answers of a chunk."""
 
 MODULES = (

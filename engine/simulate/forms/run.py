@@ -1,17 +1,19 @@
 """One run of form filling as a scenario: its settings, and its result as conversation and scores.
 
-The baseline is here: one model with the whole dialogue asks questions, chooses actions and fills the form.
+The baseline is here: one model with the whole dialogue asks questions, chooses actions and fills the form. The modular
+variant gives each of these tasks to a *module*, which is one prompt with one kind of reply. A *fallback* is the object
+that replies in place of a module that failed, and a *label* is a key of the form, above a field or a section.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_runs import fields, form_scores
+from engine.formats.form_runs import FormScores, fields, form_scores
 from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
@@ -31,35 +33,47 @@ from engine.simulate.forms.form_session import (
 from engine.simulate.forms.modular import ModularRun
 from engine.simulate.play import RunOver
 
-BAD_OUTPUTS = "bad outputs"
-"""How a run ends that failed because the model did not follow the instructions."""
+STOPPED, ALL_FILLED, BAD_OUTPUTS = "stop", "filled", "bad outputs"
+"""How a baseline run ends: the model chose to stop, every field has an answer, or the model did not follow the
+instructions. A run of either variant can also end with the reason of a `RunOver` of its session, such as `turns`."""
 
 BAD_IN_A_ROW = 10
-"""Number of consecutive unusable replies that end a run."""
+"""Number of consecutive unusable replies that end a baseline run."""
 
 CHARS_PER_TOKEN = 4
-"""Assumed for the length of the history, since a play has no tokenizer."""
+"""Characters of a token, assumed for the length of the history, since a play has no tokenizer."""
+
+RECORD_FORMAT = "uniform"
+"""Import format of the conversation of a run: one object with `messages` and `truth`."""
 
 FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 """The actions that the baseline chooses from after an answer."""
 
 QUESTION = Module(
-    "question_generation", "baseline-question", r'\{\s*"question"\s*:\s*".*"\s*\}', most=128
+    name="question_generation",
+    wording="baseline-question",
+    expression=r'\{\s*"question"\s*:\s*".*"\s*\}',
+    max_tokens=128,
 )
 """Asks the first question about the open labels."""
 
 ACTION = Module(
-    "next_action",
-    "baseline-action",
-    rf'\{{\s*"next action"\s*:\s*"(?:{FOLLOW_UP}|{FILL}|{STOP})"\s*\}}',
-    most=24,
+    name="next_action",
+    wording="baseline-action",
+    expression=rf'\{{\s*"next action"\s*:\s*"(?:{FOLLOW_UP}|{FILL}|{STOP})"\s*\}}',
+    max_tokens=24,
 )
 """Decides after an answer how to go on."""
 
-NEXT_QUESTION = Module("follow_up_question", "baseline-follow-up", QUESTION.expression, most=128)
+NEXT_QUESTION = Module(
+    name="follow_up_question",
+    wording="baseline-follow-up",
+    expression=QUESTION.expression,
+    max_tokens=128,
+)
 """Asks a follow-up question."""
 
-FORM = Module("form_filling", "baseline-fill", r"\{.*\}", most=2048)
+FORM = Module(name="form_filling", wording="baseline-fill", expression=r"\{.*\}", max_tokens=2048)
 """Fills in the open labels."""
 
 
@@ -68,6 +82,7 @@ class BaselineRun:
     """A baseline run in progress.
 
     Attributes:
+        session: Asks the user, and counts calls and failures.
         content: The form with the answers so far.
         history: Prompts and replies of the model so far; the user's answers are parts of prompts.
     """
@@ -77,7 +92,10 @@ class BaselineRun:
     history: list[ChatMessage] = field(default_factory=list)
 
     def fill(self) -> Generator[Call, Completion, str]:
-        """Fills the form; returns how the run ended: `stop`, `filled`, `turns` or `bad outputs`."""
+        """Fills the form; returns how the run ended: `STOPPED`, `ALL_FILLED`, or the reason of a `RunOver`.
+
+        The reason is `BAD_OUTPUTS`, or `turns` where the session reached its limit of questions.
+        """
         try:
             while open_form := self._open_labels():
                 prompt_values = {"FORM": dumped(open_form)}
@@ -86,11 +104,11 @@ class BaselineRun:
                 )
                 action = yield from self._ask_until_action(reply["question"])
                 if action == STOP:
-                    return "stop"
+                    return STOPPED
                 schema, fits = section_schema(open_form), partial(alike, section=open_form)
                 reply = yield from self._ask(FORM, prompt_values, schema, fits)
                 copy_answers(reply, self.content)
-            return "filled"
+            return ALL_FILLED
         except RunOver as over:
             return over.reason
 
@@ -122,6 +140,13 @@ class BaselineRun:
     ) -> ObjectReply:
         """Asks the model until a reply can be used; a generator that yields calls and returns the object.
 
+        Every unusable reply counts as a retry, the last one included, and a run that ends here as one failure.
+
+        Args:
+            values: Values for the places of the module's prompt.
+            schema: JSON schema that constrains the reply.
+            fits: Whether an object that matches the module's expression is acceptable.
+
         Raises:
             RunOver: `BAD_IN_A_ROW` replies could not be used.
         """
@@ -130,6 +155,7 @@ class BaselineRun:
         temperature = session.rules.temperature
         for _ in range(BAD_IN_A_ROW):
             messages = (
+                # Empty as in calls of modules, so that no default of the model's chat template takes its place.
                 ChatMessage("system", ""),
                 *self._recent_history(len(prompt.content)),
                 prompt,
@@ -140,13 +166,18 @@ class BaselineRun:
                 self.history += [prompt, ChatMessage("assistant", dumped(answer))]
                 session.note(module.name, dumped(answer))
                 return answer
-            session.again[module.name] += 1
+            session.retries[module.name] += 1
+            # At temperature 0 the same prompt would bring the same unusable reply again.
             temperature = session.rules.high
-        session.failed[module.name] += 1
+        session.failures[module.name] += 1
         raise RunOver(BAD_OUTPUTS)
 
     def _recent_history(self, prompt_chars: int) -> list[ChatMessage]:
-        """Returns the end of the history that fits together with a prompt; begins with a prompt."""
+        """Returns the end of the history that fits together with a prompt; begins with a prompt.
+
+        Args:
+            prompt_chars: Length of that prompt in characters.
+        """
         chars_left = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
         messages: list[ChatMessage] = []
         # From the newest pair of prompt and reply back to the oldest.
@@ -174,7 +205,10 @@ Variant = Literal["modular", "baseline"]
 """A way to fill a form."""
 
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
-"""The ways to fill a form: by modules of one prompt each, or by one prompt for all."""
+"""The ways to fill a form: by modules of one prompt each, or by one model that has the whole dialogue."""
+
+REPLIES_PER_FIELD: Mapping[Variant, float] = {"modular": 3.0, "baseline": 1.0}
+"""Rough number of replies of models for each field of a form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +216,19 @@ class FormRun:
     """A form to be filled once.
 
     Attributes:
-        run: Number of the run, from 1; determines the drawn profiles and seeds.
+        variant: The way to fill the form.
+        run_number: Number of the run, from 1; determines, with `seed`, the drawn profiles and the seeds of calls.
+        rules: Temperatures, limits, and for how long the simulated user keeps a profile.
         texts: Prompt texts by name.
         profiles: Profiles of the simulated user, at least one.
+        seed: Seed of the simulation.
         person: Whether a person answers. The user's calls then hold the question alone, and replies are used as they
             are.
     """
 
     form: Form
     variant: Variant
-    run: int
+    run_number: int
     rules: Rules
     texts: Mapping[str, str]
     profiles: tuple[Profile, ...]
@@ -201,62 +238,75 @@ class FormRun:
     @property
     def key(self) -> str:
         """The name of the run, unique in its simulation."""
-        return f"forms/{self.form.key}/{self.variant}/{self.run}"
+        return f"forms/{self.form.key}/{self.variant}/{self.run_number}"
 
     @property
     def expected(self) -> float:
         """Rough number of replies: one for each field, more with modules."""
-        replies_per_field = 3.0 if self.variant == "modular" else 1.0
-        return replies_per_field * self._length
+        return REPLIES_PER_FIELD[self.variant] * self._field_count
 
     @property
-    def _length(self) -> int:
+    def _field_count(self) -> int:
         """Number of fields of the form."""
         return sum(1 for _ in fields(self.form.content))
+
+    @property
+    def _has_one_profile(self) -> bool:
+        """Whether the simulated user is one profile for the whole run, not another one for each question."""
+        return self.rules.profile == "run"
 
     def play(self) -> Play:
         """Returns a new play; its result has the scores and what the files of the run are made of."""
         profiles = self.profiles
-        if self.rules.profile == "run":
-            profiles = (profiles[(self.run - 1) % len(profiles)],)
+        if self._has_one_profile:
+            profiles = (profiles[(self.run_number - 1) % len(profiles)],)
         session = FormSession(
             texts=self.texts,
             rules=self.rules,
-            rng=Random(f"{self.seed}/{self.form.key}/{self.run}"),
+            rng=Random(f"{self.seed}/{self.form.key}/{self.run_number}"),
             topic=self.form.topic,
             profiles=profiles,
             form=self.form.name,
-            length=self._length,
+            length=self._field_count,
             person=self.person,
         )
         content = self.form.blank()
-        of_variant: dict[str, Any] = {}
+        variant_result: dict[str, Any] = {}
         if self.variant == "modular":
             modular = ModularRun(session, content)
             ended = yield from modular.fill()
-            of_variant = {
-                "left_out": modular.left_out,
-                "information": modular.information,
-                "manager": modular.manager_view,
-                "chunks": {name: chunk.filler_view for name, chunk in modular.chunks.items()},
-            }
+            variant_result = _modular_result(modular)
         else:
             ended = yield from BaselineRun(session, content).fill()
-        return self._ending(session, content, ended, of_variant)
+        return self._ending(session, content, ended, variant_result)
 
     def _ending(
-        self, session: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
+        self,
+        session: FormSession,
+        content: dict[str, Any],
+        ended: str,
+        variant_result: Mapping[str, Any],
     ) -> Ending:
         """Returns the ending of a run with its conversation, if a question was asked, and its result.
+
+        The result has, beside the scores and what says which run it is:
+
+        - `profile`: name of the profile whose answers were compared; null if none were.
+        - `ended`: how the run ended.
+        - `calls`: number of calls, of models and of the person.
+        - `again`, `fallbacks`, `failed`: number of retries, fallbacks and failures, by module.
+        - `filled`: the form with its answers.
+        - `dialogue`, `interactions`: the questions and answers, and the transcript, as `FormSession` has them.
 
         Args:
             content: The form with the answers.
             ended: How the run ended.
-            of_variant: What only runs of this variant have in their result.
+            variant_result: What only runs of this variant have in their result.
         """
         modules = [line["module"] for line in session.interactions]
         known_answers = {}
-        if self.rules.profile == "run" and not self.person:
+        # Answers are known of one profile only: of several each answers as itself, and a person as they like.
+        if self._has_one_profile and not self.person:
             known_answers = session.profiles[0].of_form(self.form.name)
         right = right_fields(content, known_answers) if known_answers else None
         scores = form_scores(content, session.dialogue, modules, right)
@@ -264,36 +314,56 @@ class FormRun:
             "kind": "forms",
             "form": self.form.name,
             "variant": self.variant,
-            "run": self.run,
+            "run": self.run_number,
             "profile": session.profiles[0].name if known_answers else None,
             "ended": ended,
             "calls": session.calls,
-            "again": dict(session.again),
+            "again": dict(session.retries),
             "fallbacks": dict(session.fallbacks),
-            "failed": dict(session.failed),
+            "failed": dict(session.failures),
             **scores.figures(),
-            **of_variant,
+            **variant_result,
             "filled": content,
             "dialogue": session.dialogue,
             "interactions": session.interactions,
         }
         if not session.dialogue:
             return Ending(result=result)
-        truth = {
-            "goal": self.form.topic,
-            "form": self.form.name,
-            "variant": self.variant,
-            **scores.truth(),
-            "ended": ended,
-        }
-        record = {
+        record = self._conversation_record(session.dialogue, scores, ended)
+        return Ending(record, format=RECORD_FORMAT, result=result)
+
+    def _conversation_record(
+        self, dialogue: Sequence[Mapping[str, str]], scores: FormScores, ended: str
+    ) -> dict[str, Any]:
+        """Returns the conversation of a run as a record of `RECORD_FORMAT`, with what is known about it as `truth`."""
+        return {
             "id": self.key,
             "dataset": "forms",
             "messages": [
                 {"role": speaker.lower(), "content": text}
-                for line in session.dialogue
+                for line in dialogue
                 for speaker, text in line.items()
             ],
-            "truth": truth,
+            "truth": {
+                "goal": self.form.topic,
+                "form": self.form.name,
+                "variant": self.variant,
+                **scores.truth(),
+                "ended": ended,
+            },
         }
-        return Ending(record, "uniform", result)
+
+
+def _modular_result(modular: ModularRun) -> dict[str, Any]:
+    """Returns what only modular runs have in their result.
+
+    These are the labels that are in no chunk (`left_out`), the facts that were extracted from answers (`information`),
+    and the last state as the manager sees it and as the filler sees each chunk (`manager`, `chunks`). A chunk is a
+    group of labels that are filled together.
+    """
+    return {
+        "left_out": modular.left_out,
+        "information": modular.information,
+        "manager": modular.manager_view,
+        "chunks": {name: chunk.filler_view for name, chunk in modular.chunks.items()},
+    }

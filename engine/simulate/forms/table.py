@@ -24,9 +24,11 @@ class FormRow:
     """The runs of one form by one variant.
 
     Attributes:
+        form, variant: Name of the form, and the way to fill it: `modular` or `baseline`.
+        runs: Number of runs.
         fields: Number of fields of the form.
         required, optional: Mean share of filled fields of each kind; None if the form has none.
-        turns, repetitions, filled_share, efficiency, filled_score: Means over runs.
+        turns, repetitions, filled_share, efficiency, filled_score: Means over runs; see `FormScores`.
         success, score: Means over the runs with known answers; None without one.
         complete: Number of runs that filled all required fields.
         right: Number of right fields and of judged fields over all runs; None without known answers.
@@ -58,20 +60,26 @@ def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         grouped.setdefault((result["form"], result["variant"]), []).append(result)
-    known_forms = list(TOPICS)
 
     def order(key: tuple[str, str]) -> tuple[int, str, int]:
         form, variant = key
-        place = known_forms.index(form) if form in known_forms else len(known_forms)
-        return place, form, [str(name) for name in VARIANTS].index(variant)
+        return *_form_order(form), [str(name) for name in VARIANTS].index(variant)
 
     return [_row(*key, grouped[key]) for key in sorted(grouped, key=order)]
+
+
+def _form_order(form: str) -> tuple[int, str]:
+    """Returns the sort key of a form: those of Hakimov et al. in their order, then others by name."""
+    known_forms = list(TOPICS)
+    return known_forms.index(form) if form in known_forms else len(known_forms), form
 
 
 def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
     """Returns the row of the runs of one form by one variant."""
     scores = [FormScores.of(run) for run in runs]
-    judged = [run["right"] for run in runs if run["right"] is not None]
+    right_and_judged = [run["right"] for run in runs if run["right"] is not None]
+    right = sum(right_fields for right_fields, _ in right_and_judged)
+    judged = sum(judged_fields for _, judged_fields in right_and_judged)
     replies = sum(len(run["interactions"]) for run in runs)
     fallbacks = sum(count for run in runs for count in run["fallbacks"].values())
     return FormRow(
@@ -89,9 +97,7 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
         filled_score=fmean(score.filled_score for score in scores),
         score=_mean(score.score for score in scores),
         complete=sum(bool(run["complete"]) for run in runs),
-        right=(sum(right for right, _ in judged), sum(judged_fields for _, judged_fields in judged))
-        if judged
-        else None,
+        right=(right, judged) if right_and_judged else None,
         ended=dict(Counter(run["ended"] for run in runs)),
         fallbacks=fallbacks / replies if replies else 0.0,
     )
@@ -114,6 +120,8 @@ class ModelRow:
     """The runs of one form by one model and variant, as in Tables 1 and 2 of Hakimov et al.
 
     Attributes:
+        model: The model of the assistant.
+        variant: The way to fill the form.
         form: The form; "" for the mean over forms (Figure 2a).
         runs: Number of runs; of the mean over forms, of all forms.
         failed: Number of runs that ended because the instructions were not followed: the × of Table 1.
@@ -158,33 +166,28 @@ def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
     for model, result in runs:
         forms = grouped.setdefault((model, str(result.get("variant", ""))), {})
         forms.setdefault(result["form"], []).append(result)
-    known_forms = list(TOPICS)
     table: list[ModelRow] = []
     for (model, variant), forms in sorted(grouped.items()):
-        names = sorted(
-            forms,
-            key=lambda name: (
-                known_forms.index(name) if name in known_forms else len(known_forms),
-                name,
-            ),
-        )
-        rows = [_of_form(model, variant, name, forms[name]) for name in names]
-        table += [*rows, _over_forms(model, variant, rows)]
+        rows = [
+            _form_row(model, variant, name, forms[name]) for name in sorted(forms, key=_form_order)
+        ]
+        table += [*rows, _mean_over_forms(model, variant, rows)]
     return table
 
 
-def _of_form(model: str, variant: str, form: str, runs: Sequence[Mapping[str, Any]]) -> ModelRow:
-    """Returns the row of one form."""
-    ended = [FormScores.of(run) for run in runs if run.get("ended") != BAD_OUTPUTS]
-    means = {name: _mean(map(figure, ended)) for name, figure in _MEANS.items()}
-    return ModelRow(model, variant, form, len(runs), len(runs) - len(ended), **means)
+def _form_row(model: str, variant: str, form: str, runs: Sequence[Mapping[str, Any]]) -> ModelRow:
+    """Returns the row of one form; its means are over the runs that did not fail."""
+    usable_scores = [FormScores.of(run) for run in runs if run.get("ended") != BAD_OUTPUTS]
+    means = {name: _mean(map(figure, usable_scores)) for name, figure in _MEANS.items()}
+    failed = len(runs) - len(usable_scores)
+    return ModelRow(model, variant, form, runs=len(runs), failed=failed, **means)
 
 
-def _over_forms(model: str, variant: str, rows: Sequence[ModelRow]) -> ModelRow:
+def _mean_over_forms(model: str, variant: str, rows: Sequence[ModelRow]) -> ModelRow:
     """Returns the row of the means over forms, each of which weighs alike."""
     means = {name: _mean(getattr(row, name) for row in rows) for name in _MEANS}
     runs, failed = sum(row.runs for row in rows), sum(row.failed for row in rows)
-    return ModelRow(model, variant, "", runs, failed, **means)
+    return ModelRow(model, variant, form="", runs=runs, failed=failed, **means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +226,8 @@ FIGURES = {
     "filled_score": "Filled score",
     "score": "Score",
 }
-"""The figures with their titles. Figure 2a has Success, Efficiency and Score."""
+"""The figures of a `ModelRow` that are drawn, with their titles. Figure 2a has Success, Efficiency and Score."""
+
 _MAX_NAME_CHARS = 32
 """Most characters of the name of a model, of which the end is shown."""
 
@@ -245,21 +249,23 @@ def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
     series: dict[tuple[str, str], list[ModelRow]] = {}
     for row in rows:
         series.setdefault((row.model, row.variant), []).append(row)
-    several = len({variant for _, variant in series}) > 1
+    has_several_variants = len({variant for _, variant in series}) > 1
     by_label = {
-        end_of_path(model, _MAX_NAME_CHARS) + (f", {variant}" if several else ""): of_model
+        end_of_path(model, _MAX_NAME_CHARS)
+        + (f", {variant}" if has_several_variants else ""): of_model
         for (model, variant), of_model in series.items()
     }
     figures = [
         _bars(
             f"{title}, mean over forms (Figure 2a)",
+            # The last row of a model and variant is the mean over forms.
             {label: getattr(of_model[-1], name) for label, of_model in by_label.items()},
-            1.0,
+            full_length=1.0,
         )
         for name, title in FIGURES.items()
     ]
     forms = list(dict.fromkeys(row.form for row in rows if row.form))
-    most = max((value or 0.0 for row in rows for value in (row.fields, row.turns)), default=0.0)
+    longest = max((value or 0.0 for row in rows for value in (row.fields, row.turns)), default=0.0)
     for form in forms:
         of_form = {
             label: row for label, rows in by_label.items() for row in rows if row.form == form
@@ -267,16 +273,20 @@ def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
         fields = next((row.fields for row in of_form.values()), None)
         turns = {f"turns, {label}": row.turns for label, row in of_form.items()}
         title = f"{form}: fields and turns (Figure 2b)"
-        figures.append(_bars(title, {"fields": fields, **turns}, most or 1.0))
+        figures.append(_bars(title, {"fields": fields, **turns}, full_length=longest or 1.0))
     save_figures(path, figures)
 
 
-def _bars(title: str, values: Mapping[str, float | None], most: float) -> Bars:
-    """Returns a bar for each value, with its value beside it; an unknown one is a bar of length 0 without a text."""
+def _bars(title: str, values: Mapping[str, float | None], full_length: float) -> Bars:
+    """Returns a bar for each value, with its value beside it; an unknown one is a bar of length 0 without a text.
+
+    Args:
+        full_length: The value whose bar has the whole length.
+    """
     return Bars(
         title,
         tuple(
-            Bar(label, (value or 0.0) / most, f"{value:.2g}" if value else "")
+            Bar(label, (value or 0.0) / full_length, f"{value:.2g}" if value else "")
             for label, value in values.items()
         ),
     )

@@ -1,4 +1,7 @@
-"""Profiles and situations of simulated users, in English and in Chinese."""
+"""Profiles and situations of simulated users, in English and in Chinese.
+
+A profile is given twice: in free words, and in a *closed vocabulary*, where each field has some of a list of words.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 Language = Literal["en", "zh"]
+"""English or Chinese."""
+
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 """The languages that conversations can be in."""
 
@@ -38,7 +43,7 @@ TASKS = (
 ADVISED = "new travel planning"
 """The task in which the assistant gets a system message with its role."""
 
-Mapped = Mapping[str, Any]
+MappedProfile = Mapping[str, Any]
 """A profile in the closed vocabulary: field -> {en, zh}, or a list of those."""
 
 
@@ -47,18 +52,20 @@ class Profile:
     """A person.
 
     Attributes:
+        id: Id in the bundled file.
         text: Language -> numbered lines such as `1. Gender: Male`.
         mapped: The same profile in the closed vocabulary.
     """
 
     id: int
     text: Mapping[Language, str]
-    mapped: Mapped
+    mapped: MappedProfile
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A task description addressed to the simulated person ("You want to ..."); `text` by language."""
+    """A task description addressed to the simulated person ("You want to ..."), with the task of `TASKS`; `text` by
+    language."""
 
     id: int
     task: str
@@ -88,7 +95,12 @@ def situations() -> Sequence[Situation]:
 
 
 def _profile(record: Mapping[str, Any]) -> Profile:
-    """Reads a profile from its record, in both languages."""
+    """Reads a profile from its record, in both languages.
+
+    Args:
+        record: `id`, `gender` and `age`; under `mapped` the English words of the vocabulary by field, one or a list;
+            under `en` and `zh` the free words by English field.
+    """
     gender, age = str(record["gender"]), str(record["age"])
     words = {"Gender": gender, **record["mapped"]}
     mapped: dict[str, Any] = {}
@@ -96,28 +108,30 @@ def _profile(record: Mapping[str, Any]) -> Profile:
         if field == "Age":
             mapped[field] = {"en": age, "zh": age}
         elif isinstance(words[field], str):
-            mapped[field] = _both(field, words[field])
+            mapped[field] = _in_both_languages(field, words[field])
         else:
-            mapped[field] = [_both(field, word) for word in words[field]]
+            mapped[field] = [_in_both_languages(field, word) for word in words[field]]
     english = {"Gender": gender, "Age": age, **record["en"]}
     chinese = {"Gender": mapped["Gender"]["zh"], "Age": age, **record["zh"]}
     text: dict[Language, str] = {
-        "en": "\n".join(f"{n}. {name}: {english[name]}" for n, name in enumerate(FIELDS, 1)),
+        "en": "\n".join(
+            f"{number}. {name}: {english[name]}" for number, name in enumerate(FIELDS, 1)
+        ),
         "zh": "\n".join(
-            f"{n}. {zh}：{chinese[en]}" for n, (en, zh) in enumerate(FIELDS.items(), 1)
+            f"{number}. {zh}：{chinese[en]}" for number, (en, zh) in enumerate(FIELDS.items(), 1)
         ),
     }
     return Profile(int(record["id"]), text, mapped)
 
 
-def _both(field: str, english: str) -> dict[str, str]:
+def _in_both_languages(field: str, english: str) -> dict[str, str]:
     """Returns a word of the vocabulary in both languages."""
     return {"en": english, "zh": vocabulary()[field][english]}
 
 
 def _data(name: str) -> Any:
     """Returns the parsed JSON of a file in this folder."""
-    # imported here because the command line knows the tasks and need not wait for it
+    # Imported here: the command line needs only the names of the tasks, and starts faster without it.
     from importlib import resources
 
     return json.loads((resources.files(__package__) / name).read_text("utf-8"))

@@ -1,4 +1,8 @@
-"""Simulation of form filling after Hakimov et al. (2024), and the files of its runs."""
+"""Simulation of form filling after Hakimov et al. (2024), and the files of its runs.
+
+A *module* is one prompt with one kind of reply; a *dummy* is a module that is never called, whose *fallback*, an object
+that is made without a model, replies for it.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +69,7 @@ def run_files(
         },
     }
     if "chunks" in result:
+        # Only a modular run has chunks.
         files["info.json"] = result["information"]
         files["dm-state.json"] = result["manager"]
         files["cfm-states.json"] = result["chunks"]
@@ -72,7 +77,10 @@ def run_files(
 
 
 def _entry(interaction: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, Any]:
-    """Returns an interaction as the original's transcript has it."""
+    """Returns an interaction of `FormSession` as the original's transcript has it.
+
+    Its prompt is the user's question, `BY_FALLBACK`, or the prompt of its call.
+    """
     prompt = interaction.get("prompt")
     if prompt is None:
         prompt = BY_FALLBACK if interaction["call"] is None else prompts[interaction["call"]]
@@ -87,7 +95,7 @@ def _config(
     modules = {
         module.name: "dummy" if module.name in rules["dummies"] else label
         for module in MODULES
-        if "chunks" in result
+        if "chunks" in result  # a modular run
     }
     return {
         "model": {**modules, "user": models.get("user", "")} if modules else label,
@@ -110,6 +118,9 @@ def _config(
 KIND: Kind = "forms"
 """The kind of these simulations."""
 
+PROFILES_DIGEST_CHARS = 16
+"""Characters of the digest of the profiles among the parameters of a simulation, each a hexadecimal digit."""
+
 
 def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
     """Returns the simulation that fills every form by every variant `request.runs` times.
@@ -120,23 +131,39 @@ def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest
     rules, profiles, forms = rules_of(request), profiles_of(request), forms_of(request)
     texts = simulations.texts(KIND)
     runs = [
-        FormRun(form, variant, number, rules, texts, profiles, request.seed)
+        FormRun(
+            form,
+            variant,
+            number,
+            rules=rules,
+            texts=texts,
+            profiles=profiles,
+            seed=request.seed,
+        )
         for number in range(1, request.runs + 1)
         for form in forms
         for variant in request.variants or VARIANTS
     ][: request.limit]
 
-    described = as_json(
+    profiles_json = as_json(
         [[profile.name, profile.description, profile.answers] for profile in profiles]
     )
     params = {
         "seed": request.seed,
         "rules": rules_as_json(rules),
-        "profiles": sha256(described.encode("utf-8")).hexdigest()[:16],
+        "profiles": sha256(profiles_json.encode("utf-8")).hexdigest()[:PROFILES_DIGEST_CHARS],
     }
     sampling = BY_SCHEMA if rules.schemas else Sampling()
     asks: dict[Role, Sampling] = {"assistant": sampling, "user": sampling}
-    return simulations.simulation(KIND, lambda labels: runs, params, asks, request, texts)
+    return simulations.simulation(
+        KIND,
+        # The runs do not depend on the labels of the models.
+        scenarios=lambda labels: runs,
+        params=params,
+        asks=asks,
+        options=request,
+        texts=texts,
+    )
 
 
 def rules_of(request: SimulationRequest) -> Rules:
@@ -213,8 +240,10 @@ def write_run(
     Raises:
         UsageError: The files cannot be written.
     """
-    prompts = [line.messages[-1][1] for line in lines]
+    last_messages = [line.messages[-1] for line in lines]
+    prompts = [content for _, content in last_messages]
     files = run_files(row.result, prompts, rules_as_json(rules), models)
+    # The key is `forms/FORM/VARIANT/NUMBER`.
     target = folder.joinpath(*row.key.split("/")[1:])
     try:
         create_private_folder(target)
@@ -238,7 +267,8 @@ def _form(name: str) -> Form:
     """Reads a form from a user's file.
 
     Raises:
-        UsageError: It cannot be read, or is no form."""
+        UsageError: It cannot be read, or is no form.
+    """
     try:
         return form_of_file(name, _text(Path(os.path.expanduser(name.strip()))))
     except UsageError as error:
@@ -250,7 +280,8 @@ def _text(path: Path) -> str:
     """Returns the text of a file.
 
     Raises:
-        UsageError: It cannot be read."""
+        UsageError: It cannot be read.
+    """
     try:
         return path.read_text("utf-8")
     except OSError as error:

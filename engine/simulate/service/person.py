@@ -52,8 +52,8 @@ class PersonSession:
         self._on_reply = on_reply
         self._person = Person()
         self._guard = threading.Lock()
-        self._lines: list[LiveLine] = []
-        self._ended: SessionState | None = None
+        self._lines: list[LiveLine] = []  # guarded, since the thread of the job adds to them
+        self._ended: SessionState | None = None  # the last state, once the form is over
         simulation = self._simulation(variant, model)
         self._play = simulation.play
         self._play.on_reply = self._add_line
@@ -64,11 +64,20 @@ class PersonSession:
         """Returns the simulation of the only run, in which the person plays the user."""
         rules, profiles, texts = Rules(), known_profiles(), self._simulations.texts(KIND)
 
-        def runs(labels: Mapping[Role, str]) -> list[FormRun]:
+        def next_run(labels: Mapping[Role, str]) -> list[FormRun]:
+            """Returns the first run that has not ended, by number: an interrupted one, or else a new one."""
             rows = self._simulations.rows(simulation.play.config_hash)
             ended_keys = {row.key for row in rows if row.reason is None}
             numbered = (
-                FormRun(self._form, variant, number, rules, texts, profiles, person=True)
+                FormRun(
+                    self._form,
+                    variant,
+                    number,
+                    rules=rules,
+                    texts=texts,
+                    profiles=profiles,
+                    person=True,
+                )
                 for number in count(1)
             )
             return [next(run for run in numbered if run.key not in ended_keys)]
@@ -76,19 +85,25 @@ class PersonSession:
         params: dict[str, Any] = {"seed": 0, "rules": rules_as_json(rules), "person": True}
         options = SimulationOptions(model=model)
         simulation = self._simulations.simulation(
-            KIND, runs, params, {"assistant": BY_SCHEMA}, options, texts, self._person
+            KIND,
+            scenarios=next_run,
+            params=params,
+            asks={"assistant": BY_SCHEMA},
+            options=options,
+            texts=texts,
+            person=self._person,
         )
         return simulation
 
     @property
     def job_id(self) -> int:
-        """The job that runs it."""
+        """Id of the job that plays the run."""
         return self._job_id
 
     def state(self) -> SessionState:
         """Returns the state now."""
         # The order matters: a job that is no longer active has already stored its result.
-        runs = any(job.title in self._titles for job in self._runner.active())
+        job_is_active = any(job.title in self._titles for job in self._runner.active())
         ended_play = self._play.newest
         with self._guard:
             if self._ended is None:
@@ -97,7 +112,7 @@ class PersonSession:
                 now = SessionState(tuple(self._lines), question, fields)
                 if ended_play is not None:
                     self._ended = self._with_result(now, ended_play)
-                elif not runs:
+                elif not job_is_active:
                     text = (
                         "It was cut off. Your answers are kept: start this form again to continue."
                     )
@@ -136,17 +151,17 @@ class PersonSession:
 def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
     """Returns the fields that the latest question asks for, as named by the module that wrote it; empty if it named
     none."""
-    made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
-    reply = None if made is None else parsed_object(made.text, strict=False)
+    question_line = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
+    reply = None if question_line is None else parsed_object(question_line.text, strict=False)
     labels = None if reply is None else reply.get("fields")
     if not isinstance(labels, list):
         return ()
     fields = fields_under(form.content, [label for label in labels if isinstance(label, str)])
-    alike = Counter(field.path[-1] for field in fields)
+    label_counts = Counter(field.path[-1] for field in fields)
     return tuple(
         AskedField(
             # A form may ask for a "Last Name" in several sections.
-            ": ".join(field.path[-2:]) if alike[field.path[-1]] > 1 else field.path[-1],
+            ": ".join(field.path[-2:]) if label_counts[field.path[-1]] > 1 else field.path[-1],
             field.required,
             field.options,
         )
@@ -160,9 +175,10 @@ def _result_text(played: EndedPlay) -> str:
         return f"It broke off: {played.reason}"
     result = played.ending.result
     ended = "you" if result["ended"] == BY_PERSON else f"`{result['ended']}`"
-    required, optional = result["required"], result["optional"]
+    required_filled, required_total = result["required"]
+    optional_filled, optional_total = result["optional"]
     return (
-        f"Ended by {ended}. Required fields filled: {required[0]} of {required[1]}, optional:"
-        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')};"
+        f"Ended by {ended}. Required fields filled: {required_filled} of {required_total}, optional:"
+        f" {optional_filled} of {optional_total}; {counted(result['turns'], 'turn')};"
         f" {FormScores.of(result).headline}."
     )

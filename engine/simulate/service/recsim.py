@@ -1,4 +1,4 @@
-"""Simulation of users with profiles who plan something with an assistant."""
+"""Simulation of users with profiles who plan something with an assistant, after RecLLMSim (*recsim*)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         del texts["translate"]  # so that a setting without translations keeps its hash
     setting = Setting(
         texts,
-        request.language,
-        request.turns,
+        language=request.language,
+        max_turns=request.turns,
         user_tokens=request.user_tokens,
         assistant_tokens=request.assistant_tokens,
         asks=request.questions,
@@ -45,7 +45,13 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
     if setting.translates:
         asks["judge"] = Sampling()
     return simulations.simulation(
-        KIND, lambda labels: conversations, _params(setting), asks, request, texts
+        KIND,
+        # The conversations do not depend on the labels of the models.
+        scenarios=lambda labels: conversations,
+        params=_params(setting),
+        asks=asks,
+        options=request,
+        texts=texts,
     )
 
 
@@ -59,6 +65,6 @@ def _params(setting: Setting) -> dict[str, Any]:
         "user_tokens": setting.user_tokens,
         "assistant_tokens": setting.assistant_tokens,
         "asks": setting.asks,
-        # only where it is not the default, so that earlier settings keep their hash
+        # Only where it is not the default, so that earlier settings keep their hash
         **({"translates": True} if setting.translates else {}),
     }

@@ -25,7 +25,7 @@ from engine.simulate.request import (
     as_request,
     request_as_json,
 )
-from engine.simulate.service.forms import KIND as FORMS
+from engine.simulate.service.forms import KIND as FORMS_KIND
 from engine.simulate.service.forms import forms_simulation, load_forms
 from engine.simulate.service.person import PersonSession
 from engine.simulate.service.recsim import recsim_simulation
@@ -40,7 +40,8 @@ from engine.simulate.service.sharded import (
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 
 SETTING = "simulations"
-"""Setting: what simulations were asked for: the last one, and one for each set that a screen started."""
+"""Name of the setting of a project that keeps the requests: the last one, and that of each *set* (the plays of one
+setting) that a screen started."""
 
 _SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Simulation]] = {
     "sharded": sharded_simulation,
@@ -144,7 +145,7 @@ class SimulationService:
         rows = self._simulations.rows(config_hash)
         kind = rows[0].kind if rows else ""
         tables = tables_of(kind, rows)
-        if kind == FORMS and tables:
+        if kind == FORMS_KIND and tables:
             tables = (*tables, form_model_table(self._simulations.form_runs()))
         return SetResults(tables, tuple(item_of(row) for row in rows))
 
@@ -200,7 +201,8 @@ class SimulationService:
             UsageError: The form cannot be read, or the model cannot do this.
         """
         (blank,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
-        on_reply = partial(self._live.add, object())  # stands for this run
+        # A new object stands for this run: replies of another one clear the live plays.
+        on_reply = partial(self._live.add, object())
         return PersonSession(
             self._simulations, self._runner, blank, cast(Variant, variant), model, on_reply
         )

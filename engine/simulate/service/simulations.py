@@ -11,14 +11,14 @@ from engine.model.chat import Role, Scenario
 from engine.model.interface import Sampling
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
-from engine.simulate import tables as plays
+from engine.simulate import tables as play_tables
 from engine.simulate.live import Person
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationOptions
 from engine.simulate.stages import PlayStage
 
 BY_SCHEMA = Sampling(json_schema="{}")
-"""Sampling by a JSON schema, to declare what a simulation asks of a role."""
+"""Sampling by any JSON schema, to declare that a simulation asks a role for such replies; never sampled with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ProjectSimulations:
         self._project = setup.project
 
     def model_names(self) -> list[str]:
-        """Names of all models; the one that the project uses for simulations is first."""
+        """Returns the names of all models; the one that the project uses for simulations is first."""
         names = [entry.name for entry in self._setup.catalog.entries()]
         names += [entry.name for entry in self._setup.endpoints.book.entries()]
         first = self._setup.models.for_work(None, "simulation")
@@ -94,10 +94,10 @@ class ProjectSimulations:
             self._project,
             self._setup.process,
             kind,
-            scenarios,
-            params,
-            texts,
-            {role: models[options.model_of(role)] for role in asks},
+            scenarios=scenarios,
+            params=params,
+            texts=texts,
+            models={role: models[options.model_of(role)] for role in asks},
             parallel=options.parallel,
             person=person,
         )
@@ -109,9 +109,9 @@ class ProjectSimulations:
         Raises:
             UsageError: The project's model is gone.
         """
-        named = self._with_model(options)
+        options = self._with_model(options)
         roles: tuple[Role, ...] = ("assistant", "user", "judge")
-        return any(self._setup.endpoints.serves(named.model_of(role)) for role in roles)
+        return any(self._setup.endpoints.serves(options.model_of(role)) for role in roles)
 
     def _with_model(self, options: SimulationOptions) -> SimulationOptions:
         """Returns the options with the name of the model where they say None."""
@@ -122,24 +122,24 @@ class ProjectSimulations:
     def settings(self, kind: str | None = None) -> list[PlaySetting]:
         """Returns the settings with plays, oldest first; None for all kinds."""
         with self._project.reading() as conn:
-            return plays.settings_of(conn, kind)
+            return play_tables.settings_of(conn, kind)
 
     def rows(self, config_hash: str) -> list[PlayRow]:
         """Returns the plays of a setting, sorted by key; numbers in keys are compared by value."""
         with self._project.reading() as conn:
-            return plays.rows(conn, config_hash)
+            return play_tables.rows(conn, config_hash)
 
     def rows_of(self, kind: str) -> list[PlayRow]:
         """Returns all plays of a kind, in the order in which they were played."""
         with self._project.reading() as conn:
-            return list(plays.all_plays(conn, kind))
+            return list(play_tables.all_plays(conn, kind))
 
     def form_runs(self) -> list[tuple[str, dict[str, Any]]]:
         """Returns the assistant's model and the result of every form that was filled, with those that were imported."""
         with self._project.reading() as conn:
-            return plays.form_runs(conn)
+            return play_tables.form_runs(conn)
 
     def transcript(self, play_id: int) -> list[TranscriptLine]:
         """Returns the calls of a play with their replies, in order."""
         with self._project.reading() as conn:
-            return plays.transcript(conn, play_id)
+            return play_tables.transcript(conn, play_id)

@@ -60,7 +60,7 @@ def write_list_project(
 def _begin(project: Project) -> int:
     config = score_sets.ScoreConfig(_CONFIG, "base", "generated")
     project.write(lambda conn: score_sets.register(conn, config))
-    project.write(lambda conn: score_sets.put_score_config(conn, _CONFIG))
+    project.write(lambda conn: score_sets.replace_keeping_rule(conn, _CONFIG))
     return project.write(
         lambda conn: runs.create(
             conn, stage="complete", config_hash=_CONFIG, params={}, fingerprints={},

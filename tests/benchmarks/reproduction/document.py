@@ -11,7 +11,12 @@ from engine.base import folders
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, row_as_json, table_block, text_table
 from engine.results.document import Block, Document, Paragraph, Plot, Section
-from engine.results.paper_figures import against_length, largest_goals, scatter, side_by_side
+from engine.results.paper_figures import (
+    against_length,
+    largest_goals,
+    leaves_against_log_prob,
+    side_by_side,
+)
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.tables import tables
@@ -127,7 +132,7 @@ def _trees(sets: Sequence[DataSet]) -> Iterator[Block]:
             tuple((one.name, _cumulative([value(item) for item in one.trees])) for one in grown),
         )
     for one in grown:
-        yield scatter(one.trees, one.name)
+        yield leaves_against_log_prob(one.trees, one.name)
         yield from against_length(one.trees, one.lengths, one.name)
 
 

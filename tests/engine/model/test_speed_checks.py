@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from engine.completeness import conversation_logs as logs
-from engine.completeness.conversation_logs import MIN_CONVERSATIONS_TO_MEASURE, measured_noise
+from engine.completeness.conversation_logs import MIN_CONVERSATIONS_TO_MEASURE, noise_of
 from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Measure
@@ -60,7 +60,7 @@ def test_what_is_measured(
     monkeypatch.setattr(logs, "logs_of", lambda project, ids: [])
     found: list[tuple[float, float]] = []
     work: Any = Work(model)
-    noise = measured_noise(
+    noise = noise_of(
         cast(Project, None),
         cast(ModelWork, work),
         range(count),

@@ -248,7 +248,7 @@ def test_scores_are_in_force_where_the_first_has_none(tmp_path: Path) -> None:
         give_scores(project, {1: 0.4})
     merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     with Project.open(tmp_path / "m.wb") as project, project.reading() as conn:
-        assert score_sets.score_config(conn) == "config-a"
+        assert score_sets.hash_in_force(conn) == "config-a"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,7 +97,7 @@ def give_scores(
         )
         score_sets.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
         if make_current:
-            score_sets.put_score_config(conn, config)
+            score_sets.replace_keeping_rule(conn, config)
         scores.add(
             conn,
             config,

@@ -79,7 +79,7 @@ def build(path: Path, payload: str = "") -> None:
         fill(project, records[len(TEXTS) // 2 :], "second.jsonl")
         give_scores(project, {n: SCORES[n % len(SCORES)] for n in range(1, len(TEXTS))})
         options = ClusteringRequest(text="first-user", k=7, labels=False)
-        embed, *_ = stages_of(project).cluster(options)
+        embed, *_ = stages_of(project).cluster_stages(options)
         assert isinstance(embed, EmbedStage)
         run(project, [embed])
         _add_clustering(project, embed.config_hash, payload)

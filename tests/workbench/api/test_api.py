@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ends the model process after the test; the noise of the model is not measured, which takes seconds."""
-    monkeypatch.setattr(reading_states, "measured_noise", lambda *_: None)
+    monkeypatch.setattr(reading_states, "noise_of", lambda *_: None)
     yield
     workbench.end_model()
 

@@ -137,7 +137,7 @@ class TestWhatIsWritten:
         """Each boundary has a decision by what is generated. Where the end is written, nothing that the format allows
         is more probable."""
         with Project.open(uninterrupted) as project, project.reading() as conn:
-            key = score_sets.score_config(conn) or ""
+            key = score_sets.hash_in_force(conn) or ""
             lines = [score for _, score in scores.export_scores(conn) if score is not None]
             found = scores.generated_values(conn, key, [line.conversation_id for line in lines])
             complete, incomplete = scores.generated_counts(conn, key)

@@ -67,7 +67,7 @@ class TestScores:
 
         project.write(work)
         assert scores.score(project.reader(), 1) is None  # not the chosen configuration yet
-        project.write(lambda conn: score_sets.put_score_config(conn, "k"))
+        project.write(lambda conn: score_sets.replace_keeping_rule(conn, "k"))
         row = scores.score(project.reader(), 1)
         assert row is not None
         assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
@@ -95,7 +95,7 @@ class TestScores:
 
         def work(conn: sqlite3.Connection) -> None:
             score_sets.register(conn, ScoreConfig("k", "base", "m"))
-            score_sets.put_score_config(conn, "k")
+            score_sets.replace_keeping_rule(conn, "k")
             entry = ScoreEntry(1, (CurvePoint(1, 2, 1, 0.0, 0.0),), None, 5)
             scores.add(conn, "k", run_id, [entry])
 
@@ -113,7 +113,7 @@ class TestScores:
         assert list(scores.ids_without_score(conn, "one")) == [3]
         assert list(scores.ids_without_score(conn, "two")) == [1, 2]
         assert list(scores.ids_without_score(conn, "three")) == [1, 2, 3]
-        assert score_sets.score_config(conn) == "two"
+        assert score_sets.hash_in_force(conn) == "two"
         assert set(scores.current(conn, [1, 2, 3])) == {3}
 
     def test_another_kind_of_scores_stays_beside(self, project: Project) -> None:
@@ -127,11 +127,11 @@ class TestScores:
                 score_sets.register(conn, config)
                 entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
                 scores.add(conn, config.config_hash, run_id, entries)
-                score_sets.put_in_force_unless_another_is(conn, config.config_hash, finished=True)
+                score_sets.put_in_force_if_due(conn, config.config_hash, finished=True)
 
             project.write(work)
             with project.reading() as conn:
-                return score_sets.score_config(conn)
+                return score_sets.hash_in_force(conn)
 
         assert score(ScoreConfig("a", "tuned", "m", "x"), [1, 2]) == "a"
         assert score(ScoreConfig("b", "base", "m"), [1, 2, 3]) == "a"
@@ -162,11 +162,11 @@ class TestScores:
             score_sets.register(conn, ScoreConfig("new", "tuned", "m", "x"))
             entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in scored]
             scores.add(conn, "new", run_id, entries)
-            score_sets.put_in_force_unless_another_is(conn, "new", finished=finished)
+            score_sets.put_in_force_if_due(conn, "new", finished=finished)
 
         project.write(work)
         with project.reading() as conn:
-            assert score_sets.score_config(conn) == ("new" if gives_way else "first look")
+            assert score_sets.hash_in_force(conn) == ("new" if gives_way else "first look")
 
     def test_each_set_has_its_own_rule(self, project: Project) -> None:
         """A switch takes the decision rule of the set along, and switching back restores the other one."""
@@ -175,11 +175,11 @@ class TestScores:
         pinned = DecisionRule(0.9, 0.05, "chosen")
         project.write(lambda conn: score_sets.put_rule(conn, pinned))
         give_scores(project, {1: 0.2}, "two", make_current=False)
-        project.write(lambda conn: score_sets.switch_score_config(conn, "two"))
+        project.write(lambda conn: score_sets.switch_with_rules(conn, "two"))
         with project.reading() as conn:
             assert score_sets.rule(conn) == DecisionRule()
             assert score_sets.rule(conn, "one") == pinned
-        project.write(lambda conn: score_sets.switch_score_config(conn, "one"))
+        project.write(lambda conn: score_sets.switch_with_rules(conn, "one"))
         with project.reading() as conn:
             assert score_sets.rule(conn) == pinned
             assert score_sets.rule(conn, "two") == DecisionRule()

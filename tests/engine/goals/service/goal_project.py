@@ -101,7 +101,7 @@ def run(project: Project, stages: Sequence[Stage]) -> None:
 def cluster(project: Project, k: int = 8, seed: int = 0, stages: GoalStages | None = None) -> None:
     """Clusters the user texts, without labels."""
     made = stages or stages_of(project)
-    run(project, made.cluster(ClusteringRequest(k=k, seed=seed, labels=False)))
+    run(project, made.cluster_stages(ClusteringRequest(k=k, seed=seed, labels=False)))
 
 
 def stored_review(project: Project) -> MergeReviewService:

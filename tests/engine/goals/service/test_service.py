@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
+from engine.conversations.filters import Filter
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
@@ -41,7 +42,7 @@ class TestLater:
             [talk("new-1", "reserve a plane seat to lima"), talk("new-2", "zebra")],
             "new",
         )
-        run(clustered, stages_of(clustered).assign())
+        run(clustered, stages_of(clustered).assign_stages())
         shown = goals.shown()
         assert shown is not None
         (flights,) = [row for row in goals.groups() if topic_of(goals, row.id) == "book"]
@@ -68,11 +69,11 @@ class TestLater:
         )
         made = review.merge(review.pair(a, b)).made[0]
         fill(clustered, [talk("new-1", TOPICS[topic_of(goals, made)][0].format("lima"))], "new")
-        run(clustered, stages_of(clustered).assign())
+        run(clustered, stages_of(clustered).assign_stages())
         assert 34 in members(goals, made)
         review.undo()
         assert 34 in members(goals, None)
-        run(clustered, stages_of(clustered).assign())
+        run(clustered, stages_of(clustered).assign_stages())
         assert 34 in members(goals, a) | members(goals, b)
 
     def test_clustering_again(
@@ -100,18 +101,21 @@ class TestLater:
             goals.show(9)
 
     def test_an_estimate(self, clustered: Project) -> None:
-        """The estimate has the number of conversations, the model and what it is asked for, and a time once every stage
-        has run here."""
+        """The estimate has the number of selected conversations, the model and what it is asked for, and a time once
+        every stage has run here."""
         stages = stages_of(clustered)
         found = stages.estimate(ClusteringRequest())
         assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
         assert found.asked == ("merges",)  # the built-in model writes no labels
         assert stages.estimate(ClusteringRequest(decide="none")).asked == ()
         assert stages.estimate(ClusteringRequest("summary")).asked == ("summaries", "merges")
+        assert stages.estimate(ClusteringRequest(limit=5)).items == 5
+        one_import = ClusteringRequest(filter=Filter().with_choice("source", "later.jsonl"))
+        assert stages.estimate(one_import).items == 1
         with pytest.raises(UsageError, match="no embedder"):
             stages.estimate(ClusteringRequest(embedder="nowhere"))
         with pytest.raises(UsageError, match="no embedder"):
-            stages.cluster(ClusteringRequest(embedder="nowhere"))
+            stages.cluster_stages(ClusteringRequest(embedder="nowhere"))
 
     def test_stability(
         self, clustered: Project, goals: GoalService, review: MergeReviewService
@@ -121,7 +125,7 @@ class TestLater:
         """
         assert {row.stability for row in goals.groups()} == {None}
         stages = stages_of(clustered)
-        run(clustered, [stages.stability(seeds=1, bootstraps=4)])
+        run(clustered, [stages.stability_stage(seeds=1, bootstraps=4)])
         rows = goals.groups()
         assert all(row.stability is not None and 0 <= row.stability <= 1 for row in rows)
         a, b = rows[0], rows[1]

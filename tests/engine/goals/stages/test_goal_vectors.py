@@ -103,7 +103,7 @@ class TestEmbedding:
             project, _served("a"), lambda: TextSource("first-user"), selection=Selection(limit=10)
         )
         changed = EmbedStage(
-            project, _served("b"), lambda: TextSource("first-user"), into=first.vector_key
+            project, _served("b"), lambda: TextSource("first-user"), vector_config=first.vector_key
         )
         outcomes = goal_runs.run(project, [first, changed])
         assert isinstance(outcomes[0], JobDone)
@@ -235,7 +235,7 @@ class TestAssigning:
             project,
             goal_runs.tfidf(),
             lambda: source_of(stored),
-            into=stored.vector_config,
+            vector_config=stored.vector_config,
         )
         stage = AssignStage(project, decision_log)
         outcomes = goal_runs.run(project, [embed, stage])
@@ -367,7 +367,9 @@ class TestSharedText:
         )
 
     def _made(self, project: Project, into: str | None = None) -> EmbedStage:
-        embed = EmbedStage(project, goal_runs.tfidf(), lambda: TextSource("all"), into=into)
+        embed = EmbedStage(
+            project, goal_runs.tfidf(), lambda: TextSource("all"), vector_config=into
+        )
         (outcome,) = goal_runs.run(project, [embed])
         assert isinstance(outcome, JobDone)
         return embed

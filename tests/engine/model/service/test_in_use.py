@@ -60,7 +60,7 @@ def loaded(workspace: OpenProject) -> dict[str, str]:
     trees = next(s for s in workspace.trees.stages(TREES) if isinstance(s, TreeStage))
     goals = next(
         s
-        for s in workspace.goal_stages().cluster(ClusteringRequest())
+        for s in workspace.goal_stages().cluster_stages(ClusteringRequest())
         if isinstance(s, ProposeStage)
     )
     return {

@@ -291,7 +291,7 @@ class TestQueue:
         assert page.items[0].why == (
             "disagreement: set 1 (tiny.gguf) says incomplete, set 2 (tiny.gguf) says complete"
         )
-        unfinished = score_sets.UNFINISHED
+        unfinished = score_sets.UNFINISHED_SETTING
         project.write(lambda conn: project_settings.put(conn, unfinished, "config-b"))
         assert TriageService(project).queue("disagreement").total == 0
 
