@@ -40,8 +40,7 @@ from engine.simulate.service.sharded import (
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 
 SETTING = "simulations"
-"""Name of the setting of a project that keeps the requests: the last one, and that of each *set* (the plays of one
-setting) that a screen started."""
+"""Setting: what simulations were asked for: the last one, and one for each set that a screen started."""
 
 _SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Simulation]] = {
     "sharded": sharded_simulation,
