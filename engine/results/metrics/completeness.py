@@ -19,6 +19,7 @@ from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, c
 from engine.base.statistics.intervals import Classification, Contrast, Interval
 from engine.base.statistics.ranking import (
     Floats,
+    Placements,
     corrected,
     p_difference,
     placements,
@@ -135,20 +136,7 @@ def cut_contrasts(
     n = len(some_values) // 2  # each conversation is in there whole and cut
     contrasts = []
     for first_name, second_name in combinations(scorings, 2):
-        first, second = placed[first_name], placed[second_name]
-        area_difference, _ = draws[first_name].difference(draws[second_name], "auroc")
-        contrasts.append(
-            Contrast(
-                figure="AUROC",
-                one=first_name,
-                other=second_name,
-                n=n,
-                first=first.area,
-                second=second.area,
-                difference=area_difference,
-                p=p_difference(first, second),
-            )
-        )
+        contrasts.append(_area_contrast(first_name, second_name, placed, draws, n))
         f1_difference, p = draws[first_name].difference(draws[second_name], "f1")
         contrasts.append(
             Contrast(
@@ -163,6 +151,34 @@ def cut_contrasts(
             )
         )
     return corrected(contrasts)
+
+
+def _area_contrast(
+    first_name: str,
+    second_name: str,
+    placed: Mapping[str, Placements],
+    draws: Mapping[str, BootstrapDraws],
+    n: int,
+) -> Contrast:
+    """Returns the contrast of two scorings of the same items by AUROC, tested by DeLong's test, not yet corrected.
+
+    Args:
+        placed: The placements of each scoring.
+        draws: The bootstrap draws of each scoring.
+        n: Number of items.
+    """
+    first, second = placed[first_name], placed[second_name]
+    difference, _ = draws[first_name].difference(draws[second_name], "auroc")
+    return Contrast(
+        figure="AUROC",
+        one=first_name,
+        other=second_name,
+        n=n,
+        first=first.area,
+        second=second.area,
+        difference=difference,
+        p=p_difference(first, second),
+    )
 
 
 def truth_tables(
@@ -247,20 +263,7 @@ def against_labels(
     placed = {name: placements(values, labels) for name, values in scorings.items()}
     contrasts = []
     for first_name, second_name in combinations(scorings, 2):
-        first, second = placed[first_name], placed[second_name]
-        area_difference, _ = draws[first_name].difference(draws[second_name], "auroc")
-        contrasts.append(
-            Contrast(
-                figure="AUROC",
-                one=first_name,
-                other=second_name,
-                n=len(labels),
-                first=first.area,
-                second=second.area,
-                difference=area_difference,
-                p=p_difference(first, second),
-            )
-        )
+        contrasts.append(_area_contrast(first_name, second_name, placed, draws, len(labels)))
     metrics = {name: drawn.classification() for name, drawn in draws.items()}
     return metrics, corrected(contrasts)
 
