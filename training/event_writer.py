@@ -233,7 +233,7 @@ def _cut_after(log: Log, boundary: int) -> Log:
     texts = log.item.texts
     if len(boundaries) < len(log.item.boundaries):
         texts = texts[: boundaries[-1] + 2]
-    return Log(log.id, LogItem(texts, boundaries, log.item.kept))
+    return Log(log.id, LogItem(texts, boundaries, log.item.pinned_pieces))
 
 
 def _write_sample(

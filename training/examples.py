@@ -101,7 +101,7 @@ def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[T
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces, _ = pieces_within(tokenizer, texts, limit - len(head))
     lengths = list(map(len, pieces))
-    for window in plan_windows(lengths, item.boundaries, item.kept, limit - len(head)):
+    for window in plan_windows(lengths, item.boundaries, item.pinned_pieces, limit - len(head)):
         yield _token_window(head, pieces, window, item)
 
 

@@ -172,19 +172,21 @@ class LogItem:
     Attributes:
         texts: The pieces of its log.
         boundaries: Piece indices after which it could end, rising; at least one of what is scored.
-        kept: Number of leading pieces that every window keeps (1 if the first is a system message, else 0).
+        pinned_pieces: Number of leading pieces that every window keeps (1 if the first is a system message, else 0).
     """
 
     texts: tuple[str, ...]
     boundaries: tuple[int, ...]
-    kept: int
+    pinned_pieces: int
 
 
 def log_item(pieces: Sequence[LogPiece]) -> LogItem:
     """Returns a rendered log with its boundaries, of which there may be none."""
     leading_pieces = int(bool(pieces) and pieces[0].role in ("system", "developer"))
     return LogItem(
-        tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept=leading_pieces
+        tuple(piece.text for piece in pieces),
+        tuple(boundaries(pieces)),
+        pinned_pieces=leading_pieces,
     )
 
 
@@ -377,7 +379,7 @@ def prepare_log(
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces, clipped = pieces_within(tokenizer, texts, limit)
     total = sum(map(len, pieces))
-    windows = plan_windows(list(map(len, pieces)), item.boundaries, item.kept, limit)
+    windows = plan_windows(list(map(len, pieces)), item.boundaries, item.pinned_pieces, limit)
     note = None
     if total > limit or clipped:
         note = f"over the context of {context:,} tokens"

@@ -420,7 +420,7 @@ def _lines(
             "id": names[key],
             "texts": log.texts,
             "boundaries": log.boundaries,
-            "kept": log.kept,
+            "kept": log.pinned_pieces,
         }
         yield json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
 

@@ -110,9 +110,9 @@ def sort_of_column(column: str) -> SortKey | None:
     return next((key for key in SORT_TITLES if key == column), None)
 
 
-def searched_words(wanted: Filter) -> Filter:
+def searched_words(filter: Filter) -> Filter:
     """Returns the words and phrases that a filter searches for, without terms on fields and negated terms."""
-    return Filter(tuple(term for term in wanted.of(WORD_FIELD) if not term.negated))
+    return Filter(tuple(term for term in filter.of(WORD_FIELD) if not term.negated))
 
 
 CountHits = Callable[[int, Filter], list[int]]

@@ -273,9 +273,9 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _look_for(self) -> None:
         """Highlights the words of the filter and counts their hits."""
-        wanted = searched_words(self.query_shown.filter)
-        self._words = [term.values[0] for term in wanted.terms]
-        self._hits.look_for(wanted)
+        searched = searched_words(self.query_shown.filter)
+        self._words = [term.values[0] for term in searched.terms]
+        self._hits.look_for(searched)
         self._columns.found = words_pattern(self._words)
         self.query_one(Transcript).look_for(self._columns.found)
         self.show_columns(self.columns_shown)

@@ -124,7 +124,7 @@ def _write_data(asked: argparse.Namespace, run: RunDirectory) -> None:
                 for key, item in items(conn, [one.key for one in part]):
                     line = {
                         "id": str(key), "texts": item.texts, "boundaries": item.boundaries,
-                        "kept": item.kept,
+                        "kept": item.pinned_pieces,
                     }  # fmt: skip
                     file.write(json.dumps(line) + "\n")
 

@@ -257,8 +257,8 @@ def _end_items(log: Log) -> list[LogItem]:
     # The seed is 0: the earlier boundary of a log is always the same.
     cut = cut_at(0, str(log.id), len(boundaries))
     ends = boundaries[-1:] if cut is None else (boundaries[cut], boundaries[-1])
-    # `kept` is 0: no system message is kept in front of a window.
-    return [LogItem(log.item.texts[: end + 1], (end,), kept=0) for end in ends]
+    # `pinned_pieces` is 0: no system message is kept in front of a window.
+    return [LogItem(log.item.texts[: end + 1], (end,), pinned_pieces=0) for end in ends]
 
 
 def _entry_without_boundary(log: Log) -> StateEntry:

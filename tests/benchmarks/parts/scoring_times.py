@@ -158,7 +158,9 @@ def bench_growing(
     """
     longest = max(len(item.boundaries) for item in items)
     events = [
-        LogItem(item.texts[: item.boundaries[turn] + 1], item.boundaries[: turn + 1], item.kept)
+        LogItem(
+            item.texts[: item.boundaries[turn] + 1], item.boundaries[: turn + 1], item.pinned_pieces
+        )
         for turn in range(longest)
         for item in items
         if turn < len(item.boundaries)

@@ -87,7 +87,7 @@ def asking(url: str, can: Capabilities) -> EndpointModel:
 
 
 def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
-    logs = [(item.texts, item.kept) for item in items]
+    logs = [(item.texts, item.pinned_pieces) for item in items]
     found = model.ask(Generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens))
     return [reply.text for reply in found]
 

@@ -71,7 +71,7 @@ class TestTheSameAnswers:
         model.close()
         replies = shared_process.ask(
             Generate(
-                [(item.texts, item.kept) for item in BLOCK],
+                [(item.texts, item.pinned_pieces) for item in BLOCK],
                 REMAINING,
                 sampling=warm,
                 max_tokens=8,
