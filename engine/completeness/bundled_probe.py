@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness.probe import Probe
+from engine.completeness.probe import Probe, Regression
 from engine.completeness.probe_calibration import Calibration
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import LoadableModel
@@ -31,7 +31,8 @@ def load_bundled_probe() -> tuple[Probe, str]:
     weights = np.frombuffer(base64.b64decode(attributes["weights"]), dtype="<f4")
     # The weights in the file are calibrated already.
     calibration = Calibration(slope=1.0, intercept=0.0, broken=0.0)
-    return Probe(weights, attributes["intercept"], calibration), attributes["base_fingerprint"]
+    regression = Regression(weights.astype(np.float64), attributes["intercept"])
+    return Probe(regression, calibration), attributes["base_fingerprint"]
 
 
 def bundled_probe_for(model: LoadableModel) -> Probe | None:

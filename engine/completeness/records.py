@@ -16,12 +16,15 @@ from engine.base.statistics.intervals import Interval, Share, wilson
 RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
 
-Mode = Literal["base", "tuned", "judge", "probe"]
-"""How a score is had: by a prompt around the log, from the end tag of a tuned model, by a question to the model, or by
-a probe on its hidden states."""
+Mode = Literal["words", "probe", "base", "tuned", "judge"]
+"""How a score is had: by a probe on the words of the log, by a probe on these and on the hidden states of a model, by a
+prompt around the log, from the end tag of a tuned model, or by a question to the model."""
 
-SetMode = Literal["base", "tuned", "judge", "probe", "outside"]
+SetMode = Literal["words", "probe", "base", "tuned", "judge", "outside"]
 """How the scores of a set were had: in a mode, or from outside, by file."""
+
+ProbeFeatures = Literal["words", "both", "states"]
+"""What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
@@ -139,7 +142,8 @@ class ScoreSet:
         scored: Number of conversations with a score in it.
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
-        provisional: Whether it was made of a part of the logs and goes when the final scores are in force.
+        features: What the probe reads; None for other modes.
+        partial: Whether the model had read only some of the conversations; it goes when it is replaced.
     """
 
     number: int
@@ -150,7 +154,8 @@ class ScoreSet:
     scored: int
     test: EndingTest | None
     in_force: bool
-    provisional: bool = False
+    features: ProbeFeatures | None = None
+    partial: bool = False
 
 
 def normalised(p_end: float, p_continue: float) -> float | None:

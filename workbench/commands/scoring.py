@@ -52,13 +52,14 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         run = workspace.scoring_runs.make_run(request)
-        adapter = run.model.adapter_reference
+        model = None if run.reading is None else run.reading.model
+        adapter = None if model is None else model.adapter_reference
         if adapter and request.adapter is None:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
             return CommandResult([estimate_text(estimate)], asdict(estimate))
-        if run.model.tokens_per_s:
+        if model is not None and model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if request.part is not None:

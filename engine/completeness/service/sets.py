@@ -80,12 +80,13 @@ def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
 
 
 def name_of(score_set: ScoreSet | ScoreConfig) -> str:
-    """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of
-    one from outside its name."""
-    parts = [score_set.mode, score_set.model, *([score_set.adapter] if score_set.adapter else [])]
-    if isinstance(score_set, ScoreSet) and score_set.provisional:
-        parts.append("provisional")
-    return " · ".join(one_line(part, 40) for part in parts)
+    """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is partial; of one
+    from outside its name."""
+    mode = "probe on states" if score_set.features == "states" else score_set.mode
+    parts = [mode, score_set.model, score_set.adapter or ""]
+    if isinstance(score_set, ScoreSet) and score_set.partial:
+        parts.append("not all read yet")
+    return " · ".join(one_line(part, 40) for part in parts if part)
 
 
 _MORE = (
