@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.service.runs import ScoringRun, estimate_scoring
+from engine.completeness.service.runs import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
@@ -55,7 +55,7 @@ def estimate(
         )
         question, run_model = question_for("tuned", {}, None), model
         stage = ScoringStage(project, process, run_model, "tuned", question)
-        run = ScoringRun(run_model, question, stage, stage, [stage])
+        run = ScoringRun(ModelReading(run_model, question, stage), stage, [stage])
         found = estimate_scoring(
             project, process, run, lambda _, speed, tokens: measured.append(tokens)
         )
