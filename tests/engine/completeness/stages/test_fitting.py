@@ -17,7 +17,7 @@ from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatures
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages.fitting import FittingStage
@@ -44,12 +44,20 @@ def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> R
 
 
 def fitting(
-    project: Project, weights: Path | None = None, *, provisional: bool = False
+    project: Project,
+    features: ProbeFeatures = "states",
+    *,
+    weights: Path | None = None,
+    required: bool = True,
 ) -> FittingStage:
-    """The stage on the states under `KEY`, read by the built-in model or by other weights."""
+    """The stage on words, on the states under `KEY`, or on both; the built-in model or other weights read the states."""
+    if features == "words":
+        return FittingStage(project, features, required=required)
     model = scored.model()
     work = replace(model, path=weights or model.path)
-    return FittingStage(project, work, lambda: KEY, provisional=provisional)
+    return FittingStage(
+        project, features, model=work, states_key=lambda: KEY, required=required
+    )
 
 
 def give_states(
@@ -174,31 +182,6 @@ class TestFitting:
             assert over.value == pytest.approx(test.matched.value - simple)
             assert over.low < over.value < over.high
 
-    @pytest.mark.parametrize("chosen", [False, True])
-    def test_provisional_scores_go_unless_a_person_chose_them(
-        self, project: Project, chosen: bool
-    ) -> None:
-        """Scores of a part go when those of all are in force, but not a set that a person put in force."""
-        give_states(project, list(range(1, 26)))
-        run(project, fitting(project, provisional=True))
-        with project.reading() as conn:
-            (part,) = score_sets.configs(conn)
-        assert name_of(ScoreSets(project).all()[0]).endswith(" · provisional")
-        if chosen:
-            ScoreSets(project).use(part.config_hash)
-        give_states(project, list(range(26, COUNT + 1)))
-        run(project, fitting(project))
-        with project.reading() as conn:
-            found = score_sets.configs(conn)
-            assert score_sets.config_in_force(conn) == found[-1] != part
-            assert (part in found) == chosen
-            assert len(found) == 1 + chosen
-            ((points,),) = conn.execute(
-                "SELECT count(*) FROM boundary_score WHERE config_hash = ?", (part.config_hash,)
-            )
-            assert bool(points) == chosen
-        assert not any(one.provisional for one in ScoreSets(project).all())
-
     def test_states_without_a_signal_test_at_chance(self, project: Project) -> None:
         """Where the states tell nothing, the test says so: its interval has one half in it."""
         give_states(project, list(range(1, COUNT + 1)), signal=0.0)
@@ -306,7 +289,7 @@ class TestFitting:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
         bundled = load_bundled_probe()[0]
-        give_states(project, list(range(1, number + 1)), dimensions=len(bundled.weights))
+        give_states(project, list(range(1, number + 1)), dimensions=len(bundled.regression.weights))
         outcome = run(project, fitting(project))
         assert not isinstance(outcome, JobFailed)
         assert "by the probe of the program's samples" in str(outcome)
@@ -325,7 +308,7 @@ class TestFitting:
         """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
         number and another way, and stores nothing."""
         give_states(project, list(range(1, MIN_CONVERSATIONS_FOR_PROBE)))
-        outcome = run(project, fitting(project, shallow_weights))
+        outcome = run(project, fitting(project, weights=shallow_weights))
         assert isinstance(outcome, JobFailed)
         assert f"needs {MIN_CONVERSATIONS_FOR_PROBE} conversations" in outcome.message
         with project.reading() as conn:
