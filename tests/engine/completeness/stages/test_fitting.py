@@ -50,14 +50,12 @@ def fitting(
     weights: Path | None = None,
     required: bool = True,
 ) -> FittingStage:
-    """The stage on words, on the states under `KEY`, or on both; the built-in model or other weights read the states."""
+    """The stage on words, on the states under `KEY`, or on both; the built-in model or other weights read them."""
     if features == "words":
         return FittingStage(project, features, required=required)
     model = scored.model()
     work = replace(model, path=weights or model.path)
-    return FittingStage(
-        project, features, model=work, states_key=lambda: KEY, required=required
-    )
+    return FittingStage(project, features, model=work, states_key=lambda: KEY, required=required)
 
 
 def give_states(
