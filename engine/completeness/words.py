@@ -251,8 +251,9 @@ def _one_pass(part: Sequence[tuple[str, Role]]) -> MessageWords:
     keys.sort()  # `np.unique` takes ten times as long
     keys = keys[np.append(True, keys[1:] != keys[:-1])]
     numbers = np.arange(len(part) + 1)
-    # Three words of one message, the marks at both ends left out.
-    spoken = np.flatnonzero(words.first >= 0)
+    # Three words of one message, the marks at both ends and signs left out.
+    data = np.frombuffer(words.text, dtype=np.uint8)
+    spoken = np.flatnonzero((words.first >= 0) & (_CLASSES[data[words.first]] == _LETTER))
     hashes, owner = words.hashes[spoken], words.message[spoken]
     run = (hashes[:-2] * np.uint64(9) + hashes[1:-1] * np.uint64(3) + hashes[2:]) * _MIX
     within = owner[2:] == owner[:-2]

@@ -164,9 +164,9 @@ class TestMessages:
         assert len(set.union(*said)) == sum(map(len, said))
 
     def test_runs_of_three_words(self) -> None:
-        """Messages share the runs of three words that both have, whoever speaks; two words are no run, and none
-        reaches into the next message."""
-        said = [piece("I want a refund now"), piece("so I want a refund", "assistant")]
+        """Messages share the runs of three words that both have, whoever speaks, and whatever signs stand between; two
+        words are no run, and none reaches into the next message."""
+        said = [piece("I want a refund now"), piece("so I want, a refund!", "assistant")]
         found = MessageWords.of([*said, piece("a refund"), piece("now please")])
         assert np.diff(found.run_starts).tolist() == [3, 3, 0, 0]
         first, second = found.runs[:3].tolist(), found.runs[3:].tolist()

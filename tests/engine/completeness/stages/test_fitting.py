@@ -18,7 +18,6 @@ from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatures
-from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
