@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -82,13 +83,15 @@ class _Boundaries:
 
     def entries(self, p: Floats) -> Iterator[ScoreEntry]:
         """Yields what is stored of each conversation, given the scores of all boundaries, shape (boundaries,)."""
-        values = iter(p.tolist())
+        first = 0
         for key, places, reason, tokens in zip(
             self.texts.ids, self.texts.places, self.reasons, self.tokens, strict=True
         ):
+            values = p[first : first + len(places)].tolist()
+            first += len(places)
             points = tuple(
                 CurvePoint(place.message, place.step, place.turn, value, 1 - value)
-                for place, value in zip(places, values, strict=False)
+                for place, value in zip(places, values, strict=True)
             )
             yield ScoreEntry(key, points, reason, tokens)
 
@@ -492,14 +495,19 @@ class FittingStage(CpuStage):
 
         A part has at most `CONVERSATIONS_PER_TRANSACTION` conversations.
         """
-        by_id = {entry.conversation_id: entry for entry in learned.boundaries.entries(fit.p)}
+        # Both are in id order, so that no more than a part of the entries is in memory.
+        learned_entries = learned.boundaries.entries(fit.p)
+        learned_ids = frozenset(learned.boundaries.texts.ids)
         for first in range(0, len(ids), CONVERSATIONS_PER_TRANSACTION):
             part = ids[first : first + CONVERSATIONS_PER_TRANSACTION]
-            unseen = self._boundaries([key for key in part if key not in by_id])
+            unseen = self._boundaries([key for key in part if key not in learned_ids])
             p = fit.score_unseen(unseen.texts.words, unseen.states, unseen.state_of_boundary)
             yield (
                 first + len(part),
-                [*(by_id[key] for key in part if key in by_id), *unseen.entries(p)],
+                [
+                    *islice(learned_entries, sum(key in learned_ids for key in part)),
+                    *unseen.entries(p),
+                ],
             )
 
 
