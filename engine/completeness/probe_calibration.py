@@ -240,7 +240,7 @@ class Calibration:
         """
         line = self.slope * log_odds + self.intercept
         odds: Floats = np.exp(line.clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
-        if self.isotonic is not None:
+        if self.isotonic is not None and len(odds):
             # The regression gives the probability of label 1: the formula of the class, solved for L.
             p_label = self.isotonic.predict(log_odds).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
             isotonic_odds = np.maximum(p_label / (1 - p_label) - self.broken, 0) / (1 - self.broken)

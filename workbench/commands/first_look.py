@@ -155,7 +155,7 @@ class _FirstLook:
         self._say(
             f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
             headline(self._workspace.conversations.counts(), self._workspace.conversations.rule()),
-            *(self._score_lines() if has_scores else ()),
+            *set_lines(self._workspace.score_sets.all()),
             _goal_lines(goals["groups"]),
             *self._badly_read(reading),
         )

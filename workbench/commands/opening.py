@@ -53,7 +53,8 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
 def open_project(arguments: argparse.Namespace) -> int:
     """Opens a project and shows it until the person quits.
 
-    Log files are imported, scored by their words and clustered first; the model reads while the screens are open. A project that is not there is made with `--create`, or after a yes on the terminal.
+    Log files are imported, scored by their words and clustered first; the model reads while the screens are open. A
+    project that is not there is made with `--create`, or after a yes on the terminal.
 
     Raises:
         UsageError: There is no such project, and none is to be made; or an option does not fit the paths.

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,8 @@ from numpy.typing import NDArray
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
-from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
-from engine.completeness.conversation_logs import logs_of
-from engine.completeness.log_texts import CONVERSATIONS_PER_READ, LogTexts
+from engine.completeness.baselines import Position, cross_fit_by_position
+from engine.completeness.log_texts import LogTexts
 from engine.completeness.probe import CrossFit, Stack
 from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.records import (
@@ -33,7 +33,7 @@ from engine.completeness.records import (
     ProbeFeatures,
 )
 from engine.completeness.tables import hidden_states, score_sets, scores
-from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
+from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import draw_cuts, ending_test
@@ -83,13 +83,15 @@ class _Boundaries:
 
     def entries(self, p: Floats) -> Iterator[ScoreEntry]:
         """Yields what is stored of each conversation, given the scores of all boundaries, shape (boundaries,)."""
-        values = iter(p.tolist())
+        first = 0
         for key, places, reason, tokens in zip(
             self.texts.ids, self.texts.places, self.reasons, self.tokens, strict=True
         ):
+            values = p[first : first + len(places)].tolist()
+            first += len(places)
             points = tuple(
                 CurvePoint(place.message, place.step, place.turn, value, 1 - value)
-                for place, value in zip(places, values, strict=False)
+                for place, value in zip(places, values, strict=True)
             )
             yield ScoreEntry(key, points, reason, tokens)
 
@@ -316,7 +318,11 @@ class FittingStage(CpuStage):
         """Returns the conversations to learn from, all of them or some that are drawn."""
         with self._project.reading() as conn:
             read = set(hidden_states.ids_with_entry(conn, self._states_key()))
-            boundaries = self._boundaries(probe.sample_conversations(ids, read))
+        drawn = probe.sample_conversations(ids, read)
+        tested = np.random.default_rng(probe_calibration.SEED).permutation(drawn)
+        tested_ids = frozenset(tested[:MAX_TESTED_CONVERSATIONS].tolist())
+        boundaries = self._boundaries(drawn, tested_ids)
+        with self._project.reading() as conn:
             names_by_id = names(conn, boundaries.texts.ids)
         return _Learned(
             boundaries,
@@ -324,9 +330,13 @@ class FittingStage(CpuStage):
             shingle_overlap.groups(boundaries.texts.runs),
         )
 
-    def _boundaries(self, ids: Sequence[int]) -> _Boundaries:
-        """Reads the texts and the states of these conversations, given in rising order."""
-        texts = LogTexts.read(self._project, ids, self._check)
+    def _boundaries(self, ids: Sequence[int], tested: frozenset[int] = frozenset()) -> _Boundaries:
+        """Reads the texts and the states of these conversations, given in rising order.
+
+        Args:
+            tested: The conversations that the probe is tested on.
+        """
+        texts = LogTexts.read(self._project, ids, self._check, tested)
         with self._project.reading() as conn:
             entries = {
                 entry.conversation_id: entry
@@ -397,45 +407,24 @@ class FittingStage(CpuStage):
         return _Fit(p, spread, words, by_states, stack)
 
     def _test(self, learned: _Learned, p: Floats, report: OnProgress) -> EndingTest:
-        """Returns the test of scores of the boundaries, on at most `MAX_TESTED_CONVERSATIONS`."""
+        """Returns the test of scores of the boundaries, on the conversations for which the keyword rule was asked."""
         texts, counts = learned.boundaries.texts, learned.counts
-        tested = np.flatnonzero(counts)
-        if len(tested) > MAX_TESTED_CONVERSATIONS:
-            random = np.random.default_rng(probe_calibration.SEED)
-            tested = np.sort(random.choice(tested, MAX_TESTED_CONVERSATIONS, replace=False))
-        rows = np.repeat(np.isin(np.arange(len(counts)), tested), counts)
+        rows = ~np.isnan(texts.keywords)
+        tested = np.unique(np.repeat(np.arange(len(counts)), counts)[rows])
         numbers = [texts.numbers[index] for index in tested]
-        places = [texts.places[index] for index in tested]
         position = cross_fit_by_position(
             [
                 [
                     Position(number, place.chars, place.step_chars)
-                    for number, place in zip(boundary_numbers, boundary_places, strict=True)
+                    for number, place in zip(texts.numbers[index], texts.places[index], strict=True)
                 ]
-                for boundary_numbers, boundary_places in zip(numbers, places, strict=True)
+                for index in tested
             ],
             learned.groups[tested],
             lambda: report(1, "comparing with position alone"),
         )
-        keywords = self._keywords([texts.ids[index] for index in tested], places)
         cuts = draw_cuts([learned.names[index] for index in tested], counts[tested].tolist())
-        return ending_test(numbers, cuts, p[rows], position.p, keywords)
-
-    def _keywords(self, ids: Sequence[int], places: Sequence[Sequence[BoundaryPlace]]) -> Floats:
-        """Returns the answer of the keyword rule at boundaries of conversations, shape (boundaries,)."""
-        answers: list[float] = []
-        for first in range(0, len(ids), CONVERSATIONS_PER_READ):
-            self._check()
-            page = slice(first, first + CONVERSATIONS_PER_READ)
-            for log, log_places in zip(
-                logs_of(self._project, ids[page]), places[page], strict=True
-            ):
-                pieces = {piece.message: index for index, piece in enumerate(log.pieces)}
-                answers += [
-                    float(sounds_complete(log.pieces[: pieces[place.message] + 1]))
-                    for place in log_places
-                ]
-        return np.array(answers)
+        return ending_test(numbers, cuts, p[rows], position.p, texts.keywords[rows])
 
     # Storing
 
@@ -506,14 +495,19 @@ class FittingStage(CpuStage):
 
         A part has at most `CONVERSATIONS_PER_TRANSACTION` conversations.
         """
-        by_id = {entry.conversation_id: entry for entry in learned.boundaries.entries(fit.p)}
+        # Both are in id order, so that no more than a part of the entries is in memory.
+        learned_entries = learned.boundaries.entries(fit.p)
+        learned_ids = frozenset(learned.boundaries.texts.ids)
         for first in range(0, len(ids), CONVERSATIONS_PER_TRANSACTION):
             part = ids[first : first + CONVERSATIONS_PER_TRANSACTION]
-            unseen = self._boundaries([key for key in part if key not in by_id])
+            unseen = self._boundaries([key for key in part if key not in learned_ids])
             p = fit.score_unseen(unseen.texts.words, unseen.states, unseen.state_of_boundary)
             yield (
                 first + len(part),
-                [*(by_id[key] for key in part if key in by_id), *unseen.entries(p)],
+                [
+                    *islice(learned_entries, sum(key in learned_ids for key in part)),
+                    *unseen.entries(p),
+                ],
             )
 
 
