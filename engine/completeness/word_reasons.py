@@ -30,6 +30,9 @@ Kind = Literal["words", "begins", "ends", "empty", "speakers"]
 """What a reason is: words of a message, words at its beginning or end, that it is empty, or who speaks in the last
 messages, whatever they say."""
 
+Places = tuple[tuple[int, int], ...]
+"""Where words stand in a text: start and end of each place, in characters."""
+
 MIN_SHARE = 0.01
 """Least share of all parts, taken without their signs, at which a reason is told; the sum of the others is."""
 
@@ -48,7 +51,7 @@ class Reason:
         text: The words, in small letters; of `speakers` their roles in order; empty for an empty message.
         weight: Log-odds, above 0 for an end and below 0 against one.
         share: The weight without its sign, as a share of all parts of the score without theirs.
-        places: Where the words stand in the text that models read of the message: start and end of each.
+        places: Where the words stand in the text that models read of the message, in `WordReasons` in its content.
     """
 
     message: int
@@ -57,7 +60,7 @@ class Reason:
     text: str
     weight: float
     share: float
-    places: tuple[tuple[int, int], ...]
+    places: Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class ScoreReasons:
         intercept: What the sum begins with, whatever the words are.
         states: What the hidden states of a model add; None where the score is by words alone.
         log_odds: Before the calibration.
+        p: The score there, calibrated.
     """
 
     message: int
@@ -79,6 +83,17 @@ class ScoreReasons:
     intercept: float
     states: float | None
     log_odds: float
+    p: float = 0.0
+
+    @property
+    def for_end(self) -> list[Reason]:
+        """Those that speak for an end, the strongest first."""
+        return [reason for reason in self.reasons if reason.weight > 0]
+
+    @property
+    def against_end(self) -> list[Reason]:
+        """Those that speak against an end, the strongest first."""
+        return [reason for reason in self.reasons if reason.weight < 0]
 
 
 class BoundaryWeights(NamedTuple):
@@ -107,8 +122,8 @@ class WordWeights:
             regressions of the last fold.
         folds: The fold of each in each repeat, shape (repeats, conversations).
         read: The boundaries at which hidden states were read, as `boundary_id` gives them, rising, shape (read,).
-        word_factors: What the log-odds by words are multiplied with at each of these, shape (read,).
-        by_states: What is added there, shape (read,).
+        state_parts: What the log-odds by words are multiplied with at each of these, and what is added to them, shape
+            (read, 2).
     """
 
     weights: NDArray[np.float16]
@@ -116,8 +131,7 @@ class WordWeights:
     ids: Ints
     folds: NDArray[np.int8]
     read: Ints
-    word_factors: NDArray[np.float32]
-    by_states: NDArray[np.float32]
+    state_parts: Floats
 
     def at(self, conversation_id: int, message: int) -> BoundaryWeights:
         """Returns the weights that made the score of the boundary after a message, given by its index."""
@@ -127,17 +141,17 @@ class WordWeights:
         if index is not None:
             folds = self.folds[:, index].astype(np.int64)
         place = _index(self.read, boundary_id(conversation_id, message))
-        factor = 1.0 if place is None else float(self.word_factors[place])
+        factor, by_states = (1.0, None) if place is None else self.state_parts[place].tolist()
         return BoundaryWeights(
             factor * self.weights[repeats, folds].mean(axis=0, dtype=np.float64),
             factor * float(self.intercepts[repeats, folds].mean()),
-            None if place is None else float(self.by_states[place]),
+            by_states,
         )
 
     @property
     def mean(self) -> Floats:
         """The mean weight of each column over all regressions, shape (`DISTANCES * COLUMNS`,)."""
-        return self.weights.mean(axis=(0, 1), dtype=np.float64)
+        return np.asarray(self.weights.mean(axis=(0, 1), dtype=np.float64))
 
 
 def boundary_id(conversation_id: int, message: int) -> int:
@@ -149,6 +163,17 @@ def _index(rising: Ints, value: int) -> int | None:
     """Returns the index of a value; None where it is not there."""
     index = int(np.searchsorted(rising, value))
     return index if index < len(rising) and rising[index] == value else None
+
+
+def in_words(reason: Reason) -> str:
+    """Returns what a reason is, such as `begins with no`; not display-safe."""
+    return {
+        "words": reason.text,
+        "begins": f"begins with {reason.text}",
+        "ends": f"ends with {reason.text}",
+        "empty": "is empty",
+        "speakers": f"who speaks: {reason.text}",
+    }[reason.kind]
 
 
 def explain(pieces: Sequence[LogPiece], end: int, weights: BoundaryWeights) -> ScoreReasons:
@@ -208,12 +233,12 @@ def _of_message(piece: LogPiece, weights: Floats) -> tuple[float, list[Reason]]:
         for span in both:
             weight_of_span[span] += pair[first] / len(both)
     origin = origins(piece)
-    same: dict[tuple[Kind, str], tuple[float, tuple[tuple[int, int], ...]]] = {}
+    same: dict[tuple[Kind, str], tuple[float, Places]] = {}
     for span, weight in weight_of_span.items():
         first_byte, last_byte = words.first[span.first], words.last[span.last]
         start, stop = int(origin[first_byte]), int(origin[last_byte]) + 1
         text = words.text[first_byte : last_byte + 1].decode()
-        places: tuple[tuple[int, int], ...] = ()
+        places: Places = ()
         if 0 <= start < stop:
             text, places = piece.body[start:stop].lower(), ((start, stop),)
         key = span.kind, " ".join(text.split())
@@ -225,9 +250,7 @@ def _of_message(piece: LogPiece, weights: Floats) -> tuple[float, list[Reason]]:
     ]
 
 
-def _reason(
-    piece: LogPiece, kind: Kind, text: str, weight: float, places: tuple[tuple[int, int], ...]
-) -> Reason:
+def _reason(piece: LogPiece, kind: Kind, text: str, weight: float, places: Places) -> Reason:
     """Returns a part of the sum whose share is not known yet."""
     return Reason(piece.message, piece.role, kind, text, weight, 0.0, places)
 

@@ -11,14 +11,18 @@ import numpy as np
 from engine.completeness.word_reasons import WordWeights
 
 
-def put(conn: sqlite3.Connection, config_hash: str, weights: WordWeights) -> None:
-    """Stores the weights of a registered set: a few megabytes, most of them words that the logs do not have."""
+def pack(weights: WordWeights) -> bytes:
+    """Returns weights as they are stored: a few megabytes, since most words stand in no log. Takes up to a second."""
     packed = BytesIO()
     arrays = {field.name: getattr(weights, field.name) for field in fields(weights)}
     np.savez_compressed(packed, **arrays)
+    return packed.getvalue()
+
+
+def put(conn: sqlite3.Connection, config_hash: str, packed: bytes) -> None:
+    """Stores the weights of a registered set."""
     conn.execute(
-        "INSERT INTO word_weights (config_hash, weights) VALUES (?, ?)",
-        (config_hash, packed.getvalue()),
+        "INSERT INTO word_weights (config_hash, weights) VALUES (?, ?)", (config_hash, packed)
     )
 
 
