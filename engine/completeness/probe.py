@@ -249,10 +249,12 @@ class Stack:
     Attributes:
         joined: The log-odds and the calibration of the sum; it has no regressions of its own.
         weights: Of the two log-odds, for boundaries that were not learned from.
+        weights_of_rows: Those with which each boundary was scored, shape (boundaries, 2).
     """
 
     joined: CrossFit
     weights: Floats
+    weights_of_rows: Floats
 
     def score_unseen(self, first: Floats, second: Floats) -> Floats:
         """Returns the probability of an end, given the log-odds by both probes; all of shape (boundaries,)."""
@@ -272,14 +274,14 @@ def stack(first: CrossFit, second: CrossFit, is_end: Bools, group_ids: Ints) -> 
     both = np.stack([first.log_odds, second.log_odds], axis=-1)
     mean = both.mean(axis=0)
     fold = assign_folds(group_ids, FOLDS, np.random.default_rng(SEED))
-    log_odds = np.empty(first.log_odds.shape)
+    weights = np.empty(mean.shape)
     for held_out in range(FOLDS):
         seen = fold != held_out
-        weights = _stack_weights(mean[seen], is_end[seen], group_ids[seen])
-        log_odds[:, ~seen] = both[:, ~seen] @ weights
+        weights[~seen] = _stack_weights(mean[seen], is_end[seen], group_ids[seen])
+    log_odds = (both * weights).sum(axis=-1)
     calibration = Calibration.fit(log_odds.mean(axis=0), is_end, group_ids)
     joined = replace(first, log_odds=log_odds, calibration=calibration, regressions=())
-    return Stack(joined, _stack_weights(mean, is_end, group_ids))
+    return Stack(joined, _stack_weights(mean, is_end, group_ids), weights)
 
 
 def _stack_weights(log_odds: Floats, is_end: Bools, group_ids: Ints) -> Floats:

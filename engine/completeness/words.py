@@ -110,14 +110,34 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
 
 def read_text(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
-    text = piece.body
-    calls = " ".join(_CALL.findall(text)) if piece.kind == "action" else ""
-    if len(text) > 2 * EDGE:
-        text = f"{text[:EDGE]} {text[-EDGE:]}"
-    if calls:
-        text = f"{calls} {text}"
-    text = text.lower()
+    text = " ".join(text for text, _ in _read_parts(piece)).lower()
     return text if text.isascii() else _SPACELESS.sub(r" \1 ", text)
+
+
+def origins(piece: LogPiece) -> Ints:
+    """Returns the index in `piece.body` of the character that each byte of `read_text` is from, in UTF-8.
+
+    Returns:
+        Shape (bytes,); -1 for the names of tools that stand before the body, and for the blanks between parts.
+    """
+    index: list[int] = []
+    for text, places in _read_parts(piece):
+        index += [-1] if index else []
+        for character, place in zip(text, places, strict=True):
+            for small in character.lower():
+                read = f" {small} " if _SPACELESS.match(small) else small
+                index += [place] * len(read.encode("utf-8", "replace"))
+    return np.array(index, dtype=np.int64)
+
+
+def _read_parts(piece: LogPiece) -> list[tuple[str, Sequence[int]]]:
+    """Returns the texts that are read of a message, each with the index in `piece.body` of its characters."""
+    body = piece.body
+    parts: list[tuple[str, Sequence[int]]] = [(body, range(len(body)))]
+    if len(body) > 2 * EDGE:
+        parts = [(body[:EDGE], range(EDGE)), (body[-EDGE:], range(len(body) - EDGE, len(body)))]
+    calls = " ".join(_CALL.findall(body)) if piece.kind == "action" else ""
+    return [(calls, [-1] * len(calls)), *parts] if calls else parts
 
 
 def split_words(texts: Sequence[str]) -> Words:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.number_format import counted, duration
+from engine.base.number_format import counted, duration, probability, signed
+from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
+from engine.completeness.word_reasons import ScoreReasons, in_words
 from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
@@ -19,6 +22,7 @@ from workbench.arguments import (
     DRY_RUN,
     PROJECT,
     argument,
+    number,
     read_request,
     request_arguments,
     switch,
@@ -26,6 +30,7 @@ from workbench.arguments import (
     titled,
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
+from workbench.commands.goals import conversation
 from workbench.commands.summaries import (
     counts_json,
     headline,
@@ -37,6 +42,7 @@ from workbench.commands.summaries import (
     sets_json,
 )
 from workbench.narration import narrate, run_stages
+from workbench.text_tables import cell_lines
 
 _IMPORT_OPTIONS = ("name", "id", "score", "range", "replace", "dry_run")
 """The options that only an import has, by their names in the parsed arguments."""
@@ -118,6 +124,8 @@ def estimate_text(estimate: Estimate) -> str:
     argument(
         "--use", metavar="N", help="put this set in force: its number, or the start of its hash"
     ),
+    argument("--why", metavar="ID", help="the words for and against the end of this conversation"),
+    number("--at", "with --why: at the last place up to message N, from 1 (default: the end)"),
     titled(
         "scores that were made elsewhere: a judge, a rating, another tool",
         argument(
@@ -147,17 +155,20 @@ def estimate_text(estimate: Estimate) -> str:
     ),
 )
 def list_scores(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the sets of scores; with --use puts one of them in force first.
+    """Lists the sets of scores; with --use puts one of them in force first. With --why takes a score apart into words.
 
     Raises:
         FormatError: The file of --import cannot be read, or has no ids or scores.
-        UsageError: --use names no set, or more than one; options do not go together.
+        UsageError: --use names no set, or more than one; options do not go together; --why names no conversation, or
+            its score is not by words.
     """
     if arguments.file is not None:
         return _import_scores(arguments)
     if alone := [name for name in _IMPORT_OPTIONS if getattr(arguments, name)]:
         option = alone[0].replace("_", "-")
         raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
+    if arguments.at is not None and arguments.why is None:
+        raise UsageError("--at needs --why ID.", "Name the conversation, or leave it out.")
     with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
         score_sets = workspace.score_sets
         sets = score_sets.all()
@@ -166,6 +177,10 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
             chosen = set_named(arguments.use, sets, "scores", lambda s: str(s.number), numbers)
             score_sets.use(chosen.config_hash)
             sets = score_sets.all()
+        if arguments.why is not None:
+            key = conversation(workspace, arguments.why)
+            message = None if arguments.at is None else arguments.at - 1
+            return _reasons_result(workspace.word_reasons.of_conversation(key, message))
     lines = [
         f"{'*' if score_set.in_force else ' '} {score_set.number:>2}  {score_set.config_hash[:8]}"
         f"  {set_text(score_set, sets)}"
@@ -173,6 +188,31 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
     ]
     lines.append("* in force; --use N puts another in force" if sets else "No scores yet.")
     return CommandResult(lines, {"sets": [set_json(score_set, sets) for score_set in sets]})
+
+
+def _reasons_result(found: ScoreReasons) -> CommandResult:
+    """Returns the reasons of a score in two columns, and what else makes the log-odds."""
+    cells = [
+        [
+            (
+                f"{signed(reason.weight)} {reason.share:>4.0%}  {one_line(in_words(reason), 30)}"
+                f"  ({reason.message + 1} {reason.role})"
+            )
+            for reason in side
+        ]
+        for side in (found.for_end, found.against_end)
+    ]
+    others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
+    others += [] if found.states is None else [f"the model's states {signed(found.states)}"]
+    lines = [
+        f"score {probability(found.p)} after message {found.message + 1};"
+        f" log-odds before calibration {signed(found.log_odds)}",
+        *cell_lines(
+            [("for an end", "text"), ("against", "text")], zip_longest(*cells, fillvalue="")
+        ),
+        ", ".join(others),
+    ]
+    return CommandResult(lines, asdict(found))
 
 
 def _import_scores(arguments: argparse.Namespace) -> CommandResult:

@@ -32,11 +32,12 @@ from engine.completeness.records import (
     EndingTest,
     ProbeFeatures,
 )
-from engine.completeness.tables import hidden_states, score_sets, scores
+from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import draw_cuts, ending_test
+from engine.completeness.word_reasons import WordWeights, boundary_id
 from engine.completeness.words import BoundaryWords
 from engine.conversations import shingle_overlap
 from engine.conversations.selection import ALL, Selection
@@ -94,6 +95,16 @@ class _Boundaries:
                 for place, value in zip(places, values, strict=True)
             )
             yield ScoreEntry(key, points, reason, tokens)
+
+    @property
+    def read_ids(self) -> Ints:
+        """Number of each boundary at which a state was read, as `boundary_id` gives it, shape (states,)."""
+        ids = [
+            boundary_id(key, place.message)
+            for key, places in zip(self.texts.ids, self.texts.places, strict=True)
+            for place in places
+        ]
+        return np.array(ids, dtype=np.int64)[self.state_of_boundary >= 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +188,45 @@ class _Fit:
             by_state = self.states.unseen_log_odds(read)
             p[has_state] = self.stack.score_unseen(log_odds[has_state], by_state)
         return p
+
+    def state_parts(self, boundaries: _Boundaries, *, learned: bool) -> tuple[Ints, Floats]:
+        """Returns the boundaries whose score is by states too, and their part of it, as in `WordWeights`.
+
+        Args:
+            learned: Whether these are the boundaries that were learned from, or others.
+        """
+        if self.stack is None or self.states is None:
+            return np.empty(0, dtype=np.int64), np.empty((0, 2))
+        if learned:
+            weights, by_states = self.stack.weights_of_rows, self.states.log_odds.mean(axis=0)
+        else:
+            index = boundaries.state_of_boundary
+            by_states = self.states.unseen_log_odds(boundaries.states[index[index >= 0]])
+            weights = np.tile(self.stack.weights, (len(by_states), 1))
+        return boundaries.read_ids, np.column_stack([weights[:, 0], weights[:, 1] * by_states])
+
+    def word_weights(
+        self, learned: _Learned, state_parts: Sequence[tuple[Ints, Floats]]
+    ) -> WordWeights | None:
+        """Returns what explains the scores; None where the probe reads no words.
+
+        Args:
+            state_parts: Of all boundaries.
+        """
+        if self.words is None:
+            return None
+        regressions, counts = self.words.regressions, learned.counts
+        first = (np.cumsum(counts) - counts)[counts > 0]
+        read, parts = (np.concatenate(each) for each in zip(*state_parts, strict=True))
+        order = np.argsort(read)
+        return WordWeights(
+            np.array([[each.weights for each in fits] for fits in regressions], dtype=np.float16),
+            np.array([[each.intercept for each in fits] for fits in regressions]),
+            np.array(learned.boundaries.texts.ids)[counts > 0],
+            self.words.folds[:, first],
+            read[order],
+            parts[order],
+        )
 
 
 class FittingStage(CpuStage):
@@ -450,22 +500,34 @@ class FittingStage(CpuStage):
         )
 
         def store(
-            conn: sqlite3.Connection, entries: Sequence[ScoreEntry], first: bool, last: bool
+            conn: sqlite3.Connection,
+            entries: Sequence[ScoreEntry],
+            first: bool,
+            last: bool,
+            packed: bytes | None,
         ) -> None:
             """Stores one part; the first one begins the set, and the last one finishes it."""
             self._check()  # a thread that was cancelled runs on until here
             if first:
                 score_sets.begin_set(conn, config)
             scores.add(conn, key, run_id, entries)
+            if packed is not None:
+                word_weights.put(conn, key, packed)
             if last:
                 score_sets.finish_set(conn)
                 self._put_in_force(conn, key)
                 runs.count(conn, run_id, STEPS, STEPS)
 
         scored = 0
-        for index, (done, entries) in enumerate(self._score_entries(ids, learned, fit)):
-            last = done == len(ids)
-            self._project.write(partial(store, entries=entries, first=index == 0, last=last))
+        state_parts = [fit.state_parts(learned.boundaries, learned=True)]
+        parts = self._score_entries(ids, learned, fit, state_parts.append)
+        for index, (done, entries) in enumerate(parts):
+            last, packed = done == len(ids), None
+            if last and (weights := fit.word_weights(learned, state_parts)) is not None:
+                packed = word_weights.pack(weights)
+            self._project.write(
+                partial(store, entries=entries, first=index == 0, last=last, packed=packed)
+            )
             scored += sum(bool(entry.curve) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
@@ -489,11 +551,18 @@ class FittingStage(CpuStage):
             score_sets.drop_older_words(conn, config_hash)
 
     def _score_entries(
-        self, ids: Sequence[int], learned: _Learned, fit: _Fit
+        self,
+        ids: Sequence[int],
+        learned: _Learned,
+        fit: _Fit,
+        on_state_parts: Callable[[tuple[Ints, Floats]], None],
     ) -> Iterator[tuple[int, list[ScoreEntry]]]:
         """Yields the scores of all conversations in parts, each with the number of conversations so far.
 
         A part has at most `CONVERSATIONS_PER_TRANSACTION` conversations.
+
+        Args:
+            on_state_parts: Called with those of conversations that were not learned from.
         """
         # Both are in id order, so that no more than a part of the entries is in memory.
         learned_entries = learned.boundaries.entries(fit.p)
@@ -502,6 +571,7 @@ class FittingStage(CpuStage):
             part = ids[first : first + CONVERSATIONS_PER_TRANSACTION]
             unseen = self._boundaries([key for key in part if key not in learned_ids])
             p = fit.score_unseen(unseen.texts.words, unseen.states, unseen.state_of_boundary)
+            on_state_parts(fit.state_parts(unseen, learned=False))
             yield (
                 first + len(part),
                 [
