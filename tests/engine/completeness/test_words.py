@@ -30,7 +30,7 @@ MESSAGES = st.lists(st.tuples(TEXTS, st.sampled_from(ROLES)), max_size=12)
 
 def piece(text: str, role: Role = "user", kind: Kind = "chat") -> LogPiece:
     """A message as a model reads it."""
-    return LogPiece(0, role, 1, 1, kind, step_header(1, 1, role, kind) + "\n" + text)
+    return LogPiece(0, role, 1, 1, kind, step_header(1, 1, role, kind), text)
 
 
 def columns(found: MessageWords, message: int = 0) -> set[int]:

@@ -457,8 +457,8 @@ class TestWords:
             assert isinstance(outcome, JobDone)
             assert "learned from 200 conversations drawn at random" in outcome.message
             streamed = curves(project)
-            key = fitting(project, "words").config_hash
-            project.write(lambda conn: score_sets.drop(conn, key))
+            drawn_key = fitting(project, "words").config_hash
+            project.write(lambda conn: score_sets.drop(conn, drawn_key))
             monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
             run(project, fitting(project, "words"))
             in_pages = curves(project)
