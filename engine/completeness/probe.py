@@ -25,7 +25,7 @@ import os
 import warnings
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from threading import Lock
 from typing import NamedTuple
@@ -44,7 +44,7 @@ from engine.completeness.probe_calibration import (
     assign_folds,
     even_weights,
 )
-from engine.completeness.words import BoundaryWords
+from engine.completeness.words import DISTANCES, BoundaryWords
 
 States = NDArray[np.float32]
 """Hidden states as regressions compute with them, shape (boundaries, dimensions)."""
@@ -166,6 +166,7 @@ class CrossFit:
         mean = Regression(
             np.mean([each.weights for each in last], axis=0),
             float(np.mean([each.intercept for each in last])),
+            np.mean([each.absent for each in last], axis=0),
         )
         return mean.log_odds(features)
 
@@ -439,10 +440,13 @@ class Regression:
 
     Attributes:
         weights: Of each dimension of a state, or of each column of words.
+        absent: On words, what a message adds that is not there, by its distance: the mean of those that are, so that it
+            speaks neither for nor against an end; shape (`DISTANCES`,).
     """
 
     weights: Floats
     intercept: float
+    absent: Floats = field(default_factory=lambda: np.zeros(DISTANCES))
 
     def log_odds(self, features: Features, rows: Ints | None = None) -> Floats:
         """Returns the log-odds of an end, computed batch by batch.
@@ -458,7 +462,7 @@ class Regression:
         for first in range(0, len(rows), MAX_BOUNDARIES_PER_BATCH):
             batch = features[rows[first : first + MAX_BOUNDARIES_PER_BATCH]]
             sums = (
-                batch.sums(self.weights)
+                batch.sums(self.weights, self.absent)
                 if isinstance(batch, BoundaryWords)
                 else batch.astype(np.float64) @ self.weights
             )
@@ -498,7 +502,13 @@ def regress(
         matrix = features.matrix()
         with _LIBLINEAR:
             model.fit(matrix, is_end, sample_weight=sample_weights)
-        return Regression(model.coef_[0], float(model.intercept_[0]))
+        absent = np.array(
+            [
+                _mean_of_present(features, is_end, model.coef_[0], distance)
+                for distance in range(DISTANCES)
+            ]
+        )
+        return Regression(model.coef_[0], float(model.intercept_[0]), absent)
     mean, deviation = (
         features.mean(axis=0, dtype=np.float64),
         features.std(axis=0, dtype=np.float64),
@@ -509,3 +519,13 @@ def regress(
     model.fit(scaled, is_end, sample_weight=sample_weights)
     state_weights = model.coef_[0] / deviation
     return Regression(state_weights, float(model.intercept_[0] - mean @ state_weights))
+
+
+def _mean_of_present(
+    features: BoundaryWords, is_end: Bools, weights: Floats, distance: int
+) -> float:
+    """Returns the mean sum of the words of the messages at a distance, at ends and at other boundaries alike."""
+    present = features.messages[:, distance] >= 0
+    sums = features[present].only(distance).sums(weights, np.zeros(DISTANCES))
+    means = [sums[kind].mean() for kind in (is_end[present], ~is_end[present]) if kind.any()]
+    return float(np.mean(means)) if means else 0.0
