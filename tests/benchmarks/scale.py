@@ -57,6 +57,7 @@ BATCH = 5_000
 
 COMMANDS: dict[str, Sequence[str]] = {
     "status": ("status", "{}", "--json"),
+    "words": ("run", "complete", "{}", "--mode", "words"),
     "probe": ("run", "complete", "{}", "--mode", "probe", "--no-tune", "--no-remaining"),
     "cluster": ("run", "cluster", "{}", "--no-labels", "--decide", "auto"),
     "list": ("list", "{}", "--filter", 'state:incomplete turns>1 "parcel"', "--limit", "5"),

@@ -22,17 +22,19 @@ from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatur
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.stages.reading_states import ReadingBudget, ReadingStage
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
+from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
+from tests.engine.project.support import give_scores
 
 DIMENSIONS = 8
 COUNT = 30
@@ -598,6 +600,51 @@ class TestReading:
             for entries in (whole, parts)
         )
         assert np.corrcoef(first.astype(float), second.astype(float))[0, 1] > 0.9999
+
+    def test_what_words_leave_open_is_read_first(
+        self,
+        tmp_path: Path,
+        process: ModelProcess,
+        shallow_weights: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A round reads up to its number of conversations: those without a score by words first, then those whose
+        score is nearest to one half. The next round goes on from there, and once its number is read it does nothing."""
+        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four
+        scored.make(tmp_path / "a.wb")
+        by_words = {key: 0.5 + 0.04 * (key % 6) for key in range(1, 13)}
+        with Project.open(tmp_path / "a.wb") as project:
+            give_scores(project, {**by_words, 11: None}, "w")
+            read = []
+            for most in (4, 4, 8, None):
+                stage = ReadingStage(
+                    project, process, scored.model(), most=most, words_key=lambda: "w"
+                )
+                assert isinstance(run(project, stage), JobDone)
+                with project.reading() as conn:
+                    read.append(set(hidden_states.ids_with_entry(conn, stage.config_hash)))
+        nearest = sorted(by_words, key=lambda key: (key != 11, by_words[key]))
+        assert [len(ids) for ids in read] == [4, 4, 8, 12]
+        assert read[0] == read[1]
+        assert {11, 6, 12} < read[0] <= set(nearest[:5])
+        assert read[0] < read[2] <= set(nearest[:9])
+
+    def test_over_its_time_it_stops_once_a_probe_is_possible(
+        self,
+        project: Project,
+        process: ModelProcess,
+        shallow_weights: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Without any time left, conversations are read until a probe can be fitted to their states, and no more."""
+        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
+        budget = ReadingBudget(0.0)
+        stage = ReadingStage(project, process, scored.model(), budget=budget)
+        assert isinstance(run(project, stage), JobDone)
+        assert stage.read == MIN_CONVERSATIONS_FOR_PROBE < COUNT
+        assert budget.seconds_left < 0
 
 
 def test_states_are_never_counted_as_scores(project: Project) -> None:
