@@ -46,6 +46,7 @@ class Reason:
 
     Attributes:
         message: Index of the message in its conversation; of `speakers` the last one.
+        distance: Number of messages that models read after it, up to the boundary.
         role: Who speaks in it.
         kind: What the reason is.
         text: The words, in small letters; of `speakers` their roles in order; empty for an empty message.
@@ -55,6 +56,7 @@ class Reason:
     """
 
     message: int
+    distance: int
     role: Role
     kind: Kind
     text: str
@@ -183,7 +185,7 @@ def in_words(reason: Reason) -> str:
         "begins": f"begins with {reason.text}",
         "ends": f"ends with {reason.text}",
         "empty": "is empty",
-        "speakers": f"who speaks: {reason.text}",
+        "speakers": f"{reason.text} speak",
     }[reason.kind]
 
 
@@ -198,11 +200,13 @@ def explain(pieces: Sequence[LogPiece], end: int, weights: BoundaryWeights) -> S
     parts: list[Reason] = []
     speakers = 0.0
     for distance, piece in enumerate(reversed(last)):
-        of_speaker, reasons = _of_message(piece, weights.words[distance * COLUMNS :][:COLUMNS])
+        of_speaker, reasons = _of_message(
+            piece, distance, weights.words[distance * COLUMNS :][:COLUMNS]
+        )
         speakers += of_speaker
         parts += reasons
     roles = ", ".join(piece.role for piece in last)
-    parts.append(_reason(pieces[end], "speakers", roles, speakers, ()))
+    parts.append(_reason(pieces[end], 0, "speakers", roles, speakers, ()))
     states = weights.states or 0.0
     intercept = weights.intercept + float(weights.absent[len(last) :].sum())
     total = sum(abs(part.weight) for part in parts) + abs(intercept) + abs(states)
@@ -219,7 +223,7 @@ def explain(pieces: Sequence[LogPiece], end: int, weights: BoundaryWeights) -> S
     )
 
 
-def _of_message(piece: LogPiece, weights: Floats) -> tuple[float, list[Reason]]:
+def _of_message(piece: LogPiece, distance: int, weights: Floats) -> tuple[float, list[Reason]]:
     """Returns what the speaker of a message has in the sum, and its other parts, without their shares.
 
     Args:
@@ -235,7 +239,7 @@ def _of_message(piece: LogPiece, weights: Floats) -> tuple[float, list[Reason]]:
     # Every message of a speaker has both marks.
     of_speaker = single[0] + single[end]
     if end == 1:
-        return of_speaker, [_reason(piece, "empty", "", pair[0], ())]
+        return of_speaker, [_reason(piece, distance, "empty", "", pair[0], ())]
     spans = _spans(single, pair)
     weight_of_span = dict.fromkeys(spans.values(), 0.0)
     for word, span in spans.items():
@@ -257,14 +261,16 @@ def _of_message(piece: LogPiece, weights: Floats) -> tuple[float, list[Reason]]:
         before, places_before = same.get(key, (0.0, ()))
         same[key] = before + weight, places_before + places
     return of_speaker, [
-        _reason(piece, kind, text, weight, places)
+        _reason(piece, distance, kind, text, weight, places)
         for (kind, text), (weight, places) in same.items()
     ]
 
 
-def _reason(piece: LogPiece, kind: Kind, text: str, weight: float, places: Places) -> Reason:
+def _reason(
+    piece: LogPiece, distance: int, kind: Kind, text: str, weight: float, places: Places
+) -> Reason:
     """Returns a part of the sum whose share is not known yet."""
-    return Reason(piece.message, piece.role, kind, text, weight, 0.0, places)
+    return Reason(piece.message, distance, piece.role, kind, text, weight, 0.0, places)
 
 
 class _Span(NamedTuple):

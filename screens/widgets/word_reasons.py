@@ -22,7 +22,7 @@ from screens.widgets.transcript_layout import ROLE_LABELS
 
 BAR_CELLS = 5
 """Cells of the bar of a share, which is full for the strongest reason."""
-MAX_WORD_CHARACTERS = 20
+MAX_WORD_CHARACTERS = 24
 """Most characters that are shown of a reason."""
 
 Marks = dict[tuple[int, int], list[Span]]
@@ -31,18 +31,6 @@ Marks = dict[tuple[int, int], list[Span]]
 
 class WordPanel(VerticalScroll, can_focus=False):
     """Shown while the screen has the class `-why`; follows the place in the transcript."""
-
-    DEFAULT_CSS = """
-    WordPanel { display: none; width: 48; border-left: vkey $tone-frame; padding: 0 1; }
-    .-why WordPanel { display: block; }
-    WordPanel Container { height: auto; }
-    WordPanel Static { height: auto; margin-bottom: 1; }
-    .-very-wide WordPanel { width: 1fr; }
-    .-narrow WordPanel { width: 100%; height: 10; border-left: none; border-top: solid $tone-frame; }
-    .-narrow WordPanel Container { layout: horizontal; }
-    .-narrow WordPanel Container Static { width: 1fr; }
-    .-narrow WordPanel Static { margin-bottom: 0; }
-    """
 
     def __init__(self, word_reasons: WordReasons) -> None:
         super().__init__()
@@ -104,14 +92,17 @@ def sum_content(found: ScoreReasons) -> Content:
 
 
 def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
-    """Returns the bar, share, words, speaker and message of a reason."""
-    text = one_line(in_words(reason), MAX_WORD_CHARACTERS)
-    place = f"{ROLE_LABELS[reason.role]} {reason.message + 1}"
+    """Returns the bar, share and words of a reason, who speaks, and how many messages back from the boundary."""
+    limit, place = MAX_WORD_CHARACTERS, ROLE_LABELS[reason.role]
+    if reason.kind == "speakers":
+        limit, place = 3 * MAX_WORD_CHARACTERS, ""
+    elif reason.distance:
+        place += f" {reason.distance} back"
     return Content.assemble(
         (bar(reason.share / strongest, BAR_CELLS), tone),
         (f" {reason.share:>4.0%} ", tone),
-        text,
-        ("" if reason.kind == "speakers" else f"  {place}", "$tone-muted"),
+        one_line(in_words(reason), limit),
+        (f"  {place}", "$tone-muted"),
     )
 
 

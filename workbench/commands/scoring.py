@@ -10,11 +10,12 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, duration, probability, signed
+from engine.base.report_table import Cell, CellKind
 from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
-from engine.completeness.word_reasons import ScoreReasons, in_words
+from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
 from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
@@ -191,28 +192,27 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _reasons_result(found: ScoreReasons) -> CommandResult:
-    """Returns the reasons of a score in two columns, and what else makes the log-odds."""
-    cells = [
-        [
-            (
-                f"{signed(reason.weight)} {reason.share:>4.0%}  {one_line(in_words(reason), 30)}"
-                f"  ({reason.message + 1} {reason.role})"
-            )
-            for reason in side
-        ]
-        for side in (found.for_end, found.against_end)
-    ]
+    """Returns the reasons of a score, those for an end on the left and those against it on the right."""
+    sides = [("for an end", found.for_end), ("against", found.against_end)]
+    columns: list[tuple[str, CellKind]] = []
+    for title, _ in sides:
+        columns += [(title, "difference"), ("", "percent"), ("", "text"), ("message", "text")]
+    rows = zip_longest(*(map(_cells, side) for _, side in sides), fillvalue=("",) * 4)
     others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
     others += [] if found.states is None else [f"the model's states {signed(found.states)}"]
     lines = [
         f"score {probability(found.p)} after message {found.message + 1};"
         f" log-odds before calibration {signed(found.log_odds)}",
-        *cell_lines(
-            [("for an end", "text"), ("against", "text")], zip_longest(*cells, fillvalue="")
-        ),
+        *cell_lines(columns, [(*first, *second) for first, second in rows]),
         ", ".join(others),
     ]
     return CommandResult(lines, asdict(found))
+
+
+def _cells(reason: Reason) -> tuple[Cell, ...]:
+    """Returns the weight of a reason, its share, its words, and the message with its speaker."""
+    place = f"{reason.message + 1} {reason.role}"
+    return reason.weight, reason.share, one_line(in_words(reason), 40), place
 
 
 def _import_scores(arguments: argparse.Namespace) -> CommandResult:
