@@ -224,7 +224,7 @@ def _difference_row(difference: Difference, comparison: Comparison) -> Row:
 
 def _part_row(part: Part) -> Row:
     """Returns the conversations with one value of a field as a line of the table."""
-    keys = ("name", "count", "scored", "complete", "corrected", "change", "p")
+    keys = ("name", "count", "scored", "ended", "corrected", "change", "p")
     values = dict(zip(keys, completion_cells(part), strict=True))
     _, _, *entropies = entropy_cells(part)
     values |= zip(("entropy", "entropy_change", "entropy_p"), entropies, strict=True)
@@ -257,12 +257,12 @@ _BY_FIELD = [
     _column("name", "value", 10, right=False),
     _column("count", "conv.", 8),
     _column("scored", "scored", 8, keep=3),
-    _column("complete", "complete", 8),
+    _column("ended", "ended", 8),
     _column("corrected", "corrected", 17, keep=4),
     _column("change", "change (95%)", 24, keep=7),
     _column("p", "p", 6),
 ]
-"""Columns of the completion by the values of a field."""
+"""Columns of the share that ended by the values of a field."""
 
 _ENTROPY = [
     _column("entropy", "entropy", 7, keep=6),

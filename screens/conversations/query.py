@@ -176,14 +176,14 @@ class HitCounts:
 
 
 def format_counts(shown: int, counts: ListCounts) -> str:
-    """Returns `812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only,
+    """Returns `812 of 2,000 · 71% [68, 74] ended, ≥ .50 (96% scored)`; the rate is over scored conversations only,
     and left out where they were chosen by their outcome."""
     words = f"{shown:,} of {counts.everything.conversations:,}"
     count = counts.matching
     if count.scored and counts.has_rate:
         scored = 100 * count.scored / count.conversations
         words += (
-            f" · {number_format.rate(count.above, count.scored)} complete,"
+            f" · {number_format.rate(count.above, count.scored)} ended,"
             f" {number_format.at_least(counts.rule.threshold)} ({scored:.0f}% scored)"
         )
     return words

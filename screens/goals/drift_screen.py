@@ -137,7 +137,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
                 Column("last", "last", 6, lambda r: [(f"{100 * r.shares[-1]:.1f}%", "")], right=True),
                 Column("change", "points", 7, _change_cell, right=True),
                 Column("p", "p", 5, _p_cell, right=True),
-                Column("rate", "complete", 13, _rate_cell, right=True, keep=4),
+                Column("rate", "ended", 13, _rate_cell, right=True, keep=4),
             ],
             lambda ids: [self._drifts[row] for row in ids if row < len(self._drifts)],
             lambda drift: drift.row,

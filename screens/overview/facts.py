@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.conversation import Verdict
+from engine.base.conversation import State, Verdict
 from engine.base.errors import FilterError
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
@@ -136,7 +136,7 @@ def _saved(text: str) -> Filter | None:
 
 
 def parts_content(parts: list[Part]) -> Content:
-    """Returns a line for each part: its name, the rate of complete ones with its interval, how many are scored."""
+    """Returns a line for each part: its name, the rate of ended ones with its interval, how many are scored."""
     lines = [
         Content.assemble(
             (f"{_short_name(part.name):<{MAX_PART_CELLS}} ", "bold"),
@@ -176,7 +176,10 @@ def figures_of(
         ]
         return [*given, Figure("no verdict yet", _only("verdict", NO_VALUE)), *differ]
     if card == "rate":
-        states = [Figure(name, _only("state", name), n) for name, n in values("state", Filter())]
+        states = [
+            Figure(State(name).word, _only("state", name), n)
+            for name, n in values("state", Filter())
+        ]
         return [*states, *map(_bin, range(BINS), overview.histogram.bins)]
     everything = [Figure("all conversations", Filter(), overview.counts.conversations)]
     sources = [Figure(name, _only("source", name), n) for name, n in values("source", Filter())]
@@ -418,7 +421,7 @@ def _span(first: str, last: str) -> str:
 
 
 def rate_content(overview: Overview) -> Content:
-    """Returns the rate of complete conversations with interval, threshold and coverage, and the states; two lines.
+    """Returns the rate of ended conversations with interval, threshold and coverage, and the states; two lines.
 
     The rate is dim where the scores mean little.
     """
@@ -426,7 +429,7 @@ def rate_content(overview: Overview) -> Content:
     if not counts.scored:
         return Content.assemble(
             ("No scores yet.", "bold"),
-            ("\nscoring says which conversations are complete", "$tone-muted"),
+            ("\nscoring says which conversations ended", "$tone-muted"),
         )
     coverage = 100 * counts.scored / counts.conversations
     # a decimal near the ends, so that a part is never written as none or all
@@ -436,7 +439,7 @@ def rate_content(overview: Overview) -> Content:
     tone = "$tone-muted" if doubtful else "bold $tone-complete"
     parts: list[Piece] = [
         (number_format.rate(counts.above, counts.scored), tone),
-        " complete",
+        " ended",
         (
             f", {number_format.at_least(overview.rule.threshold)}"
             f"  (n {counts.scored:,} · {shown}% scored)\n",
@@ -517,7 +520,7 @@ def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool)
     if not given:
         return Content.assemble(
             ("No verdicts yet.", "bold"),
-            (f"{split}triage: one key a verdict", "$tone-muted"),
+            (f"{split}only verdicts say; triage: one key each", "$tone-muted"),
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

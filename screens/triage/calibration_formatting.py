@@ -120,14 +120,14 @@ def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
     return [
         ("\nverdicts suggest ", "$tone-muted"),
         (format_threshold(report.proposal.rule.threshold), "bold $tone-borderline"),
-        f": {now:.0%} → {then:.0%} complete",
+        f": {now:.0%} → {then:.0%} ended",
         ("   a", "bold $tone-accent"),
         (" takes it over", "$tone-muted"),
     ]
 
 
 def rate_content(rate: CompletionRate) -> Content:
-    """Returns the completion rate without the classifier's errors, or why it is unknown."""
+    """Returns the rate of complete conversations without the classifier's errors, or why it is unknown."""
     covered = rate.scored / rate.conversations if rate.conversations else 0.0
     parts: list[Piece] = []
     if rate.corrected is None:
@@ -136,7 +136,7 @@ def rate_content(rate: CompletionRate) -> Content:
         parts.append((format_estimate(rate.corrected), "bold $tone-bright"))
         parts.append((" complete, errors corrected", "$tone-muted"))
     if rate.apparent is not None:
-        parts.append((f"\n{rate.apparent:.0%} ≥ threshold", "$tone-muted"))
+        parts.append((f"\n{rate.apparent:.0%} ended by score", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
     return Content.assemble(*parts)
 
@@ -187,7 +187,7 @@ def success_content(
 
 def filters_content(report: CalibrationReport, width: int) -> Content:
     """Returns a line for everything and for each saved filter: size, coverage, apparent and corrected rate."""
-    head = f"{'filter':<{NAME_WIDTH}} {'n':>9} {'scored':>6} {'above':>6}  complete"
+    head = f"{'filter':<{NAME_WIDTH}} {'n':>9} {'scored':>6} {'ended':>6}  complete"
     lines = [Content.styled(head, "$tone-muted")]
     rates = [("everything", report.rate)]
     rates += [(saved.name, saved.rate) for saved in report.filters]

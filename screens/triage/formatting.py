@@ -23,7 +23,7 @@ from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "where the score is least certain"),
-    "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
+    "lowest": ("lowest score first", "surely broken off, to see what goes wrong"),
     "informative": ("most informative first", "few verdicts that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "people": ("people disagree", "judged ones, to decide which verdict holds"),

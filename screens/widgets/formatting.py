@@ -48,12 +48,12 @@ class Look:
 
 
 STATE_LOOKS: dict[State, Look] = {
-    State.COMPLETE: Look("●", "complete", "complete"),
-    State.INCOMPLETE: Look("○", "incomplete", "incomplete"),
-    State.BORDERLINE: Look("◐", "borderline", "borderline"),
-    State.UNSCORED: Look("·", "unscored", "unscored"),
+    State.COMPLETE: Look("●", State.COMPLETE.word, "complete"),
+    State.INCOMPLETE: Look("○", State.INCOMPLETE.word, "incomplete"),
+    State.BORDERLINE: Look("◐", State.BORDERLINE.word, "borderline"),
+    State.UNSCORED: Look("·", State.UNSCORED.word, "unscored"),
 }
-"""How the state of completeness is shown."""
+"""How a state is shown."""
 VERDICT_LOOKS: dict[Verdict, Look] = {
     Verdict.COMPLETE: Look("●", "complete", "complete"),
     Verdict.INCOMPLETE: Look("○", "incomplete", "incomplete"),

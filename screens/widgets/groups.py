@@ -1,4 +1,4 @@
-"""Goal groups as text: label, completeness, stability; their members, merge proposals and decisions.
+"""Goal groups as text: label, how many ended, stability; their members, merge proposals and decisions.
 
 The stability of a group is its mean Jaccard similarity with the groups that come of samples of the conversations. The
 doubt of a member is how near it is to another group: above 1 it is nearer to that one than to its own.
@@ -87,12 +87,12 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
 
 
 def rate_pieces(states: StateCounts) -> list[Piece]:
-    """Returns the rate of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
+    """Returns the rate of ended conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
     scored = states.scored
     look = STATE_LOOKS[State.COMPLETE]
     if not scored:
         unscored = STATE_LOOKS[State.UNSCORED]
-        return [(f"{unscored.glyph} none scored", unscored.tone_variable)]
+        return [(f"{unscored.glyph} {unscored.word}", unscored.tone_variable)]
     shown = number_format.rate(states.above, scored)
     pieces: list[Piece] = [(f"{look.glyph} {shown}", look.tone_variable)]
     if states.unscored:
@@ -102,7 +102,7 @@ def rate_pieces(states: StateCounts) -> list[Piece]:
 
 
 def group_line(group: GoalGroup) -> Content:
-    """Returns the size, share, completeness and stability of a group on one line."""
+    """Returns the size, share, rate of ended ones and stability of a group on one line."""
     pieces: list[Piece] = [
         (f"{group.size:,}", "bold"),
         (f" · {100 * group.share:.1f}%  ", "$tone-muted"),
@@ -279,7 +279,7 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
 
 
 def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
-    """Returns the size, share and completeness of the merged group, beside the completeness of the two."""
+    """Returns the size, share and rate of ended ones of the merged group, beside the rates of the two."""
     a, b = proposal.a, proposal.b
     pieces: list[Piece] = [
         ("after  ", "$tone-muted"),

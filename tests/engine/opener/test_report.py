@@ -217,7 +217,7 @@ def test_other_project(services: OpenProject, tmp_path: Path) -> None:
             services, tmp_path / "o.md", parse_filter(""), validate=False, compared=compared
         )
     text = (tmp_path / "o.md").read_text("utf-8").partition("## What differs")[2]
-    assert "| completion, B | late0 |" in text
+    assert "| ended, B | late0 |" in text
     assert str(tmp_path) not in text
 
 

@@ -45,7 +45,7 @@ class TestScreen:
                 line = next(line for line in lines(pilot) if name in line)
                 assert "% (" in line
                 assert " of " in line
-            assert "complete, errors corrected" in shown
+            assert "complete by your verdicts, errors corrected" in shown
             assert "calibration error" in shown
             assert "100%▏" in shown
             assert "everything" in shown
@@ -149,7 +149,7 @@ class TestScreen:
             after = support.conversations.counts()
             assert support.conversations.rule().source == "calibrated"
             shares = [round(100 * found.above / found.scored) for found in (before, after)]
-            assert f"{shares[0]}% → {shares[1]}% complete" in line
+            assert f"{shares[0]}% → {shares[1]}% ended" in line
             assert shares[0] < shares[1]
             assert "from your verdicts" in text(pilot)
             assert "verdicts suggest" not in text(pilot)
