@@ -520,7 +520,7 @@ def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool)
     if not given:
         return Content.assemble(
             ("No verdicts yet.", "bold"),
-            (f"{split}only verdicts say; triage: one key each", "$tone-muted"),
+            (f"{split}only verdicts say (3, triage)", "$tone-muted"),
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

@@ -143,7 +143,7 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static(id="set-text")
                 yield Static(id="corrected-text")
                 yield Histogram(id="histogram")
-            with Card("Did they get it? Your verdicts", id="verdicts"):
+            with Card("Did they get it?", id="verdicts"):
                 yield Static(id="verdicts-text")
             with Card("How sure was the model?", id="trees"):
                 yield Static(id="trees-text")

@@ -78,7 +78,7 @@ class TestFigures:
             for words in (
                 "What is here",
                 "Did it end?",
-                "Did they get it? Your verdicts",
+                "Did they get it?",
                 "How sure was the model?",
                 "4 and then r grows them",
                 "What did they want?",

@@ -45,7 +45,7 @@ class TestScreen:
                 line = next(line for line in lines(pilot) if name in line)
                 assert "% (" in line
                 assert " of " in line
-            assert "complete by your verdicts, errors corrected" in shown
+            assert "complete, errors corrected" in shown
             assert "calibration error" in shown
             assert "100%▏" in shown
             assert "everything" in shown
