@@ -159,7 +159,8 @@ def test_screens(workspace: OpenProject) -> None:
     assert f"{PERCENT} [" in summary
     assert "ended, ≥ .60" in summary
     assert (
-        f"{PERCENT} ended by score" in calibration_content(workspace.calibration.report().rate).plain
+        f"{PERCENT} ended by score"
+        in calibration_content(workspace.calibration.report().rate).plain
     )
     assert parts_content(load_parts(workspace)).plain == ""
     goals = load_goals(workspace)
@@ -205,7 +206,11 @@ def test_groups(project: Path, workspace: OpenProject) -> None:
         r"^\| ([^|]+) \| (\d+) \| \d+% \([^)]*\) \| (\d+%|not scored)", report, re.MULTILINE
     )
     assert rows == [
-        (one.label, str(one.size), "not scored" if (rate := rate_of(one)) is None else f"{rate:.0%}")
+        (
+            one.label,
+            str(one.size),
+            "not scored" if (rate := rate_of(one)) is None else f"{rate:.0%}",
+        )
         for one in groups
     ]
     assert f"{PERCENT} of the scored conversations ended" in report
