@@ -27,7 +27,7 @@ from engine.goals.records import (
     ReviewProgress,
     model_says_yes,
 )
-from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, rate_piece
 from screens.widgets.messages import safe_text, wrap
 
 Piece = str | tuple[str, str]
@@ -87,17 +87,43 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
 
 
 def rate_pieces(states: StateCounts) -> list[Piece]:
-    """Returns the rate of ended conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
+    """Returns the rate of ended conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`; the rate
+    is faint where it is of few.
+    """
     scored = states.scored
     look = STATE_LOOKS[State.COMPLETE]
     if not scored:
         unscored = STATE_LOOKS[State.UNSCORED]
         return [(f"{unscored.glyph} {unscored.word}", unscored.tone_variable)]
-    shown = number_format.rate(states.above, scored)
-    pieces: list[Piece] = [(f"{look.glyph} {shown}", look.tone_variable)]
+    shown, tone = rate_piece(states.above, scored, look.tone_variable)
+    pieces: list[Piece] = [(f"{look.glyph} {shown}", tone)]
     if states.unscored:
         share = scored / (scored + states.unscored)
         pieces.append((f" · {100 * share:.0f}% scored", "$tone-muted"))
+    return pieces
+
+
+_BAR_BLOCKS = {
+    State.COMPLETE: "▇",
+    State.BORDERLINE: "▄",
+    State.INCOMPLETE: "▁",
+    State.UNSCORED: "·",
+}
+"""The cells of `state_bar`, from left to right; their heights say the state without color."""
+
+
+def state_bar(states: StateCounts) -> list[tuple[str, str]]:
+    """Returns how many conversations of all are in each state, as a bar in pieces of text and component class; what is
+    not scored is a dotted line.
+    """
+    numbers = (states.complete, states.borderline, states.incomplete, states.unscored)
+    total = max(1, sum(numbers))
+    pieces, end, before = [], 0, 0
+    for (state, block), number in zip(_BAR_BLOCKS.items(), numbers, strict=True):
+        end += number
+        cells = round(end / total * number_format.BAR_WIDTH)
+        pieces.append((block * (cells - before), STATE_LOOKS[state].tone_class))
+        before = cells
     return pieces
 
 
@@ -232,7 +258,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
     if evidence.answer.likelihood_ratio is not None:
         sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
         parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
-    parts += ["\n", *_merged_pieces(proposal, gap)]
+    parts += ["\n", *_merged_pieces(proposal)]
     for text, before, after, tone in (
         (evidence.answer.reason, "“", "”", "$tone-model"),
         (evidence.answer.description, "", "", "$tone-muted"),
@@ -278,7 +304,7 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
     return pieces
 
 
-def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
+def _merged_pieces(proposal: Proposal) -> list[Piece]:
     """Returns the size, share and rate of ended ones of the merged group, beside the rates of the two."""
     a, b = proposal.a, proposal.b
     pieces: list[Piece] = [
@@ -287,8 +313,7 @@ def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
         (f" · {100 * (a.share + b.share):.1f}%  ", "$tone-muted"),
         *rate_pieces(proposal.after),
     ]
-    rates_before = [group.states.rate for group in (a, b)]
-    rates = [f"{100 * rate.value:.0f}%" for rate in rates_before if rate is not None]
-    if len(rates) == len(rates_before):
-        pieces.append((f"{gap or '  '}before: {' and '.join(rates)}", "$tone-muted"))
+    if a.states.scored and b.states.scored:
+        rates = (number_format.rate(one.states.above, one.states.scored) for one in (a, b))
+        pieces.append((f"\n{'':<{TITLE_WIDTH}}before: {' and '.join(rates)}", "$tone-muted"))
     return pieces
