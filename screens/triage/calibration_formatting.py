@@ -137,7 +137,7 @@ def rate_content(rate: CompletionRate) -> Content:
         parts.append((" complete, errors corrected", "$tone-muted"))
     if rate.apparent is not None:
         ended, _ = rate_piece(rate.above, rate.scored)
-        parts.append((f"\n{ended} ended by score", "$tone-muted"))
+        parts.append((f"\n{ended} ended", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
     return Content.assemble(*parts)
 

@@ -86,7 +86,7 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
     return all(word in text for word in words)
 
 
-def rate_pieces(states: StateCounts) -> list[Piece]:
+def rate_pieces(states: StateCounts) -> list[tuple[str, str]]:
     """Returns the rate of ended conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`; the rate
     is faint where it is of few.
     """
@@ -96,7 +96,7 @@ def rate_pieces(states: StateCounts) -> list[Piece]:
         unscored = STATE_LOOKS[State.UNSCORED]
         return [(f"{unscored.glyph} {unscored.word}", unscored.tone_variable)]
     shown, tone = rate_piece(states.above, scored, look.tone_variable)
-    pieces: list[Piece] = [(f"{look.glyph} {shown}", tone)]
+    pieces = [(f"{look.glyph} {shown}", tone)]
     if states.unscored:
         share = scored / (scored + states.unscored)
         pieces.append((f" · {100 * share:.0f}% scored", "$tone-muted"))
@@ -258,7 +258,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
     if evidence.answer.likelihood_ratio is not None:
         sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
         parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
-    parts += ["\n", *_merged_pieces(proposal)]
+    parts += ["\n", *_merged_pieces(proposal, width)]
     for text, before, after, tone in (
         (evidence.answer.reason, "“", "”", "$tone-model"),
         (evidence.answer.description, "", "", "$tone-muted"),
@@ -304,10 +304,12 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
     return pieces
 
 
-def _merged_pieces(proposal: Proposal) -> list[Piece]:
-    """Returns the size, share and rate of ended ones of the merged group, beside the rates of the two."""
+def _merged_pieces(proposal: Proposal, width: int) -> list[tuple[str, str]]:
+    """Returns the size, share and rate of ended ones of the merged group, and the rates of the two: on its line where
+    that has `width` cells for it.
+    """
     a, b = proposal.a, proposal.b
-    pieces: list[Piece] = [
+    pieces = [
         ("after  ", "$tone-muted"),
         (f"{a.size + b.size:,}", "bold"),
         (f" · {100 * (a.share + b.share):.1f}%  ", "$tone-muted"),
@@ -315,5 +317,8 @@ def _merged_pieces(proposal: Proposal) -> list[Piece]:
     ]
     if a.states.scored and b.states.scored:
         rates = (number_format.rate(one.states.above, one.states.scored) for one in (a, b))
-        pieces.append((f"\n{'':<{TITLE_WIDTH}}before: {' and '.join(rates)}", "$tone-muted"))
+        before = f"before: {' and '.join(rates)}"
+        line = sum(len(text) for text, _ in pieces) + 2 + len(before)
+        gap = "  " if line <= width else "\n" + " " * TITLE_WIDTH
+        pieces.append((gap + before, "$tone-muted"))
     return pieces
