@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,12 +57,13 @@ class Row:
         values: Texts of the columns, by key.
         filter: The filter of the conversations behind it; None where no filter selects them.
         bright: Whether its difference is significant.
+        faint: Keys of the figures that are of few conversations.
     """
 
     values: dict[str, str]
     filter: str | None
     bright: bool
-    faint: bool = False
+    faint: Collection[str]
 
 
 class ComparisonScreen(WorkbenchScreen[None]):
@@ -224,7 +225,12 @@ def _difference_row(difference: Difference, comparison: Comparison) -> Row:
         filter = str(Filter((*parse_filter(filter).terms, *goal.terms)))
     keys = ("name", "first", "second", "change", "p", "needed")
     values = dict(zip(keys, difference_cells(difference), strict=True))
-    return Row(values, filter, difference.significant)
+    faint = [
+        key
+        for key, cases in zip(("first", "second"), difference.cases, strict=True)
+        if number_format.is_few(cases)
+    ]
+    return Row(values, filter, difference.significant, faint)
 
 
 def _part_row(part: Part) -> Row:
@@ -235,7 +241,8 @@ def _part_row(part: Part) -> Row:
     values |= zip(("entropy", "entropy_change", "entropy_p"), entropies, strict=True)
     changes = (part.change, part.entropy_change)
     bright = any(change is not None and change.significant for change in changes)
-    return Row(values, part.filter, bright, number_format.is_few(part.rate.scored))
+    faint = ["ended"] if number_format.is_few(part.rate.scored) else []
+    return Row(values, part.filter, bright, faint)
 
 
 def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = True) -> Column[Row]:
@@ -243,7 +250,7 @@ def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = Tr
 
     def cell(row: Row) -> Sequence[Piece]:
         """Returns the text of a row's cell."""
-        if row.faint and key == "ended":
+        if key in row.faint:
             return [(row.values[key], "tone--muted")]
         return [(row.values[key], "tone--bright" if row.bright else "")]
 

@@ -103,28 +103,24 @@ def rate_pieces(states: StateCounts) -> list[tuple[str, str]]:
     return pieces
 
 
-_BAR_BLOCKS = {
-    State.COMPLETE: "▇",
-    State.BORDERLINE: "▄",
-    State.INCOMPLETE: "▁",
-    State.UNSCORED: "·",
-}
-"""The cells of `state_bar`, from left to right; their heights say the state without color."""
-
-
 def state_bar(states: StateCounts) -> list[tuple[str, str]]:
-    """Returns how many conversations of all are in each state, as a bar in pieces of text and component class; what is
-    not scored is a dotted line.
+    """Returns how many conversations of all are in each state, as a bar in pieces of text and component class. The
+    heights of the cells say the state without color; what is not scored is a dotted line.
     """
-    numbers = (states.complete, states.borderline, states.incomplete, states.unscored)
-    total = max(1, sum(numbers))
+    total = states.scored + states.unscored
+    scored_cells = round(states.scored / max(1, total) * number_format.BAR_WIDTH)
+    dots = number_format.BAR_WIDTH - scored_cells if total else 0
     pieces, end, before = [], 0, 0
-    for (state, block), number in zip(_BAR_BLOCKS.items(), numbers, strict=True):
+    for state, block, number in (
+        (State.COMPLETE, "▇", states.complete),
+        (State.BORDERLINE, "▄", states.borderline),
+        (State.INCOMPLETE, "▁", states.incomplete),
+    ):
         end += number
-        cells = round(end / total * number_format.BAR_WIDTH)
+        cells = round(end / max(1, states.scored) * scored_cells)
         pieces.append((block * (cells - before), STATE_LOOKS[state].tone_class))
         before = cells
-    return pieces
+    return [*pieces, ("·" * dots, STATE_LOOKS[State.UNSCORED].tone_class)]
 
 
 def group_line(group: GoalGroup) -> Content:

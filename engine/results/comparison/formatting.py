@@ -208,8 +208,8 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     ]
     if comparison.least is not None:
         lines.append(
-            f"So many conversations show a change of the share that ended of {100 * comparison.least:.1f}"
-            " points or more with 80% probability."
+            "With so many conversations a change of the share that ended is found with 80% probability"
+            f" from {100 * comparison.least:.1f} points on."
         )
     return [*lines, ENDED]
 
@@ -332,6 +332,12 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
         ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
         tuple(map(difference_cells, listed)),
         (1, 2, 3, 4, 5),
+        [
+            (row, 1 + side)
+            for row, difference in enumerate(listed)
+            for side in (0, 1)
+            if is_few(difference.cases[side])
+        ],
     )
     yield from _chart(
         "Changes from A to B in points, with 95% intervals",
