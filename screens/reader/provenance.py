@@ -156,7 +156,7 @@ def score_lines(facts: Facts) -> Lines:
         return [("score", "none yet: no run has reached this conversation")]
     digits = facts.digits
     rule = facts.rule
-    lines = [("state", score.state.value)]
+    lines = [("state", score.state.word)]
     if score.reason:
         lines.append(("reason", one_line(score.reason)))
     shown = facts.shown(score.p_end_normalised)
@@ -169,13 +169,13 @@ def score_lines(facts: Facts) -> Lines:
         lines.append(("score", f"{shown}  {raw} / ({raw} + p of going on)"))
         lines.append((raw, number_format.probability(score.p_end, digits)))
     if score.generated is not None:
-        text = "the end tag: complete" if score.generated else "something else: incomplete"
+        text = "the end tag: ended" if score.generated else "something else: broken off"
         lines.append(("written next", f"{text}, as Soroka et al. decide"))
     lines += [
         (
             "rule",
-            f"complete from {number_format.probability(rule.threshold)}, "
-            f"borderline within {number_format.probability(rule.band)} of it",
+            f"ended from {number_format.probability(rule.threshold)}, "
+            f"open within {number_format.probability(rule.band)} of it",
         ),
         ("mode", score.mode),
         ("model", one_line(score.model)),

@@ -315,7 +315,7 @@ class _FirstLook:
         if not self._workspace.conversations.counts().scored:
             return [*lines, "  none: no conversation is scored"]
         if not to_read:
-            return [*lines, "  none: every scored conversation looks complete"]
+            return [*lines, "  none: every scored conversation looks ended"]
         for row, reason in to_read:
             name, opening = one_line(row.external_id, 24), one_line(row.opening, 80)
             lines.append(f"  {probability(row.p_end_normalised):>5}  {name}  {opening}")

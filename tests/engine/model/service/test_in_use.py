@@ -127,7 +127,7 @@ class TestChoice:
         assert model.label == "large"
         for _ in run.stages[0].run(0):
             pass
-        assert run.reading.stage.title == "Scoring completeness with large (bf16)"
+        assert run.reading.stage.title == "Scoring with large (bf16)"
         assert model.options == LoadOptions(context=512, threads=2)
         request = ScoringRequest(model="large")
         assert workspace.scoring_runs.make_run(request).stages[0].name != "tune"
