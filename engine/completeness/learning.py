@@ -240,8 +240,10 @@ class KindFit:
 
     @property
     def at_chance(self) -> bool:
-        """Whether the test does not show that whole and cut are told apart; on fewer conversations than a probe needs it
-        says nothing."""
+        """Whether the test does not show that whole and cut are told apart.
+
+        On fewer conversations than a probe needs it says nothing.
+        """
         return (
             self.test is not None
             and self.test.conversations >= MIN_CONVERSATIONS_FOR_PROBE
