@@ -135,7 +135,7 @@ _RECIPE_WORDS = {"no-end-tag": "without an end tag"}
 HASH_CHARS_IN_TITLE = 8
 """Characters of a config hash in titles that would otherwise be the same."""
 
-_MODE_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
+MODE_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "words", "probe")
 """The order of the rows."""
 
 
@@ -405,7 +405,7 @@ def _matching_configs(
         raise NotYet(
             f"There are no scores of {' and '.join(options)}.", _scoring_hint(mode, adapter)
         )
-    return sorted(matching, key=lambda config: _MODE_ORDER.index(config.mode))
+    return sorted(matching, key=lambda config: MODE_ORDER.index(config.mode))
 
 
 def _scoring_hint(mode: Mode | None, adapter: str | None) -> str:

@@ -27,7 +27,7 @@ from engine.results.records import (
     ValidationReport,
 )
 from engine.results.validation import completeness_report
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import MODE_ORDER, completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
 from engine.results.validation.trees import (
     TreeValidation,
@@ -173,7 +173,7 @@ def _missing_for_completeness(table: CompletenessTable) -> list[Missing]:
             f"No scores of mode {mode} are compared.",
             f"`workbench run complete PROJECT --mode {mode}` makes them.",
         )
-        for mode in ("base", "judge", "tuned", "probe")
+        for mode in MODE_ORDER
         if mode not in modes
     ]
     if not table.truths:

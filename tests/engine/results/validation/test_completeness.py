@@ -160,8 +160,11 @@ def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
 
 class TestTable:
     def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Base, judge, tuned, then two baselines, all over the same conversations, every figure with an interval."""
+        """Base, judge, tuned, words, probe, then two baselines, all over the same conversations, every figure with an
+        interval."""
         with Project.open(path) as project:
+            score(project, config("probe"), flat)
+            score(project, config("words"), flat)
             score(project, config("tuned", "star-1"), rising)
         found = as_json(capsys, path)
 
@@ -170,6 +173,8 @@ class TestTable:
             "base",
             "judge",
             "tuned (star-1)",
+            "words",
+            "probe",
             "keyword rule",
             "position alone",
         ]
@@ -178,7 +183,7 @@ class TestTable:
             for key in KEYS:
                 low, high = row["ci"][key]
                 assert 0 <= low <= row[key] <= high <= 1
-        base, _, tuned, keywords, position = found["rows"]
+        base, _, tuned, _, _, keywords, position = found["rows"]
         assert (base["auroc"], base["f1"], base["recall"]) == (0.5, 0, 0)
         assert tuned["auroc"] == tuned["f1"] == keywords["f1"] == 1
         assert tuned["ci"]["f1"][0] < 1
