@@ -149,7 +149,7 @@ class _FirstLook:
             raise
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
         self._expect_stages(clustering)
-        has_scores = self._score_by_words()
+        has_set = self._score_by_words()
         self._run(clustering)
         goals = shown_clustering(workspace)
         self._say(
@@ -161,7 +161,7 @@ class _FirstLook:
         )
         if screens:
             return Looked(self._code(reading), self._go_on)
-        if self._minutes != 0 or not has_scores:
+        if self._minutes != 0 or not has_set:
             self._read_and_score()
             self._say(f"\nAfter the model has read, {self._after()}:", *self._score_lines())
         self._run(self._further_stages(self._workspace))
@@ -225,7 +225,7 @@ class _FirstLook:
             raise
         except WorkbenchError as error:
             narrate(f"No scores by words: {error.message}")
-        return self._workspace.conversations.counts().scored > 0
+        return _has_set(self._workspace)
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
         """Returns the run in which the model reads."""
@@ -262,7 +262,7 @@ class _FirstLook:
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
         stages: list[Stage] = []
-        if self._minutes != 0 or not workspace.conversations.counts().scored:
+        if self._minutes != 0 or not _has_set(workspace):
             scoring = self._scoring(workspace)
             waiting = 0
             if scoring.reading is not None:
@@ -335,6 +335,11 @@ class _FirstLook:
             f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
+
+
+def _has_set(workspace: OpenProject) -> bool:
+    """Returns whether a set of scores is in force; it may have none, where words tell no more than chance."""
+    return bool(workspace.score_sets.name_in_force())
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:
