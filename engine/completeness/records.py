@@ -134,6 +134,14 @@ class EndingTest:
     over_position: Interval | None = None
     kinds: tuple[KindTest, ...] = ()
 
+    @property
+    def at_chance(self) -> bool:
+        """Whether it does not show that whole and cut are told apart.
+
+        On fewer conversations than a probe needs it says nothing.
+        """
+        return self.conversations >= MIN_CONVERSATIONS_FOR_PROBE and self.auroc.low <= 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class KindTest:

@@ -169,7 +169,7 @@ def _kind_in_words(kind: KindTest) -> str:
         return f"{kind.name}: {number}, too few to test"
     auroc = kind.test.auroc
     text = f"{kind.name}: {number}, AUROC {figure(auroc.value)} ({figure_range(auroc.low, auroc.high)})"
-    if auroc.low <= 0.5:
+    if kind.test.at_chance:
         return f"{text}: at chance, so none is scored"
     if kind.test.matched is not None:
         text += f", at the same step {figure(kind.test.matched.value)}"

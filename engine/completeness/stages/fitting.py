@@ -202,13 +202,16 @@ class FittingStage(CpuStage):
             fit = self._fit(learned, report)
             test = self._test(learned, fit.p, report)
             return KindFits(learned, None, [KindFit("", every, learned, fit, test)], test)
-        fits = []
+        fits: list[KindFit] = []
+        fit_of_kind = []
         for number, name in enumerate(kinds.names):
             conversations = np.flatnonzero(kind_of == number)
             part = learned.of(conversations)
             if part.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
                 kind_of[conversations] = -1  # they are copies of one another
+                fit_of_kind.append(-1)
                 continue
+            fit_of_kind.append(len(fits))
             fit = self._fit(part, report)
             fits.append(KindFit(name, conversations, part, fit, self._test(part, fit.p, report)))
         others = np.flatnonzero(kind_of < 0)
@@ -217,9 +220,7 @@ class FittingStage(CpuStage):
             has_state = learned.boundaries.state_of_boundary >= 0
             fit = self._fit(learned, report).at(rows, has_state)
             fits.append(KindFit("", others, learned.of(others), fit, None))
-        known = {each.name: number for number, each in enumerate(fits) if each.name}
-        kinds = kinds.numbered([known.get(name, -1) for name in kinds.names])
-        found = KindFits(learned, kinds, fits)
+        found = KindFits(learned, kinds.numbered(fit_of_kind), fits)
         p = found.p
         test = self._test(learned, np.where(np.isnan(p), 0.5, p), report)
         found.test = test and replace(test, kinds=_kind_tests(fits))

@@ -162,7 +162,8 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
     """Puts a registered set in force where no other set with scores is, or where it replaces that one by itself.
 
     It replaces an older set of its kind (mode, features, model and adapter), and one by words alone if it is by words
-    and states, once it has as many scores. Other sets are replaced only when a person chooses: `switch_with_rules`.
+    and states, once it covers as many conversations. Other sets are replaced only when a person chooses:
+    `switch_with_rules`.
     """
     current, new = config_in_force(conn), _registered(conn, config_hash)
     if new is None:
@@ -171,8 +172,10 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
         replace_keeping_rule(conn, config_hash)
         return
     refines = current.features == "words" and new.features == "both"
+    # A probe takes scores back where they are no better than chance; a model without an answer takes none back.
+    covered = _scored if new.features is None else _entries
     if (refines or _kind(current) == _kind(new)) and (
-        _scored(conn, config_hash) >= _scored(conn, current.config_hash)
+        covered(conn, config_hash) >= covered(conn, current.config_hash)
     ):
         replace_keeping_rule(conn, config_hash)
 
@@ -221,6 +224,12 @@ def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
         (config_hash,),
     ).fetchone()
     return int(count)
+
+
+def _entries(conn: sqlite3.Connection, config_hash: str) -> int:
+    """Returns the number of conversations with a score, or with the reason why they have none."""
+    query = "SELECT count(*) FROM score WHERE config_hash = ?"
+    return int(conn.execute(query, (config_hash,)).fetchone()[0])
 
 
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
