@@ -61,7 +61,7 @@ class ModelWork:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
         self.check()
         return self.process.load(
-            self.model.path, self.model.options, self.model.adapter, self.model.merged
+            self.model.path, self.model.options, self.model.adapter, self.model.weights_copy
         )
 
     def spent(self) -> str:
@@ -331,7 +331,8 @@ class TuningStage:
         self._catalog.record_tuning(self._entry, self.result)
         tuned_entry = replace(self._entry, tuning=self.result)
         for model in self._models:
-            model.become(self._catalog.loadable(tuned_entry, model.adapter))
+            layers = model.options.layers
+            model.become(self._catalog.loadable(tuned_entry, model.adapter, layers))
         yield Progress(steps, steps)
 
     def interrupt(self) -> None:
