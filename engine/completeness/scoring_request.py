@@ -21,10 +21,9 @@ from engine.completeness.records import Mode
 from engine.conversations.filters import FILTER, Filter
 from engine.model.records import ModelRequest
 
-
 PROBE_CONTEXT = 1_024
-"""Default context of mode `probe` in tokens, so that the cost of long logs is linear in their length. Longer ones gain at
-most .006 of AUROC on any of eight sets, and 512 tokens lose up to .008 more (docs/lab/probe.md)."""
+"""Default context of mode `probe` in tokens: the cost of long logs is linear in their length. Whole logs gain at most
+.006 of AUROC on any of eight sets, and 512 tokens lose up to .008 (docs/lab/probe.md)."""
 
 Layers = Literal["first", "all"]
 """Which layers of the built-in model give the states that mode `probe` reads."""
@@ -53,8 +52,8 @@ class ScoringRequest:
         end_tag: Text tag of a tuned model; None is the one that its adapter was trained with, else its end-of-text
             token.
         context: Longest log in tokens; None takes `PROBE_CONTEXT` in mode `probe`, else the model's own, at most 8,192.
-        layers: In mode `probe` with the built-in model and no adapter, read with its `catalog.FIRST_LAYERS` first layers,
-            which takes half the time, or with all.
+        layers: In mode `probe` with the built-in model and no adapter, read with its first `catalog.FIRST_LAYERS`
+            layers, which takes half the time, or with all.
         filter: The conversations to score.
         held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
         limit: Number of those conversations to score, the first ones; None scores all.

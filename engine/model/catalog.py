@@ -406,7 +406,7 @@ class Catalog:
         """
         path, weight_format = self._best_weights(entry)
         tuning = entry.tuning
-        fingerprints = {
+        fingerprints: dict[str, Any] = {
             "model": entry.name,
             "model_sha256": self.sha256(path),
             "format": weight_format,

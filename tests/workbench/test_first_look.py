@@ -162,7 +162,7 @@ def test_provisional_scores_of_the_samples_probe_give_way(
     monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
     # The first two blocks are 32 conversations; the shallow weights have the width of the shipped ones.
     monkeypatch.setattr(fitting, "MIN_CONVERSATIONS_FOR_PROBE", 33)
-    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: load_bundled_probe()[0])
+    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: load_bundled_probe().probe)
     project = tmp_path / "mine.wb"
     with monkeypatch.context() as context:
         if cancelled:

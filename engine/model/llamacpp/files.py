@@ -58,8 +58,9 @@ def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
 
 
 def copy_first_layers(source: Path, target: Path, layers: int, threads: int) -> None:
-    """Writes the first layers of `source` in the same format, and removes what else is in the folder of `target`: copies
-    of other files. The norm before the output then follows the last of these layers.
+    """Writes the first layers of `source` in the same format, and removes other copies from the folder of `target`.
+
+    The norm before the output then follows the last of these layers.
 
     Raises:
         ModelError: llama.cpp could not write the file.

@@ -73,8 +73,8 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
 
 
 def _written_copy(session: ModelSession, request: Load, copy: Path) -> Path:
-    """Returns the path of the copy of the weights, which is written if it is missing. Its time of change becomes now, so
-    that it shows the last use."""
+    """Returns the path of the copy of the weights, which is written if it is missing. Its time of change becomes now,
+    so that it shows the last use."""
     if copy.is_file():
         os.utime(copy)
     elif request.options.layers is not None:

@@ -19,7 +19,6 @@ from engine.completeness.scoring import (
     LogItem,
     Question,
     prepare_log,
-    question_tokens,
     score_block,
 )
 from engine.model.log_windows import GAP
@@ -126,7 +125,7 @@ class TestWindows:
         )
 
     def test_shortened_to_fit(self) -> None:
-        """Of a shortened step, beginning and end are in the window that is read, which reaches back over half the context."""
+        """Of a shortened step, beginning and end are in the window, which reaches back over half the context."""
         talk = [*TALK[:3], Message("user", "begin" + "x" * 2000 + "finish"), TALK[4]]
         model = ToyModel(replace(ROOMY, context=900))
         (scored,) = score(model, BARE, item(talk, 4))

@@ -28,6 +28,7 @@ from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.model.catalog import FIRST_LAYERS
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -48,7 +49,8 @@ def fitting(
 ) -> FittingStage:
     """The stage on the states under `KEY`, read by the built-in model or by other weights."""
     model = scored.model()
-    work = replace(model, path=weights or model.path)
+    options = replace(model.options, layers=FIRST_LAYERS)
+    work = replace(model, path=weights or model.path, options=options)
     return FittingStage(project, work, lambda: KEY, provisional=provisional)
 
 
@@ -305,7 +307,7 @@ class TestFitting:
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
-        bundled = load_bundled_probe()[0]
+        bundled = load_bundled_probe().probe
         give_states(project, list(range(1, number + 1)), dimensions=len(bundled.weights))
         outcome = run(project, fitting(project))
         assert not isinstance(outcome, JobFailed)
@@ -320,6 +322,13 @@ class TestFitting:
                 stored = scores.values(conn, config.config_hash, [entry.conversation_id])
                 found = list(stored[entry.conversation_id].values())
                 assert found == pytest.approx(bundled.p(raw.astype(np.float32)).tolist())
+
+    def test_the_bundled_probe_reads_the_first_layers(self, project: Project) -> None:
+        """Few conversations that were read with the whole model get no scores: the bundled probe reads the states after
+        its first layers."""
+        give_states(project, [1, 2])
+        outcome = run(project, FittingStage(project, scored.model(), lambda: KEY))
+        assert isinstance(outcome, JobFailed)
 
     def test_too_few(self, project: Project, shallow_weights: Path) -> None:
         """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
