@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 """Who wrote a message."""
@@ -110,15 +110,15 @@ class Conversation:
     created_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LogPiece:
+class LogPiece(NamedTuple):
     """One step as a model reads it.
 
     Attributes:
         message: Index of the message in its conversation, from 0.
         turn: Number of the turn, from 1; a turn starts at each system or user message.
         step: Number of the step, from 1, among the steps a model sees.
-        text: Header, newline and content, with the separator in front for all but the first piece.
+        header: The line above the content, with the separator in front for all but the first piece.
+        body: The content.
     """
 
     message: int
@@ -126,13 +126,13 @@ class LogPiece:
     turn: int
     step: int
     kind: Kind
-    text: str
+    header: str
+    body: str
 
     @property
-    def body(self) -> str:
-        """The text without separator and header."""
-        _, _, body = self.text.lstrip("\n").partition("\n")
-        return body
+    def text(self) -> str:
+        """Header, newline and content."""
+        return f"{self.header}\n{self.body}"
 
 
 def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None = None) -> str:
@@ -171,10 +171,9 @@ def render_log(messages: Iterable[Message]) -> list[LogPiece]:
         kind: Kind = "action" if message.tool_calls and CALLS_HEADER in body else "chat"
         step = len(pieces) + 1
         header = step_header(turn, step, message.role, kind, message.name)
-        text = (LOG_SEPARATOR if pieces else "") + header + "\n" + body
-        pieces.append(
-            LogPiece(message=index, role=message.role, turn=turn, step=step, kind=kind, text=text)
-        )
+        if pieces:
+            header = LOG_SEPARATOR + header
+        pieces.append(LogPiece(index, message.role, turn, step, kind, header, body))
     return pieces
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.completeness.probe import Probe
+from engine.completeness.probe import Probe, Regression
 from engine.completeness.probe_calibration import Calibration
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import LoadableModel
@@ -45,7 +45,8 @@ def load_bundled_probe() -> BundledProbe:
     weights = np.frombuffer(base64.b64decode(attributes["weights"]), dtype="<f4")
     # The weights in the file are calibrated already.
     calibration = Calibration(slope=1.0, intercept=0.0, broken=0.0)
-    probe = Probe(weights, attributes["intercept"], calibration)
+    regression = Regression(weights.astype(np.float64), attributes["intercept"])
+    probe = Probe(regression, calibration)
     return BundledProbe(probe, attributes["base_fingerprint"], attributes["layers"])
 
 

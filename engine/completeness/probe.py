@@ -1,4 +1,4 @@
-"""The probe: a logistic regression on the hidden states at the boundaries of a project's own conversations.
+"""The probe: a logistic regression on words or hidden states at the boundaries of a project's own conversations.
 
 It learns from the logs alone. The last boundary of a conversation is an end (label 1), its others are not (label 0), as
 in the truncation test. No conversation is scored by a regression that saw it: the conversations are divided into folds,
@@ -14,18 +14,21 @@ exchanged; the mixture is that of Menon et al. 2015, "Learning from corrupted bi
 estimation" (ICML).
 
 `cross_fit` scores the conversations of a project; `fit` makes one probe of all of them for conversations that come
-later.
+later; `stack` joins the scores of two kinds of features (Wolpert 1992, "Stacked generalization").
 
 Linear probes on hidden states: Alain & Bengio 2016, "Understanding intermediate layers using linear classifier probes".
 """
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, cast
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from itertools import product
+from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +44,7 @@ from engine.completeness.probe_calibration import (
     assign_folds,
     even_weights,
 )
-
-if TYPE_CHECKING:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
+from engine.completeness.words import DISTANCES, BoundaryWords
 
 States = NDArray[np.float32]
 """Hidden states as regressions compute with them, shape (boundaries, dimensions)."""
@@ -52,7 +52,10 @@ States = NDArray[np.float32]
 StoredStates = NDArray[np.float32] | NDArray[np.float16]
 """Hidden states as they are stored, shape (boundaries, dimensions)."""
 
-VERSION = 2
+Features = StoredStates | BoundaryWords
+"""What a regression reads at boundaries; both have a length, and give some of the boundaries by their index."""
+
+VERSION = 3
 """Version of the way to fit; part of the config hash of the scores."""
 
 REPEATS = 3
@@ -65,7 +68,13 @@ INNER_FOLDS = 3
 """Number of folds of the training data in which the regularization is chosen."""
 
 INVERSE_STRENGTHS = (1e-3, 1e-2)
-"""Inverse strengths of the regularization (C of scikit-learn) to choose from."""
+"""Inverse strengths of the regularization (C of scikit-learn) to choose from, on hidden states."""
+
+INVERSE_STRENGTHS_OF_WORDS = (0.05,)
+"""The same on words; between .03 and .1 nothing changes (docs/lab/words.md)."""
+
+TOLERANCE_OF_WORDS = 0.1
+"""Where liblinear stops, on words: AUROC is the same as at its 1e-4, in half the time."""
 
 MAX_CONVERSATIONS = 20_000
 """Largest number of conversations that a probe learns from and is tested on. Of more, this many are drawn at random;
@@ -74,11 +83,15 @@ docs/lab/scale.md says why these are enough."""
 MAX_TRAINING_BOUNDARIES = 4_000
 """Largest number of boundaries that one regression is trained on; more change the scores little and take long."""
 
-MAX_BOUNDARIES_PER_BATCH = 200_000
+MAX_BOUNDARIES_PER_BATCH = 20_000
 """Largest number of boundaries that are scored at once, which bounds the memory."""
 
 MIN_END_WEIGHT = 0.02
 """Smallest weight of an end in training, so that a bad first fit cannot drop it for good."""
+
+_LIBLINEAR = Lock()
+"""Is held while liblinear fits: it draws from one generator of random numbers for the whole process, so that fits side
+by side would not come out the same twice."""
 
 OnFold = Callable[[], None]
 """Is called after each fold of each repeat; may raise to cancel."""
@@ -106,41 +119,64 @@ class CrossFit:
     """Scores of every boundary by regressions that did not see its conversation.
 
     Attributes:
-        p: Probability that this is a true end, at even odds of a whole conversation and the same one cut at random,
-            calibrated; shape (boundaries,).
-        spread: Standard deviation of `p` between the repeats; shape (boundaries,).
-        calibration: Turns log-odds into `p`.
-        regressions: The last one of each repeat, to score other conversations.
+        log_odds: By the regression of each repeat, shape (`REPEATS`, boundaries).
+        calibration: Turns log-odds into probabilities.
+        folds: The fold of each boundary in each repeat, shape (`REPEATS`, boundaries).
+        regressions: That which scored each fold of each repeat.
     """
 
-    p: Floats
-    spread: Floats
+    log_odds: Floats
     calibration: Calibration
-    regressions: tuple[Regression, ...]
+    folds: NDArray[np.int8]
+    regressions: tuple[tuple[Regression, ...], ...]
+
+    @property
+    def p(self) -> Floats:
+        """Probability that each boundary is a true end, at even odds of a whole conversation and the same one cut at
+        random, calibrated; shape (boundaries,)."""
+        return self.calibration.true_end_probability(self.log_odds.mean(axis=0))
+
+    @property
+    def spread(self) -> Floats:
+        """Standard deviation of `p` between the repeats, shape (boundaries,)."""
+        each = [self.calibration.true_end_probability(row) for row in self.log_odds]
+        return np.asarray(np.std(each, axis=0))
 
     @property
     def broken(self) -> float:
         """Estimated share of the conversations that broke off, so that their last boundary is no true end."""
         return self.calibration.broken
 
-    def score_unseen(self, states: StoredStates) -> Floats:
-        """Returns the probability of an end at boundaries of conversations that were not learned from.
+    def at(self, rows: Ints) -> CrossFit:
+        """Returns the same of some of the boundaries, given by their index."""
+        return replace(self, log_odds=self.log_odds[:, rows], folds=self.folds[:, rows])
 
-        It is from the mean log-odds of one regression of each repeat.
+    def unseen_log_odds(self, features: Features) -> Floats:
+        """Returns the log-odds of an end at boundaries of conversations that were not learned from.
+
+        They are the mean of those by one regression of each repeat.
 
         Args:
-            states: Shape (boundaries, dimensions); float16 is converted to float32.
+            features: Of the boundaries; float16 is converted to float32.
 
         Returns:
             Shape (boundaries,).
         """
-        with threadpool_limits(limits=1):
-            log_odds = [regression.log_odds(states) for regression in self.regressions]
-        return self.calibration.true_end_probability(np.mean(log_odds, axis=0))
+        last = [regressions[-1] for regressions in self.regressions]
+        mean = Regression(
+            np.mean([each.weights for each in last], axis=0),
+            float(np.mean([each.intercept for each in last])),
+            np.mean([each.absent for each in last], axis=0),
+        )
+        return mean.log_odds(features)
+
+    def score_unseen(self, features: Features) -> Floats:
+        """Returns the probability of an end there, shape (boundaries,); see `unseen_log_odds`."""
+        return self.calibration.true_end_probability(self.unseen_log_odds(features))
 
 
 def cross_fit(
-    states: StoredStates,
+    features: Features,
     is_end: Bools,
     group_ids: Ints,
     on_fold: OnFold = lambda: None,
@@ -149,8 +185,10 @@ def cross_fit(
 ) -> CrossFit:
     """Scores every boundary by a probe that never saw its group.
 
+    The regressions are fitted side by side, one on each core.
+
     Args:
-        states: Hidden states, shape (boundaries, dimensions); float16 is computed with as float32.
+        features: Words, or hidden states of shape (boundaries, dimensions); float16 is computed with as float32.
         is_end: Label of each boundary, shape (boundaries,).
         group_ids: Group of each boundary, shape (boundaries,): boundaries of one conversation, and of conversations
             nearly equal to it, share one.
@@ -162,44 +200,125 @@ def cross_fit(
     Raises:
         ValueError: There are fewer groups to learn from than folds, or only one label.
     """
-    from sklearn.exceptions import ConvergenceWarning
-
     may_learn = np.ones(len(is_end), dtype=bool) if may_learn is None else may_learn
-    # One thread: matrices this small are slower on several, and the number of cores would change the last digits.
+    folds = np.stack(
+        [
+            _folds_of(group_ids, may_learn, np.random.default_rng(SEED + repeat))
+            for repeat in range(REPEATS)
+        ]
+    )
+    log_odds = np.empty((REPEATS, len(is_end)))
+    fitted: dict[tuple[int, int], Regression] = {}
+
+    def fit_fold(repeat: int, fold: int) -> None:
+        """Fits the regression that scores a fold, and scores it."""
+        random = np.random.default_rng([SEED, repeat, fold])
+        rows = _limit_rows(np.flatnonzero(may_learn & (folds[repeat] != fold)), is_end, random)
+        regression = _fit_twice(
+            _as_float32(features[rows]), is_end[rows], group_ids[rows], random, inverse_strengths
+        )
+        held_out = np.flatnonzero(folds[repeat] == fold)
+        log_odds[repeat, held_out] = regression.log_odds(features, held_out)
+        fitted[repeat, fold] = regression
+
+    # One thread for each fit: matrices this small are slower on several, and their number would change the last digits.
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        # The last digits of a weight decide nothing.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        log_odds = np.empty((REPEATS, len(is_end)))
-        regressions = []
-        for repeat in range(REPEATS):
-            random = np.random.default_rng(SEED + repeat)
-            log_odds[repeat], regression = _fit_one_repeat(
-                states, is_end, group_ids, may_learn, random, inverse_strengths, on_fold
-            )
-            regressions.append(regression)
-        mean = log_odds.mean(axis=0)
-        calibration = Calibration.fit(mean[may_learn], is_end[may_learn], group_ids[may_learn])
-    spread = np.stack([calibration.true_end_probability(row) for row in log_odds]).std(axis=0)
-    p = calibration.true_end_probability(mean)
-    return CrossFit(p, spread, calibration, tuple(regressions))
+        # A fit that has not converged, and one on few ends, warn in several ways; neither decides anything.
+        warnings.simplefilter("ignore")
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            places = product(range(REPEATS), range(FOLDS))
+            futures = [threads.submit(fit_fold, *place) for place in places]
+            try:
+                for future in as_completed(futures):
+                    future.result()
+                    on_fold()
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
+        mean = log_odds.mean(axis=0)[may_learn]
+        calibration = Calibration.fit(mean, is_end[may_learn], group_ids[may_learn])
+    regressions = tuple(
+        tuple(fitted[repeat, fold] for fold in range(FOLDS)) for repeat in range(REPEATS)
+    )
+    return CrossFit(log_odds, calibration, folds, regressions)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Scores from the weighted sum of the log-odds of two probes, the weights found by cross-fitting.
+
+    Attributes:
+        joined: The log-odds and the calibration of the sum; it has no regressions of its own.
+        weights: Of the two log-odds, for boundaries that were not learned from.
+        weights_of_rows: Those with which each boundary was scored, shape (boundaries, 2).
+    """
+
+    joined: CrossFit
+    weights: Floats
+    weights_of_rows: Floats
+
+    def score_unseen(self, first: Floats, second: Floats) -> Floats:
+        """Returns the probability of an end, given the log-odds by both probes; all of shape (boundaries,)."""
+        both = np.column_stack([first, second])
+        return self.joined.calibration.true_end_probability(both @ self.weights)
+
+
+def stack(first: CrossFit, second: CrossFit, is_end: Bools, group_ids: Ints) -> Stack:
+    """Joins two cross-fittings of the same boundaries by a logistic regression on their log-odds.
+
+    Its weights are not negative, and those with which a group is scored are found on others.
+
+    Args:
+        is_end: Label of each boundary, shape (boundaries,).
+        group_ids: As `cross_fit` takes them.
+    """
+    both = np.stack([first.log_odds, second.log_odds], axis=-1)
+    mean = both.mean(axis=0)
+    fold = assign_folds(group_ids, FOLDS, np.random.default_rng(SEED))
+    weights = np.empty(mean.shape)
+    for held_out in range(FOLDS):
+        seen = fold != held_out
+        weights[~seen] = _stack_weights(mean[seen], is_end[seen], group_ids[seen])
+    log_odds = (both * weights).sum(axis=-1)
+    calibration = Calibration.fit(log_odds.mean(axis=0), is_end, group_ids)
+    joined = replace(first, log_odds=log_odds, calibration=calibration, regressions=())
+    return Stack(joined, _stack_weights(mean, is_end, group_ids), weights)
+
+
+def _stack_weights(log_odds: Floats, is_end: Bools, group_ids: Ints) -> Floats:
+    """Returns the weight of each of two log-odds, shape (2,), at least 0, by maximum likelihood.
+
+    Args:
+        log_odds: Shape (boundaries, 2).
+    """
+    from scipy.optimize import minimize
+
+    weights, sign = even_weights(is_end, group_ids), np.where(is_end, 1, -1)
+    scale = np.maximum(log_odds.std(axis=0), 1e-9)
+    scaled = log_odds / scale
+
+    def loss(line: Floats) -> tuple[float, Floats]:
+        """Returns the weighted log loss of two weights and an intercept, and its gradient."""
+        margin = sign * (scaled @ line[:2] + line[2])
+        slope = -weights * sign * np.exp(-np.logaddexp(0, margin))
+        gradient = np.append(slope @ scaled, slope.sum())
+        return float(weights @ np.logaddexp(0, -margin)), gradient
+
+    bounds = [(0, None), (0, None), (None, None)]
+    best = minimize(loss, [0.5, 0.5, 0.0], jac=True, bounds=bounds).x[:2]
+    return np.asarray(best / scale)
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A probe fitted to all conversations, for boundaries that come later.
+    """A probe fitted to all conversations, for boundaries that come later."""
 
-    Attributes:
-        weights: Shape (dimensions,); the log-odds of an end are `states @ weights + intercept`.
-    """
-
-    weights: States
-    intercept: float
+    regression: Regression
     calibration: Calibration
 
-    def p(self, states: States) -> Floats:
+    def p(self, states: StoredStates) -> Floats:
         """Returns the probability of an end at each boundary, shape (boundaries,)."""
-        log_odds = np.asarray(states @ self.weights + self.intercept, dtype=np.float64)
-        return self.calibration.true_end_probability(log_odds)
+        return self.calibration.true_end_probability(self.regression.log_odds(states))
 
 
 def fit(states: States, is_end: Bools, group_ids: Ints) -> Probe:
@@ -215,63 +334,47 @@ def fit(states: States, is_end: Bools, group_ids: Ints) -> Probe:
     rows = _limit_rows(np.arange(len(is_end)), is_end, random)
     states, is_end, group_ids = states[rows], is_end[rows], group_ids[rows]
     weights = even_weights(is_end, group_ids)
-    # What the regression says at the origin and at each unit vector gives its weights on raw states.
-    units = np.vstack([np.zeros(states.shape[1]), np.eye(states.shape[1])]).astype(np.float32)
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        # A fit that has not converged, and one on few ends, warn in several ways; neither decides anything.
         warnings.simplefilter("ignore")
         choice = _choose_strength(states, is_end, group_ids, weights, random, INVERSE_STRENGTHS)
-        log_odds = regress(states, is_end, weights, choice.inverse_strength).log_odds(units)
+        regression = regress(states, is_end, weights, choice.inverse_strength)
         calibration = Calibration.fit(choice.held_out_log_odds, is_end, group_ids)
-    state_weights = (log_odds[1:] - log_odds[0]).astype(np.float32)
-    return Probe(state_weights, float(log_odds[0]), calibration)
+    return Probe(regression, calibration)
 
 
-def _fit_one_repeat(
-    states: StoredStates,
-    is_end: Bools,
-    group_ids: Ints,
-    may_learn: Bools,
-    random: np.random.Generator,
-    inverse_strengths: Sequence[float],
-    on_fold: OnFold,
-) -> tuple[Floats, Regression]:
-    """Returns the log-odds at all boundaries, each by a regression that was trained on other folds; and the last
-    regression.
-
-    Each regression is fitted twice: first for the held-out log-odds of its training data, then with each end weighed by
-    the probability, which these give, that it is a true one.
-    """
-    fold_of_boundary = np.full(len(is_end), FOLDS)  # FOLDS stands for none yet
-    fold_of_boundary[may_learn] = assign_folds(group_ids[may_learn], FOLDS, random)
+def _folds_of(group_ids: Ints, may_learn: Bools, random: np.random.Generator) -> NDArray[np.int8]:
+    """Returns the fold of each boundary, shape (boundaries,); the boundaries of a group share it."""
+    folds = np.empty(len(group_ids), dtype=np.int8)
+    folds[may_learn] = assign_folds(group_ids[may_learn], FOLDS, random)
     # Boundaries that no fit uses stand in the fold of their group; without one, any regression may score them.
     groups, first = np.unique(group_ids[may_learn], return_index=True)
-    fold_of_group = dict(
-        zip(groups.tolist(), fold_of_boundary[may_learn][first].tolist(), strict=True)
-    )
-    fold_of_boundary[~may_learn] = [
+    fold_of_group = dict(zip(groups.tolist(), folds[may_learn][first].tolist(), strict=True))
+    folds[~may_learn] = [
         fold_of_group.get(group, group % FOLDS) for group in group_ids[~may_learn].tolist()
     ]
-    log_odds = np.empty(len(is_end))
-    for held_out_fold in range(FOLDS):
-        is_held_out = fold_of_boundary == held_out_fold
-        rows = _limit_rows(np.flatnonzero(may_learn & ~is_held_out), is_end, random)
-        train_states, train_end = _as_float32(states[rows]), is_end[rows]
-        train_groups = group_ids[rows]
-        weights = even_weights(train_end, train_groups)
-        choice = _choose_strength(
-            train_states, train_end, train_groups, weights, random, inverse_strengths
-        )
-        calibration_line = Calibration.fit_line(choice.held_out_log_odds, train_end, weights)
-        # The probability of each end, given its label, that it is a true one.
-        p_true = calibration_line.label_truth_probability(choice.held_out_log_odds)
-        end_weights = np.where(train_end, np.maximum(p_true, MIN_END_WEIGHT), 1)
-        regression = regress(
-            train_states, train_end, weights * end_weights, choice.inverse_strength
-        )
-        log_odds[is_held_out] = regression.log_odds(states[is_held_out])
-        on_fold()
-    return log_odds, regression
+    return folds
+
+
+def _fit_twice(
+    features: Features,
+    is_end: Bools,
+    group_ids: Ints,
+    random: np.random.Generator,
+    inverse_strengths: Sequence[float],
+) -> Regression:
+    """Returns a regression, fitted twice: first for the held-out log-odds of its training data, then with each end
+    weighed by the probability, which these give, that it is a true one.
+
+    Args:
+        features, is_end, group_ids: Of the boundaries to learn from.
+    """
+    weights = even_weights(is_end, group_ids)
+    choice = _choose_strength(features, is_end, group_ids, weights, random, inverse_strengths)
+    line = Calibration.fit_line(choice.held_out_log_odds, is_end, weights)
+    # The probability of each end, given its label, that it is a true one.
+    p_true = line.label_truth_probability(choice.held_out_log_odds)
+    end_weights = np.where(is_end, np.maximum(p_true, MIN_END_WEIGHT), 1)
+    return regress(features, is_end, weights * end_weights, choice.inverse_strength)
 
 
 def _limit_rows(rows: Ints, is_end: Bools, random: np.random.Generator) -> Ints:
@@ -299,7 +402,7 @@ class _StrengthChoice(NamedTuple):
 
 
 def _choose_strength(
-    states: States,
+    features: Features,
     is_end: Bools,
     group_ids: Ints,
     weights: Floats,
@@ -315,44 +418,65 @@ def _choose_strength(
             train, held_out = fold != held_out_fold, fold == held_out_fold
             # With one label nothing can be trained: log-odds of 0 say nothing for or against an end.
             if len(np.unique(is_end[train])) == 2:
-                regression = regress(states[train], is_end[train], weights[train], inverse_strength)
-                log_odds[held_out] = regression.log_odds(states[held_out])
+                regression = regress(
+                    features[train], is_end[train], weights[train], inverse_strength
+                )
+                log_odds[held_out] = regression.log_odds(features[held_out])
         loss = float(weights @ np.logaddexp(0, np.where(is_end, -log_odds, log_odds)))
         choices.append(_StrengthChoice(loss, inverse_strength, log_odds))
     return min(choices, key=lambda choice: choice.loss)
 
 
-def _as_float32(states: StoredStates) -> States:
-    """Returns states as float32, in which regressions compute."""
-    return states.astype(np.float32) if states.dtype == np.float16 else cast("States", states)
+def _as_float32(features: Features) -> Features:
+    """Returns states as float32, in which regressions compute; words as they are."""
+    if isinstance(features, BoundaryWords) or features.dtype == np.float32:
+        return features
+    return features.astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """A logistic regression on states that are scaled to unit variance."""
+    """A logistic regression.
 
-    scale: StandardScaler
-    model: LogisticRegression
+    Attributes:
+        weights: Of each dimension of a state, or of each column of words.
+        absent: On words, what a message adds that is not there, by its distance: the mean of those that are, so that it
+            speaks neither for nor against an end; shape (`DISTANCES`,).
+    """
 
-    def log_odds(self, states: StoredStates) -> Floats:
-        """Returns the log-odds of an end at each boundary, shape (boundaries,), computed batch by batch."""
-        log_odds = [
-            np.asarray(
-                self.model.decision_function(self.scale.transform(_as_float32(states[first:last])))
+    weights: Floats
+    intercept: float
+    absent: Floats = field(default_factory=lambda: np.zeros(DISTANCES))
+
+    def log_odds(self, features: Features, rows: Ints | None = None) -> Floats:
+        """Returns the log-odds of an end, computed batch by batch.
+
+        Args:
+            rows: Indices of the boundaries; None for all.
+
+        Returns:
+            Shape (boundaries,) or that of `rows`.
+        """
+        rows = np.arange(len(features)) if rows is None else rows
+        log_odds = np.empty(len(rows))
+        for first in range(0, len(rows), MAX_BOUNDARIES_PER_BATCH):
+            batch = features[rows[first : first + MAX_BOUNDARIES_PER_BATCH]]
+            sums = (
+                batch.sums(self.weights, self.absent)
+                if isinstance(batch, BoundaryWords)
+                else batch.astype(np.float64) @ self.weights
             )
-            for first, last in pairwise(
-                [*range(0, len(states), MAX_BOUNDARIES_PER_BATCH), len(states)]
-            )
-        ]
-        return np.concatenate(log_odds, dtype=np.float64) if log_odds else np.empty(0)
+            log_odds[first : first + MAX_BOUNDARIES_PER_BATCH] = sums + self.intercept
+        return log_odds
 
 
-def regress(states: States, is_end: Bools, weights: Floats, inverse_strength: float) -> Regression:
-    """Returns a regression trained so that both classes have equal weight.
+def regress(
+    features: Features, is_end: Bools, weights: Floats, inverse_strength: float
+) -> Regression:
+    """Returns a regression trained so that both classes have equal weight; states are scaled to unit variance for it.
 
     Args:
-        states, is_end, weights: Of the boundaries to learn from, shapes (boundaries, dimensions), (boundaries,) and
-            (boundaries,).
+        features, is_end, weights: Of the boundaries to learn from; the last two have shape (boundaries,).
         inverse_strength: C of scikit-learn.
 
     Raises:
@@ -360,13 +484,48 @@ def regress(states: States, is_end: Bools, weights: Floats, inverse_strength: fl
     """
     # Imported where it is used: it takes a second, and this module is imported at every start.
     from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
 
     if is_end.all() or not is_end.any():
         raise ValueError("a probe needs ends and other boundaries")
     weight_of_class = np.where(is_end, weights[is_end].sum(), weights[~is_end].sum())
-    scale = StandardScaler().fit(states)
-    model = LogisticRegression(C=inverse_strength, max_iter=300)
     sample_weights = weights / weight_of_class * len(is_end) / 2
-    model.fit(scale.transform(states), is_end, sample_weight=sample_weights)
-    return Regression(scale, model)
+    if isinstance(features, BoundaryWords):
+        # The dual problem has one variable for each boundary, not one for each of a hundred thousand columns.
+        model = LogisticRegression(
+            C=inverse_strength,
+            solver="liblinear",
+            dual=True,
+            tol=TOLERANCE_OF_WORDS,
+            max_iter=1_000,
+            random_state=SEED,
+        )
+        matrix = features.matrix()
+        with _LIBLINEAR:
+            model.fit(matrix, is_end, sample_weight=sample_weights)
+        absent = np.array(
+            [
+                _mean_of_present(features, is_end, model.coef_[0], distance)
+                for distance in range(DISTANCES)
+            ]
+        )
+        return Regression(model.coef_[0], float(model.intercept_[0]), absent)
+    mean, deviation = (
+        features.mean(axis=0, dtype=np.float64),
+        features.std(axis=0, dtype=np.float64),
+    )
+    deviation[deviation == 0] = 1
+    model = LogisticRegression(C=inverse_strength, max_iter=300)
+    scaled = ((features - mean) / deviation).astype(np.float32)
+    model.fit(scaled, is_end, sample_weight=sample_weights)
+    state_weights = model.coef_[0] / deviation
+    return Regression(state_weights, float(model.intercept_[0] - mean @ state_weights))
+
+
+def _mean_of_present(
+    features: BoundaryWords, is_end: Bools, weights: Floats, distance: int
+) -> float:
+    """Returns the mean sum of the words of the messages at a distance, at ends and at other boundaries alike."""
+    present = features.messages[:, distance] >= 0
+    sums = features[present].only(distance).sums(weights, np.zeros(DISTANCES))
+    means = [sums[kind].mean() for kind in (is_end[present], ~is_end[present]) if kind.any()]
+    return float(np.mean(means)) if means else 0.0

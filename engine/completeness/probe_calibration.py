@@ -50,6 +50,9 @@ MIN_STANDARD_DEVIATION = 1e-9
 MIN_ODDS = 1e-12
 """Added to odds that something is divided by, which may be 0."""
 
+MAX_BOUNDARIES = 20_000
+"""Largest number of boundaries that a calibration is fitted to; of more, some are drawn."""
+
 MAX_BROKEN_SHARE = 0.9
 """Largest share of broken conversations that is considered; with more, ends are not told from others."""
 
@@ -128,27 +131,31 @@ class Calibration:
         Raises:
             ValueError: There are fewer groups than folds.
         """
+        random = np.random.default_rng(SEED)
+        if len(is_end) > MAX_BOUNDARIES:
+            rows = np.sort(random.choice(len(is_end), MAX_BOUNDARIES, replace=False))
+            log_odds, is_end, group_ids = log_odds[rows], is_end[rows], group_ids[rows]
         # The fold of each boundary.
-        fold = assign_folds(group_ids, FOLDS, np.random.default_rng(SEED))
-        losses = {False: 0.0, True: 0.0}
-        for isotonic in (False, True):
-            for held_out_fold in range(FOLDS):
-                training, held_out = fold != held_out_fold, fold == held_out_fold
-                # Nothing can be fitted to one label; both ways lose this fold.
-                if len(np.unique(is_end[training])) < 2:
-                    continue
-                calibration = cls._fit(
-                    log_odds[training], is_end[training], group_ids[training], isotonic
-                )
+        fold = assign_folds(group_ids, FOLDS, random)
+        losses = np.zeros(2)
+        for held_out_fold in range(FOLDS):
+            training, held_out = fold != held_out_fold, fold == held_out_fold
+            # Nothing can be fitted to one label; both ways lose this fold.
+            if len(np.unique(is_end[training])) < 2:
+                continue
+            both = cls._fit_both(log_odds[training], is_end[training], group_ids[training])
+            weights = even_weights(is_end[held_out], group_ids[held_out])
+            for way, calibration in enumerate(both):
                 p_label = calibration.label_probability(log_odds[held_out])
                 likelihood = np.where(is_end[held_out], p_label, 1 - p_label)
-                weights = even_weights(is_end[held_out], group_ids[held_out])
-                losses[isotonic] -= float(weights @ np.log(likelihood))
-        return cls._fit(log_odds, is_end, group_ids, isotonic=losses[True] < losses[False])
+                losses[way] -= weights @ np.log(likelihood)
+        return cls._fit_both(log_odds, is_end, group_ids)[int(losses.argmin())]
 
     @classmethod
-    def _fit(cls, log_odds: Floats, is_end: Bools, group_ids: Ints, isotonic: bool) -> Calibration:
-        """Returns the calibration by the line, or by isotonic regression, fitted to all these boundaries.
+    def _fit_both(
+        cls, log_odds: Floats, is_end: Bools, group_ids: Ints
+    ) -> tuple[Calibration, Calibration]:
+        """Returns the calibrations by the line and by isotonic regression, fitted to all these boundaries.
 
         The arrays have shape (boundaries,).
         """
@@ -156,11 +163,9 @@ class Calibration:
 
         weights = even_weights(is_end, group_ids)
         line = cls.fit_line(log_odds, is_end, weights)
-        if not isotonic:
-            return line
         isotonic_fit = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
         isotonic_fit.fit(log_odds, is_end, sample_weight=weights)
-        return replace(line, isotonic=isotonic_fit)
+        return line, replace(line, isotonic=isotonic_fit)
 
     @classmethod
     def fit_line(cls, log_odds: Floats, is_end: Bools, weights: Floats) -> Calibration:
@@ -172,24 +177,34 @@ class Calibration:
         end_log_odds, other_log_odds = log_odds[is_end] / scale, log_odds[~is_end] / scale
         end_weights, other_weights = weights[is_end], weights[~is_end]
 
-        def loss(parameters: Floats) -> float:
-            """Returns minus the weighted log-likelihood of the labels; of odds o, label 1 has probability o / (1 + o).
+        def loss(parameters: Floats) -> tuple[float, Floats]:
+            """Returns minus the weighted log-likelihood of the labels, and its gradient.
+
+            Of odds o, label 1 has probability o / (1 + o).
 
             Args:
                 parameters: Slope, intercept and `broken`, shape (3,).
             """
             slope, intercept, broken = parameters
-            end_odds, other_odds = (
-                (1 - broken) * np.exp((slope * part + intercept).clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
-                + broken
-                for part in (end_log_odds, other_log_odds)
-            )
-            end_loss, other_loss = np.log1p(1 / end_odds), np.log1p(other_odds)
-            return float(end_weights @ end_loss + other_weights @ other_loss)
+            total, gradient = 0.0, np.zeros(3)
+            for part, part_weights, sign in (
+                (end_log_odds, end_weights, -1),
+                (other_log_odds, other_weights, 1),
+            ):
+                true_odds = np.exp((slope * part + intercept).clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
+                odds = np.maximum((1 - broken) * true_odds + broken, MIN_ODDS)
+                # log(1 + 1 / o) for an end, log(1 + o) for another, and their derivatives by o.
+                total += float(part_weights @ np.log1p(odds**sign))
+                by_odds = part_weights * sign / (1 + odds) / (odds if sign < 0 else 1)
+                by_line = by_odds * (1 - broken) * true_odds
+                gradient += by_line @ part, by_line.sum(), by_odds @ (1 - true_odds)
+            return total, gradient
 
         bounds = [(0, MAX_SLOPE), (-MAX_LOG_ODDS, MAX_LOG_ODDS), (0, MAX_BROKEN_SHARE)]
         # From two starts: at `broken` = 0 the optimizer may stay although a larger share fits better with another line.
-        optima = [minimize(loss, [1, 0, broken], bounds=bounds) for broken in START_SHARES]
+        optima = [
+            minimize(loss, [1, 0, broken], jac=True, bounds=bounds) for broken in START_SHARES
+        ]
         slope, intercept, broken = min(optima, key=lambda optimum: float(optimum.fun)).x.tolist()
         return cls(slope / scale, intercept, broken)
 
@@ -225,7 +240,7 @@ class Calibration:
         """
         line = self.slope * log_odds + self.intercept
         odds: Floats = np.exp(line.clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
-        if self.isotonic is not None:
+        if self.isotonic is not None and len(odds):
             # The regression gives the probability of label 1: the formula of the class, solved for L.
             p_label = self.isotonic.predict(log_odds).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
             isotonic_odds = np.maximum(p_label / (1 - p_label) - self.broken, 0) / (1 - self.broken)

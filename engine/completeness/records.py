@@ -16,12 +16,15 @@ from engine.base.statistics.intervals import Interval, Share, wilson
 RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
 
-Mode = Literal["base", "tuned", "judge", "probe"]
-"""How a score is had: by a prompt around the log, from the end tag of a tuned model, by a question to the model, or by
-a probe on its hidden states."""
+Mode = Literal["words", "probe", "base", "tuned", "judge"]
+"""How a score is had: by a probe on the words of the log, by a probe on these and on the hidden states of a model, by a
+prompt around the log, from the end tag of a tuned model, or by a question to the model."""
 
-SetMode = Literal["base", "tuned", "judge", "probe", "outside"]
+SetMode = Literal["words", "probe", "base", "tuned", "judge", "outside"]
 """How the scores of a set were had: in a mode, or from outside, by file."""
+
+ProbeFeatures = Literal["words", "both", "states"]
+"""What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
@@ -38,8 +41,8 @@ class DecisionRule:
     """The rule that turns a score into a state.
 
     Attributes:
-        threshold: Normalised score from which a conversation is complete, in [0, 1].
-        band: Half-width of the borderline band around the threshold.
+        threshold: Normalised score from which a conversation has ended, in [0, 1].
+        band: Half-width of the band around the threshold, in which a score is open.
         source: Where the threshold is from.
     """
 
@@ -70,12 +73,12 @@ class DecisionRule:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many conversations are in each state, and the rate of complete ones that every screen, command, report and
+    """How many conversations are in each state, and the rate of ended ones that every screen, command, report and
     export gives.
 
     Attributes:
-        above: Those of the scored ones whose score is at or above the threshold: the complete ones, and of the
-            borderline ones the upper half of the band.
+        above: Those of the scored ones whose score is at or above the threshold: the ended ones, and of the
+            open ones the upper half of the band.
     """
 
     complete: int = 0
@@ -115,6 +118,7 @@ class EndingTest:
         matched_keywords, matched_position: `matched` of the keyword rule and of position alone; None where there are no
             pairs, and in a set of an earlier version.
         over_keywords, over_position: `matched` minus each of these, paired; None likewise.
+        kinds: The test of each kind of log that has a probe of its own; empty where there is one for all.
     """
 
     conversations: int
@@ -128,6 +132,22 @@ class EndingTest:
     matched_position: float | None = None
     over_keywords: Interval | None = None
     over_position: Interval | None = None
+    kinds: tuple[KindTest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KindTest:
+    """The test of the scores of one kind of log.
+
+    Attributes:
+        name: Name of the kind, in words.
+        conversations: Number of conversations that were learned from.
+        test: None where too few can be cut, or a probe fitted to all logs scores them.
+    """
+
+    name: str
+    conversations: int
+    test: EndingTest | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +159,8 @@ class ScoreSet:
         scored: Number of conversations with a score in it.
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
-        provisional: Whether it was made of a part of the logs and goes when the final scores are in force.
+        features: What the probe reads; None for other modes.
+        partial: Whether the model had read only some of the conversations; it goes when it is replaced.
     """
 
     number: int
@@ -150,7 +171,8 @@ class ScoreSet:
     scored: int
     test: EndingTest | None
     in_force: bool
-    provisional: bool = False
+    features: ProbeFeatures | None = None
+    partial: bool = False
 
 
 def normalised(p_end: float, p_continue: float) -> float | None:

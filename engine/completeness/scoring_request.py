@@ -17,7 +17,7 @@ from engine.base.request_options import (
     switch,
     whole_number,
 )
-from engine.completeness.records import Mode
+from engine.completeness.records import Mode, ProbeFeatures
 from engine.conversations.filters import FILTER, Filter
 from engine.model.records import ModelRequest
 
@@ -46,9 +46,11 @@ class ScoringRequest:
     """A run that scores conversations.
 
     Attributes:
-        mode: None takes `probe`, or what is best where there are too few conversations for it.
+        mode: None takes `probe`, or what is best where there are too few conversations for it. `words` needs no model.
         model: Name or path; None is the one that the project uses for scoring.
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
+        features: What a probe reads: words and states, or states alone.
+        minutes: In mode `probe`, read for about so long, first what words leave open; None reads all.
         end_tag: Text tag of a tuned model; None is the one that its adapter was trained with, else its end-of-text
             token.
         context: Longest log in tokens; None takes `PROBE_CONTEXT` in mode `probe`, else the model's own, at most 8,192.
@@ -61,9 +63,6 @@ class ScoringRequest:
             then: that is for the project that the parts are merged into.
         tune: Tune the model first if it never was on this machine.
         remaining: Write the remaining tasks of the conversations below the threshold.
-        seconds: In mode `probe`, read a random part of the logs for about so long, for provisional scores; None reads
-            all.
-        ends: In mode `probe`, read each log only at its last boundary and at one earlier one.
         paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
             `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
 
@@ -78,6 +77,16 @@ class ScoringRequest:
         "how to score",
         get_args(Mode),
         words="probe where it is possible, else tuned with an adapter, else base",
+    )
+    features: ProbeFeatures = choice(
+        "both",
+        "what a probe reads: words and hidden states, or hidden states alone",
+        ("both", "states"),
+    )
+    minutes: int | None = whole_number(
+        None,
+        "in mode probe: let the model read for so long, first what words leave open",
+        metavar="",
     )
     end_tag: str | None = declared(
         None,
@@ -122,8 +131,6 @@ class ScoringRequest:
     # The text of a switch that is on by default describes the flag that turns it off.
     tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
     remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")
-    seconds: float | None = None
-    ends: bool = False
 
     def __post_init__(self) -> None:
         check(self)

@@ -190,7 +190,7 @@ def _leave_probes_out(conn: sqlite3.Connection, report: MergeReport) -> None:
     conversations. They are not mixed.
     """
     conn.execute(
-        "CREATE TEMP TABLE probe_set AS SELECT config_hash FROM main.score_config AS c WHERE mode = 'probe'"
+        "CREATE TEMP TABLE probe_set AS SELECT config_hash FROM main.score_config AS c WHERE mode IN ('words', 'probe')"
         " AND EXISTS (SELECT 1 FROM main.score AS s WHERE s.config_hash = c.config_hash)"
         " AND EXISTS (SELECT 1 FROM other.score AS s WHERE s.config_hash = c.config_hash)"
     )

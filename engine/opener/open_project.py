@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from engine.completeness.service.one_conversation import ConversationScorer
     from engine.completeness.service.runs import ScoringRuns
     from engine.completeness.service.sets import ScoreSets
+    from engine.completeness.service.word_reasons import WordReasons
     from engine.goals.service.groups import GoalService
     from engine.goals.service.merge_review import MergeReviewService
     from engine.goals.service.runs import GoalStages
@@ -318,6 +319,13 @@ class OpenProject:
         from engine.completeness.service.sets import ScoreSets
 
         return ScoreSets(self.project, self.change_notifier("score"))
+
+    @made_once
+    def word_reasons(self) -> WordReasons:
+        """Takes scores apart into words."""
+        from engine.completeness.service.word_reasons import WordReasons
+
+        return WordReasons(self.project)
 
     @made_once
     def requests(self) -> RequestService:

@@ -13,7 +13,7 @@ import numpy as np
 from engine.base import folders
 from engine.base.conversation import State
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, figure
+from engine.base.number_format import counted, figure, is_few, rate
 from engine.base.report_table import text_table
 from engine.base.statistics.intervals import wilson
 from engine.base.text import one_line
@@ -150,12 +150,13 @@ class _GoalCompletion(NamedTuple):
     Attributes:
         label: The goal.
         complete: Number of its conversations at or above the threshold.
-        scored: Number of those that are scored.
+        scored, conversations: Number of those that are scored, and of all.
     """
 
     label: str
     complete: int
     scored: int
+    conversations: int
 
 
 class _Report:
@@ -252,7 +253,7 @@ class _Report:
             f" (95% interval {states.rate.low:.0%} to {states.rate.high:.0%}):"
             f" {states.above:,} have {figure(rule.threshold)} or more;"
             f" {states.scored:,} of {len(self._measured.ids):,} are scored.",
-            True,
+            important=not is_few(states.scored),
         )
         if states.borderline:
             yield Paragraph(
@@ -275,11 +276,11 @@ class _Report:
     def _verdicts(self) -> Iterator[Block]:
         """Yields what verdicts say: the rate of complete conversations, or why it is not known."""
         by_score = self._services.comparison.goes_by_score(self._filter)
-        rate = self._measured.rate(by_score=by_score)
-        if rate.corrected is None:
-            yield Paragraph(f"Only verdicts say. The rate is not known: {rate.why}.", True)
+        by_verdicts = self._measured.rate(by_score=by_score)
+        if by_verdicts.corrected is None:
+            yield Paragraph(f"Only verdicts say. The rate is not known: {by_verdicts.why}.", True)
             return
-        share = rate.corrected
+        share = by_verdicts.corrected
         yield Paragraph(
             f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) of the conversations"
             " are complete, by verdicts: the scores without their errors, as verdicts show them.",
@@ -296,9 +297,11 @@ class _Report:
             return
         parts = self._parts
         total = len(self._measured.ids)
-        rows = []
-        for label, part in parts[:MAX_GOALS]:
+        rows, faint = [], []
+        for index, (label, part) in enumerate(parts[:MAX_GOALS]):
             above, scored = part.counts()
+            if is_few(scored):
+                faint.append((index, 3))
             count = len(part.ids)
             shares = _share(count, total), _share(above, scored)
             rows.append((label, f"{count:,}", *shares, self._example(part)))
@@ -313,6 +316,7 @@ class _Report:
             ),
             tuple(rows),
             (1, 2, 3),
+            faint,
         )
         unlisted = len(parts) - MAX_GOALS
         without = total - sum(len(part.ids) for _, part in parts)
@@ -322,10 +326,16 @@ class _Report:
             yield Paragraph(f"{more}{none}")
         yield largest_goals([(label, len(part.ids)) for label, part in parts], total)
         yield Bars(
-            "Ended by goal, the lowest share first",
+            "Ended by goal, the lowest share first. Pale: open or broken off; empty: not scored",
             tuple(
-                Bar(label, complete / scored, f"{complete / scored:.0%} of {scored:,}")
-                for label, complete, scored in self._by_completion[:MAX_COMPLETION_BARS]
+                Bar(
+                    goal.label,
+                    goal.complete / goal.conversations,
+                    f"{rate(goal.complete, goal.scored)} of {goal.scored:,}",
+                    pale=(goal.scored - goal.complete) / goal.conversations,
+                    faint=is_few(goal.scored),
+                )
+                for goal in self._by_completion[:MAX_COMPLETION_BARS]
             ),
         )
         if not self._filter:
@@ -352,11 +362,11 @@ class _Report:
         scores."""
         worst = [goal for goal in self._by_completion if goal.scored >= MIN_SCORED][:WORST_GOALS]
         parts = dict(self._parts)
-        for label, complete, scored in worst:
+        for goal in worst:
             yield Paragraph(
-                f"“{label}”: {complete:,} of {scored:,} ended. The one with the lowest score:"
+                f"“{goal.label}”: {goal.complete:,} of {goal.scored:,} ended. The one with the lowest score:"
             )
-            part = parts[label]
+            part = parts[goal.label]
             yield self._quote(int(part.ids[np.nanargmin(part.score)]))
         ids = self._measured.ids[np.argsort(self._measured.score, kind="stable")]
         count = min(int(self._measured.scored.sum()), CONVERSATIONS_TO_READ)
@@ -503,7 +513,9 @@ class _Report:
     @cached_property
     def _by_completion(self) -> list[_GoalCompletion]:
         """The goals with scored conversations, the lowest rate first."""
-        goals = [_GoalCompletion(label, *part.counts()) for label, part in self._parts]
+        goals = [
+            _GoalCompletion(label, *part.counts(), len(part.ids)) for label, part in self._parts
+        ]
         return sorted(
             (goal for goal in goals if goal.scored), key=lambda goal: goal.complete / goal.scored
         )

@@ -52,7 +52,31 @@ def create(conn: sqlite3.Connection) -> None:
         conn.execute(view)
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {FIRST_SCHEMA: create}
+def add_words(conn: sqlite3.Connection) -> None:
+    """Makes room for scores by words: what a probe reads, and the weights of words."""
+    conn.execute(
+        "CREATE TABLE new_score_config (config_hash TEXT PRIMARY KEY, mode TEXT NOT NULL"
+        " CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),"
+        " model TEXT NOT NULL, adapter TEXT, noise REAL, test TEXT, features TEXT"
+        " CHECK (features IN ('words', 'both', 'states'))) STRICT, WITHOUT ROWID"
+    )
+    conn.execute(
+        "INSERT INTO new_score_config SELECT config_hash, mode, model, adapter, noise, test,"
+        " CASE mode WHEN 'probe' THEN 'states' END FROM score_config"
+    )
+    conn.execute("DROP TABLE score_config")
+    conn.execute("ALTER TABLE new_score_config RENAME TO score_config")
+    # npz of numpy, `engine.completeness.tables.word_weights`
+    conn.execute(
+        "CREATE TABLE word_weights (config_hash TEXT PRIMARY KEY"
+        " REFERENCES score_config (config_hash), weights BLOB NOT NULL) STRICT"
+    )
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    FIRST_SCHEMA: create,
+    21: add_words,
+}
 """What makes the schema of each number out of the one before; the first makes it out of an empty file."""
 
 SCHEMA = max(MIGRATIONS)

@@ -11,8 +11,8 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow
 from screens.goals.run_form import GOAL_TEXTS
-from screens.widgets.formatting import STATE_LOOKS, date_and_minute
-from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of
+from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
+from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, state_bar
 from screens.widgets.row_table import Column, Piece, ordered_by
 
 MAX_TEXT_CHARACTERS = 400
@@ -79,14 +79,10 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         ]
 
     def rate(row: Listed) -> Sequence[Piece]:
-        """Returns the rate of complete conversations as a bar and in numbers."""
+        """Returns the states of all its conversations as a bar, and the rate of ended ones."""
         states = row[1].states
-        if states.rate is None:
-            return _NO_VALUE
-        return [
-            (number_format.bar(states.rate.value), "tone--complete"),
-            (f" {number_format.rate(states.above, states.scored)}", ""),
-        ]
+        rate = rate_piece(states.above, states.scored, faint="tone--muted")
+        return [*state_bar(states), (" ", ""), rate]
 
     def coverage(row: Listed) -> Sequence[Piece]:
         """Returns which part of the conversations has a score."""

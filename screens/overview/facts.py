@@ -24,7 +24,7 @@ from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
-from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, rate_piece
 from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
@@ -140,15 +140,11 @@ def parts_content(parts: list[Part]) -> Content:
     lines = [
         Content.assemble(
             (f"{_short_name(part.name):<{MAX_PART_CELLS}} ", "bold"),
-            (
-                number_format.rate(part.counts.above, part.counts.scored).ljust(
-                    number_format.RATE_WIDTH
-                ),
-                "$tone-complete",
-            ),
+            (rate.ljust(number_format.RATE_WIDTH), tone),
             (f"  n {part.counts.scored:,} of {part.counts.conversations:,}", "$tone-muted"),
         )
         for part in parts
+        for rate, tone in [rate_piece(part.counts.above, part.counts.scored, "$tone-complete")]
     ]
     return Content("\n").join(lines)
 
@@ -423,7 +419,7 @@ def _span(first: str, last: str) -> str:
 def rate_content(overview: Overview) -> Content:
     """Returns the rate of ended conversations with interval, threshold and coverage, and the states; two lines.
 
-    The rate is dim where the scores mean little.
+    The rate is faint where the scores mean little or few are scored.
     """
     counts = overview.counts
     if not counts.scored:
@@ -438,7 +434,7 @@ def rate_content(overview: Overview) -> Content:
     doubtful = now is not None and bool(reliability(now, overview.sets).doubt)
     tone = "$tone-muted" if doubtful else "bold $tone-complete"
     parts: list[Piece] = [
-        (number_format.rate(counts.above, counts.scored), tone),
+        rate_piece(counts.above, counts.scored, tone),
         " ended",
         (
             f", {number_format.at_least(overview.rule.threshold)}"
@@ -533,7 +529,7 @@ def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool)
     parts.append(split)
     if overview.model.same is not None:
         same = overview.model.same
-        parts.append(f"model agrees {number_format.rate(same.part, same.of)}")
+        parts += ["model agrees ", rate_piece(same.part, same.of)]
         kappa = (
             f"κ {number_format.signed(overview.model.kappa)} · "
             if overview.model.kappa is not None

@@ -41,6 +41,7 @@ from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.transcript import Transcript
+from screens.widgets.word_reasons import WordPanel
 
 
 class ReaderScreen(WorkbenchScreen[int]):
@@ -118,7 +119,13 @@ class ReaderScreen(WorkbenchScreen[int]):
             tooltip="Take back the newest mark of a request",
         ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
-        Binding("w", "why", "Why", tooltip="Where the number comes from"),
+        Binding(
+            "w",
+            "words",
+            "Words",
+            tooltip="The words for and against an end at this turn, or no longer",
+        ),
+        Binding("W", "why", "Why", show=False, tooltip="Where the number comes from"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
         Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
@@ -184,6 +191,7 @@ class ReaderScreen(WorkbenchScreen[int]):
                     section = Static(id=name, classes="section")
                     section.border_title = title
                     yield section
+            yield WordPanel(self.services.word_reasons)
         yield FindLine()
 
     def on_mount(self) -> None:
@@ -229,6 +237,11 @@ class ReaderScreen(WorkbenchScreen[int]):
             transcript.show(facts.messages, facts.leaks)
         elif transcript.message is not None:
             curve.mark_message(transcript.last_of_turn)
+            self._follow_words()
+
+    def _follow_words(self) -> None:
+        """Shows the words at the current turn, while their panel is open."""
+        self.query_one(WordPanel).follow(self.conversation_id, self.query_one(Transcript))
 
     def _fetch(self, ids: Sequence[int]) -> list[tuple[int, CurvePoint]]:
         points = self._points()
@@ -250,6 +263,7 @@ class ReaderScreen(WorkbenchScreen[int]):
     def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
         """Marks the turn on the curve and in the list of boundaries."""
         self.query_one(Curve).mark_message(message.message)
+        self._follow_words()
         if not self._boundaries.has_focus:
             message_index = self.query_one(Curve).marked
             if message_index is not None:
@@ -337,6 +351,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Changes between styled, laid-out text and text as imported."""
         transcript = self.query_one(Transcript)
         transcript.show_raw(not transcript.raw)
+        self._follow_words()
 
     def action_go(self, delta: int) -> None:
         """Reads the next or the previous conversation of the order."""
@@ -421,6 +436,11 @@ class ReaderScreen(WorkbenchScreen[int]):
             undone,
             self.show_error,
         )
+
+    def action_words(self) -> None:
+        """Opens or closes the words for and against an end at the current turn."""
+        self.toggle_class("-why")
+        self._follow_words()
 
     def action_why(self) -> None:
         """Shows where the number comes from."""

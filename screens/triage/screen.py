@@ -40,6 +40,7 @@ from screens.widgets.evidence import Evidence, Facts, Pace, load_facts
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
+from screens.widgets.word_reasons import WordPanel
 
 WIDTH_WITH_TALLY_IN_TITLE = 120
 """Least width of the screen, in cells, for the numbers of verdicts in the title line; else they are in the status."""
@@ -64,6 +65,12 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("Y", "copy_remaining", "Copy", show=False, tooltip="Copy the remaining tasks"),
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
+        Binding(
+            "w",
+            "words",
+            "Words",
+            tooltip="The words for and against an end at this turn, or no longer",
+        ),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
         Binding("O", "order", "Order", tooltip="Choose the order of the queue"),
         Binding("f", "filter", "Filter", tooltip="Judge only what a filter matches"),
@@ -118,6 +125,7 @@ class TriageScreen(WorkbenchScreen[None]):
         with Horizontal(id="main"):
             yield Transcript(id="text")
             yield Evidence("Why it is here")
+            yield WordPanel(self.services.word_reasons)
             yield Static(id="blind", classes="section")
         yield Static(classes="empty")
 
@@ -260,10 +268,23 @@ class TriageScreen(WorkbenchScreen[None]):
             transcript.show(facts.messages, facts.leaks, at_end=True)
         elif transcript.message is not None:
             self.query_one(Evidence).mark(transcript.last_of_turn)
+            self._follow_words()
 
     def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
         """Marks the turn on the curve."""
         self.query_one(Evidence).mark(message.message)
+        self._follow_words()
+
+    def _follow_words(self) -> None:
+        """Shows the words at the current turn, while their panel is open."""
+        if self.shown is not None:
+            self.query_one(WordPanel).follow(self.shown, self.query_one(Transcript))
+
+    def action_words(self) -> None:
+        """Opens or closes the words for and against an end at the current turn; a blind round hides them."""
+        if self.blind is None:
+            self.toggle_class("-why")
+            self._follow_words()
 
     def moved(self) -> None:
         """Shows the new current item, stores the place, and reads the next page when few items are left."""
@@ -470,6 +491,8 @@ class TriageScreen(WorkbenchScreen[None]):
     def _begin_blind(self, blind: BlindRound) -> None:
         """Begins a blind round."""
         self.blind = blind
+        self.remove_class("-why")
+        self._follow_words()
         self.moved()
 
     def _answer_again(self, blind: BlindRound, conversation: int, verdict: Verdict) -> None:

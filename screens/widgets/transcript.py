@@ -35,13 +35,21 @@ from screens.widgets.finding import (
 )
 from screens.widgets.formatting import TONES
 from screens.widgets.keyed import Keyed
-from screens.widgets.messages import STYLES, part_texts
+from screens.widgets.messages import STYLES, Span, part_texts, spans_between
 from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
 
 MAX_TEXT_COLUMNS = 100
 """Text is not stretched beyond this many columns."""
 MIN_TEXT_COLUMNS = 20
 """Nothing is laid out in fewer columns."""
+
+FOR, AGAINST = "text--for-end", "text--against-end"
+"""Component classes of words that speak for an end and against one."""
+MARK_CSS = """
+Transcript .text--for-end { color: $tone-complete; text-style: bold underline; }
+Transcript .text--against-end { color: $tone-incomplete; text-style: italic underline; }
+"""
+"""Looks of these, which differ without colors too."""
 
 _ROLE_TONES = {
     "user": "tone--user",
@@ -58,7 +66,10 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = (
-        TONES | {"tone--user", "tone--assistant", "tone--call", "tone--turn"} | STYLES | HIT_STYLES
+        TONES
+        | {"tone--user", "tone--assistant", "tone--call", "tone--turn", FOR, AGAINST}
+        | STYLES
+        | HIT_STYLES
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_lines(-1)", "Line up", show=False),
@@ -74,9 +85,11 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         Binding("enter", "fold", "Fold or unfold this message or turn", show=False),
         Binding("e", "fold_all", "Fold or unfold everything", show=False),
     ]
-    DEFAULT_CSS = "Transcript { overflow-x: hidden; overflow-y: scroll; }" + (
-        STYLE_CSS + HIT_CSS
-    ).format(name="Transcript")
+    DEFAULT_CSS = (
+        "Transcript { overflow-x: hidden; overflow-y: scroll; }"
+        + (STYLE_CSS + HIT_CSS).format(name="Transcript")
+        + MARK_CSS
+    )
 
     class TurnChanged(Message):
         """Another turn is the current one; `message` is the index of its last message."""
@@ -106,6 +119,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             frozenset()
         )  # messages to fold again after the search
         self._hit_to_show = False  # the current hit is waiting for a layout
+        self._marks: Mapping[tuple[int, int], Sequence[Span]] = {}
 
     @property
     def turn(self) -> int:
@@ -121,6 +135,11 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def message(self) -> MessageRow | None:
         """The current message, None while there is no conversation."""
         return self._messages[self._current] if self._current >= 0 else None
+
+    @property
+    def messages(self) -> Sequence[MessageRow]:
+        """The messages of the conversation."""
+        return self._messages
 
     @property
     def last_of_turn(self) -> int:
@@ -140,7 +159,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         at_end: bool = False,
     ) -> None:
         """Shows another conversation from its beginning, or from its last turn; what is looked for stays."""
-        self._messages = messages
+        self._messages, self._marks = messages, {}
         by_message: dict[int, list[LeakRow]] = {}
         for leak in leaks:
             if leak.message is not None:
@@ -162,6 +181,12 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self._raw = raw
             self._lay_out()
             self.look_again()
+
+    def mark(self, spans: Mapping[tuple[int, int], Sequence[Span]]) -> None:
+        """Draws stretches of text in a style of their own, by message and part as it is drawn; in order, in place of
+        those before."""
+        self._marks = spans
+        self.refresh()
 
     def _lay_out(self) -> None:
         """Breaks the messages into lines in the background; the place stays."""
@@ -392,7 +417,9 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             f"{line.gutter:<{layout.gutter}}", base + self._look_of(_ROLE_TONES[message.role])
         )
         style = base + self._look_of(line.tone) if line.tone else base
-        layers = [line.spans]
+        layers: list[Sequence[Span]] = [line.spans]
+        if marks := self._marks.get((index, line.part)):
+            layers.append(spans_between(marks, line.at, line.at + len(line.text)))
         if line.part != NO_PART and index in self.hits.items:
             end = line.at + len(line.text)
             hits = self.hits.within(index, line.part, line.at, end)

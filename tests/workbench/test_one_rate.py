@@ -158,10 +158,9 @@ def test_screens(workspace: OpenProject) -> None:
     summary = summary_content(listing, 0).plain
     assert f"{PERCENT} [" in summary
     assert "ended, ≥ .60" in summary
-    assert (
-        f"{PERCENT} ended by score"
-        in calibration_content(workspace.calibration.report().rate).plain
-    )
+    calibrated = calibration_content(workspace.calibration.report().rate).plain
+    assert f"{PERCENT} [" in calibrated
+    assert "ended · 40 scored" in calibrated
     assert parts_content(load_parts(workspace)).plain == ""
     goals = load_goals(workspace)
     assert goals.lowest is not None

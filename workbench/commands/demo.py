@@ -111,7 +111,7 @@ def show_tour(folder: Path, *, theme: str | None = None) -> int:
     if not path.exists():
         samples, path = _samples(folder, CONVERSATIONS, SEED)
         looked = first_look.first_look(
-            [samples], path, as_json=False, screens=True, further=_further, provisional=False
+            [samples], path, as_json=False, screens=True, further=_further
         )
     show_rest(path, looked, theme, tour=True)
     return looked.code

@@ -1,9 +1,8 @@
 """`workbench open FILE...`: from log files to a first result in one go: import, goals, scores, what to read first.
 
-The cheap comes first. What is there and what users wanted takes seconds and no model. Then a random part of the logs is
-read for some seconds and gives provisional scores; of long logs only two short parts of each are read for them. The
-rest gives the final ones. Hidden states are kept, so no log is read whole twice, and the same command goes on where it
-was stopped.
+The cheap comes first. What is there, what users wanted and which conversations ended takes seconds and no model: the
+words tell. Then the model reads the logs, those first that the words leave open, and the scores change at each doubling
+of what was read. Hidden states are kept, so no log is read twice, and the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -19,21 +18,17 @@ from typing import Any
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
 from engine.base.text import one_line
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines, import_stages
 from engine.conversations.stages import ImportStage
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
-from engine.model.stages import TuningStage
 from engine.opener.first_reading import MAX_TO_READ, FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject
-from engine.project.records import Estimate
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import shown_clustering
 from workbench.commands.importing import map_command, with_command
@@ -43,22 +38,11 @@ from workbench.narration import Narrator, narrate, print_json, print_text, run_s
 MAX_GOALS_SHOWN = 12
 """Most groups that are printed."""
 
-PROVISIONAL_SECONDS = 40.0
-"""Seconds of reading for the provisional scores."""
-
-MAX_WAIT_FACTOR = 1.5
-"""Logs that are all read within this many times `PROVISIONAL_SECONDS` get no provisional scores."""
-
-MAX_PROBE_READING_SECONDS = 60.0
-"""Seconds that whole logs for a probe may take to read; of longer ones the ends are read."""
-
 SCORING = ScoringRequest(remaining=False)
-"""The final scores. They come without remaining tasks, which take longer than all the rest; `run complete` writes those
-later."""
+"""Scores come without remaining tasks, which take longer than all the rest; `run complete` writes those later."""
 
-ENDS = replace(SCORING, ends=True, context=256)
-"""At most 256 tokens before the end and before an earlier boundary tell whole from cut about as well as whole logs
-(docs/lab/first-look.md)."""
+WORDS = replace(SCORING, mode="words")
+"""The first scores, which need no model."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""
@@ -95,7 +79,7 @@ def first_look(
     screens: bool = False,
     further: Further | None = None,
     importing: ImportRequest = DEFAULT_IMPORT,
-    provisional: bool = True,
+    minutes: int | None = None,
 ) -> Looked:
     """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
 
@@ -103,7 +87,7 @@ def first_look(
         screens: The screens are opened next, so return after the first result and leave the rest to them.
         further: Stages to run after the scores.
         importing: How the files are read.
-        provisional: Whether to wait for provisional scores where reading takes long.
+        minutes: For how long the model reads, in minutes; 0 stays with words, None reads all.
 
     Raises:
         WorkbenchError: A file cannot be read, or a stage failed; what was done is kept. Where nothing was read, no new
@@ -113,8 +97,10 @@ def first_look(
     is_new = not project.exists()
     try:
         with OpenProject(project, create=True) as workspace:
-            look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
-            return look.run(screens, importing, provisional)
+            look = _FirstLook(
+                workspace, paths, project, as_json=as_json, further=further, minutes=minutes
+            )
+            return look.run(screens, importing)
     except UnknownFormat as error:
         if is_new:
             project.unlink(missing_ok=True)
@@ -139,15 +125,17 @@ class _FirstLook:
         *,
         as_json: bool,
         further: Further | None,
+        minutes: int | None,
     ) -> None:
         self._workspace, self._paths, self._project = workspace, paths, project
-        self._json, self._further = as_json, further
+        self._json, self._further, self._minutes = as_json, further, minutes
         self._time_left = TimeLeft()
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
+        self._expects_reading = False
 
-    def run(self, screens: bool, importing: ImportRequest, provisional_too: bool) -> Looked:
-        """See `first_look`; `provisional_too` is whether to wait for provisional scores."""
+    def run(self, screens: bool, importing: ImportRequest) -> Looked:
+        """See `first_look`."""
         workspace = self._workspace
         paths = [str(path) for path in self._paths]
         reading, self._check = import_stages(workspace.project, paths, importing)
@@ -160,23 +148,22 @@ class _FirstLook:
                     raise refusal from None
             raise
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
-        scoring = workspace.scoring_runs.make_run(SCORING)
-        self._expect_stages(clustering, scoring)
+        self._expect_stages(clustering)
+        has_scores = self._score_by_words()
         self._run(clustering)
         goals = shown_clustering(workspace)
         self._say(
             f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
             headline(self._workspace.conversations.counts(), self._workspace.conversations.rule()),
+            *set_lines(self._workspace.score_sets.all()),
             _goal_lines(goals["groups"]),
             *self._badly_read(reading),
         )
-        provisional = provisional_too and self._provisional(scoring)
         if screens:
             return Looked(self._code(reading), self._go_on)
-        self._score(scoring)
-        if not self._json and provisional:
-            narrate("The scores are final now: every conversation was read.")
-        self._say(f"\nFinal scores, {self._after()}:", *self._score_lines())
+        if self._minutes != 0 or not has_scores:
+            self._read_and_score()
+            self._say(f"\nAfter the model has read, {self._after()}:", *self._score_lines())
         self._run(self._further_stages(self._workspace))
         to_read = conversations_to_read(self._workspace)
         if self._json:
@@ -220,102 +207,71 @@ class _FirstLook:
         further = self._further(workspace) if self._further else ()
         return [self._check, *further]
 
-    def _expect_stages(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
+    def _expect_stages(self, clustering: Sequence[Stage]) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""
         count = self._workspace.conversations.counts().conversations
         for stage in clustering:
             self._time_left.expect(stage.name, 1 + count / 500)
-        for stage in scoring.stages:
-            self._time_left.expect(stage.name, 2 + count / 50)
         for stage in self._further_stages(self._workspace):
             self._time_left.expect(stage.name, 15.0)
-        if any(isinstance(stage, TuningStage) for stage in scoring.stages):
-            self._time_left.expect("tune", 30.0)
-        self._time_left.expect(scoring.reading.name, None)
-        if scoring.reading.name != "read":
+        if self._minutes == 0:
             self._time_left.end("read")
 
-    def _tune(self, scoring: ScoringRun) -> Estimate:
-        """Runs the stages before the reading, then counts tokens; returns what reading is expected to cost."""
-        self._run(scoring.stages[: scoring.stages.index(scoring.reading)])
-        cost = self._workspace.scoring_runs.estimate(scoring)
-        self._time_left.expect(scoring.reading.name, cost.seconds)
-        return cost
-
-    def _provisional(self, scoring: ScoringRun) -> bool:
-        """Prints provisional scores from a random part of the logs; returns whether there are any.
-
-        Logs that are read soon, that were scored before, or of which too few are read for a probe get none. Where even
-        those few would take too long, the ends of logs are read, which the final scores do without.
-        """
-        cost = self._tune(scoring)
-        seconds = cost.seconds
-        counts = self._workspace.conversations.counts()
-        if not isinstance(scoring.reading, ReadingStage) or counts.scored:
-            return False
-        if seconds is not None and seconds <= MAX_WAIT_FACTOR * PROVISIONAL_SECONDS:
-            return False
-        share_for_probe = (
-            min(MIN_CONVERSATIONS_FOR_PROBE, counts.conversations) / counts.conversations
-        )
-        only_ends = seconds is not None and seconds * share_for_probe > MAX_PROBE_READING_SECONDS
-        request = replace(ENDS if only_ends else SCORING, seconds=PROVISIONAL_SECONDS)
-        part = self._workspace.scoring_runs.make_run(request)
-        if not isinstance(part.scoring_stage, FittingStage):
-            return False
-        run_stages(self._workspace, [part.reading], self._narrator)
-        if only_ends and isinstance(part.reading, ReadingStage):
-            seconds = at_speed(cost, part.reading.tokens_per_second())
-            self._time_left.expect(scoring.reading.name, seconds)
-        with self._workspace.project.reading() as conn:
-            waiting_count = len(part.reading.waiting(conn))
-        if not only_ends and (
-            not waiting_count or part.scoring_stage.waiting() < MIN_CONVERSATIONS_FOR_PROBE
-        ):
-            return False
+    def _score_by_words(self) -> bool:
+        """Scores by words, which takes seconds; returns whether there are enough conversations for that."""
         try:
-            run_stages(self._workspace, [part.scoring_stage], self._narrator)
+            self._run(self._workspace.scoring_runs.make_run(WORDS).stages)
         except Cancelled:
             raise
         except WorkbenchError as error:
-            narrate(f"No provisional scores: {error.message}")
-            return False
-        self._time_left.expect("fit", 2 + counts.conversations / 50)
-        read = counts.conversations - waiting_count
-        what = f"{read:,} of {counts.conversations:,} conversations"
-        if only_ends:
-            what = f"the text before the end and before one earlier place of {what}"
-        else:
-            what += " drawn at random"
-        self._say(
-            f"\nProvisional scores, {self._after()}, from {what};"
-            f" they change when {'all' if only_ends else 'the rest'} is read:",
-            *self._score_lines(),
-        )
-        return True
+            narrate(f"No scores by words: {error.message}")
+        return self._workspace.conversations.counts().scored > 0
 
-    def _score(self, scoring: ScoringRun) -> None:
-        """Reads what is left and scores it; without a probe where nearly all logs are copies of others."""
-        self._run([scoring.reading])
-        if scoring.scoring_stage is scoring.reading:
-            return
+    def _scoring(self, workspace: OpenProject) -> ScoringRun:
+        """Returns the run in which the model reads."""
+        return workspace.scoring_runs.make_run(replace(SCORING, minutes=self._minutes or None))
+
+    def _read_and_score(self) -> None:
+        """Lets the model read what is left; scores without a probe where nearly all logs are copies of others."""
+        scoring = self._scoring(self._workspace)
+        last = {stage.name: stage for stage in scoring.stages}
         try:
-            self._run([scoring.scoring_stage])
+            for stage in scoring.stages:
+                if scoring.reading is not None and stage.name == scoring.reading.stage.name:
+                    self._expect_reading(scoring)
+                run_stages(self._workspace, [stage], self._narrator)
+                if stage is last[stage.name]:
+                    self._time_left.end(stage.name)
         except Cancelled:
             raise
         except WorkbenchError as error:
             narrate(f"{error.message} So they are scored in mode tuned.")
-            self._run(self._workspace.scoring_runs.make_run(replace(SCORING, mode="tuned")).stages)
+            tuned = replace(SCORING, mode="tuned")
+            self._run(self._workspace.scoring_runs.make_run(tuned).stages)
+
+    def _expect_reading(self, scoring: ScoringRun) -> None:
+        """Tells the estimate of the time left what reading is expected to cost, once: it counts tokens."""
+        if scoring.reading is None or self._expects_reading:
+            return
+        self._expects_reading = True
+        seconds = self._workspace.scoring_runs.estimate(scoring).seconds
+        if seconds is not None and self._minutes:
+            seconds = min(seconds, 60.0 * self._minutes)
+        self._time_left.expect(scoring.reading.stage.name, seconds)
 
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
-        scoring = workspace.scoring_runs.make_run(SCORING)
-        with workspace.project.reading() as conn:
-            waiting = bool(scoring.reading.waiting(conn))
-        if isinstance(scoring.scoring_stage, FittingStage):
-            waiting = waiting or bool(scoring.scoring_stage.waiting())
-        waiting_count = scoring.stages if waiting else ()
-        workspace.runner.start([*waiting_count, *self._further_stages(workspace)])
+        stages: list[Stage] = []
+        if self._minutes != 0 or not workspace.conversations.counts().scored:
+            scoring = self._scoring(workspace)
+            waiting = 0
+            if scoring.reading is not None:
+                with workspace.project.reading() as conn:
+                    waiting = len(scoring.reading.stage.waiting(conn))
+            if isinstance(scoring.scoring_stage, FittingStage):
+                waiting += scoring.scoring_stage.waiting()
+            stages = scoring.stages if waiting else []
+        workspace.runner.start([*stages, *self._further_stages(workspace)])
 
     def _code(self, reading: ImportStage) -> int:
         """Returns the exit code: with gaps where something is unscored, rejected or not read."""
@@ -374,20 +330,11 @@ class _FirstLook:
             "\nEach step by hand, to do it again or in another way:",
             f"  workbench import {project} {files}",
             f"  workbench run cluster {project} --no-labels --decide auto",
+            f"  workbench run complete {project} --mode words",
             f"  workbench run complete {project} --no-remaining",
             f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
-
-
-def at_speed(cost: Estimate, measured: float | None) -> float | None:
-    """Returns the seconds of an estimate, or more where the speed measured just now (tokens a second) is lower.
-
-    The speed is that of shorter texts, which are read faster, so it is no reason to expect less.
-    """
-    if cost.seconds is None or not cost.tokens or measured is None:
-        return cost.seconds
-    return max(cost.seconds, cost.tokens / measured)
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:

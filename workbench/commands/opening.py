@@ -38,6 +38,13 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
         " (default: named after the first file, in the current folder)",
     ),
     switch("--headless", "with log files: print the result, open no screens"),
+    argument(
+        "--minutes",
+        type=int,
+        metavar="N",
+        help="with log files: for how long the model reads after the scores by words; 0: words only"
+        " (default: until all is read)",
+    ),
     switch("--create", "make the project if it is not there"),
     switch("--read-only", "look without changing anything"),
     *request_arguments(ImportRequest, ("most_unpacked",)),
@@ -46,8 +53,8 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
 def open_project(arguments: argparse.Namespace) -> int:
     """Opens a project and shows it until the person quits.
 
-    Log files are imported and clustered first, and get provisional scores if reading them takes long; the rest runs
-    while the screens are open. A project that is not there is made with `--create`, or after a yes on the terminal.
+    Log files are imported, scored by their words and clustered first; the model reads while the screens are open. A
+    project that is not there is made with `--create`, or after a yes on the terminal.
 
     Raises:
         UsageError: There is no such project, and none is to be made; or an option does not fit the paths.
@@ -97,6 +104,7 @@ def _open_logs(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
         as_json=arguments.json,
         screens=screens,
         importing=read_request(ImportRequest, arguments),
+        minutes=arguments.minutes,
     )
     if screens:
         show_rest(project_path, first_result, arguments.theme)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.number_format import counted, duration
+from engine.base.number_format import counted, duration, probability, signed
+from engine.base.report_table import Cell, CellKind
+from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
+from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
 from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
@@ -19,6 +23,7 @@ from workbench.arguments import (
     DRY_RUN,
     PROJECT,
     argument,
+    number,
     read_request,
     request_arguments,
     switch,
@@ -26,6 +31,7 @@ from workbench.arguments import (
     titled,
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
+from workbench.commands.goals import conversation
 from workbench.commands.summaries import (
     counts_json,
     headline,
@@ -37,6 +43,7 @@ from workbench.commands.summaries import (
     sets_json,
 )
 from workbench.narration import narrate, run_stages
+from workbench.text_tables import cell_lines
 
 _IMPORT_OPTIONS = ("name", "id", "score", "range", "replace", "dry_run")
 """The options that only an import has, by their names in the parsed arguments."""
@@ -52,13 +59,14 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         run = workspace.scoring_runs.make_run(request)
-        adapter = run.model.adapter_reference
+        model = None if run.reading is None else run.reading.model
+        adapter = None if model is None else model.adapter_reference
         if adapter and request.adapter is None:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
             return CommandResult([estimate_text(estimate)], asdict(estimate))
-        if run.model.tokens_per_s:
+        if model is not None and model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if request.part is not None:
@@ -117,6 +125,8 @@ def estimate_text(estimate: Estimate) -> str:
     argument(
         "--use", metavar="N", help="put this set in force: its number, or the start of its hash"
     ),
+    argument("--why", metavar="ID", help="the words for and against the end of this conversation"),
+    number("--at", "with --why: at the last place up to message N, from 1 (default: the end)"),
     titled(
         "scores that were made elsewhere: a judge, a rating, another tool",
         argument(
@@ -146,17 +156,20 @@ def estimate_text(estimate: Estimate) -> str:
     ),
 )
 def list_scores(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the sets of scores; with --use puts one of them in force first.
+    """Lists the sets of scores; with --use puts one of them in force first. With --why takes a score apart into words.
 
     Raises:
         FormatError: The file of --import cannot be read, or has no ids or scores.
-        UsageError: --use names no set, or more than one; options do not go together.
+        UsageError: --use names no set, or more than one; options do not go together; --why names no conversation, or
+            its score is not by words.
     """
     if arguments.file is not None:
         return _import_scores(arguments)
     if alone := [name for name in _IMPORT_OPTIONS if getattr(arguments, name)]:
         option = alone[0].replace("_", "-")
         raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
+    if arguments.at is not None and arguments.why is None:
+        raise UsageError("--at needs --why ID.", "Name the conversation, or leave it out.")
     with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
         score_sets = workspace.score_sets
         sets = score_sets.all()
@@ -165,6 +178,10 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
             chosen = set_named(arguments.use, sets, "scores", lambda s: str(s.number), numbers)
             score_sets.use(chosen.config_hash)
             sets = score_sets.all()
+        if arguments.why is not None:
+            key = conversation(workspace, arguments.why)
+            message = None if arguments.at is None else arguments.at - 1
+            return _reasons_result(workspace.word_reasons.of_conversation(key, message))
     lines = [
         f"{'*' if score_set.in_force else ' '} {score_set.number:>2}  {score_set.config_hash[:8]}"
         f"  {set_text(score_set, sets)}"
@@ -172,6 +189,30 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
     ]
     lines.append("* in force; --use N puts another in force" if sets else "No scores yet.")
     return CommandResult(lines, {"sets": [set_json(score_set, sets) for score_set in sets]})
+
+
+def _reasons_result(found: ScoreReasons) -> CommandResult:
+    """Returns the reasons of a score, those for an end on the left and those against it on the right."""
+    sides = [("for an end", found.for_end), ("against", found.against_end)]
+    columns: list[tuple[str, CellKind]] = []
+    for title, _ in sides:
+        columns += [(title, "difference"), ("", "percent"), ("", "text"), ("message", "text")]
+    rows = zip_longest(*(map(_cells, side) for _, side in sides), fillvalue=("",) * 4)
+    others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
+    others += [] if found.states is None else [f"the model's states {signed(found.states)}"]
+    lines = [
+        f"score {probability(found.p)} after message {found.message + 1};"
+        f" log-odds before calibration {signed(found.log_odds)}",
+        *cell_lines(columns, [(*first, *second) for first, second in rows]),
+        ", ".join(others),
+    ]
+    return CommandResult(lines, asdict(found))
+
+
+def _cells(reason: Reason) -> tuple[Cell, ...]:
+    """Returns the weight of a reason, its share, its words, and the message with its speaker."""
+    place = f"{reason.message + 1} {reason.role}"
+    return reason.weight, reason.share, one_line(in_words(reason), 40), place
 
 
 def _import_scores(arguments: argparse.Namespace) -> CommandResult:

@@ -103,24 +103,23 @@ class ConversationScorer:
         readable, leaks = read_messages(messages)
         mode = self._runs.mode_for(request)
         run = self._runs.make_run(replace(request, mode=mode, tune=False))
-        probe = None
-        if run.question.states:
-            probe = bundled_probe.bundled_probe_for(run.model)
+        if run.reading is None:
+            raise _no_probe("words")
+        model, question, probe = run.reading.model, run.reading.question, None
+        if question.states:
+            probe = bundled_probe.bundled_probe_for(model)
             if probe is None:
-                raise NotFound(
-                    f"There is no probe for {run.model.label} outside a project.",
-                    "Score with mode base or tuned, or score a project.",
-                )
+                raise _no_probe(model.label)
         pieces = render_log(readable)
         log = Log(0, pieces, log_item(pieces))  # it is stored nowhere and has no id
         score = ItemScore((), 0, unscored=no_boundary_reason(pieces))
         with self._guard:
             if log.item.boundaries:
-                work = ModelWork(self._setup.process, run.model)
+                work = ModelWork(self._setup.process, model)
                 work.load()
                 (score,) = work.each(
                     [log.item],
-                    lambda items: work.process.ask(Score(items, run.question)),
+                    lambda items: work.process.ask(Score(items, question)),
                     lambda reason: ItemScore((), 0, unscored=reason),
                 )
             points = curve_of(log, score)
@@ -134,7 +133,7 @@ class ConversationScorer:
             remaining = None
             if p_last is not None and p_last < DecisionRule().threshold:
                 remaining = self._remaining(run, readable)
-        adapter = run.model.adapter
+        adapter = model.adapter
         return ConversationScore(
             p=p_last,
             state=DecisionRule().state(p_last),
@@ -144,8 +143,8 @@ class ConversationScorer:
             remaining=remaining,
             leaks=leaks,
             mode=mode,
-            model=run.model.label,
-            adapter=BUNDLED_PROBE_ADAPTER if probe else run.model.adapter_name,
+            model=model.label,
+            adapter=BUNDLED_PROBE_ADAPTER if probe else model.adapter_name,
             own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
         )
 
@@ -155,6 +154,14 @@ class ConversationScorer:
         if stage is None:
             return None
         return stage.tasks_of(messages).text or None
+
+
+def _no_probe(features: str) -> NotFound:
+    """Returns the error for a probe that only a project has, on words or on the states of a model."""
+    return NotFound(
+        f"There is no probe for {features} outside a project.",
+        "Score with mode base or tuned, or score a project.",
+    )
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[tuple[Message, ...], int]:

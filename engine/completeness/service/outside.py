@@ -220,7 +220,7 @@ def import_scores(
         scores.add(conn, config_hash, run_id, entries)
         runs.count(conn, run_id, len(entries), len(entries))
         runs.finish(conn, run_id, "done", report.sentences()[1])
-        score_sets.put_in_force_if_due(conn, config_hash, finished=True)
+        score_sets.put_in_force_if_due(conn, config_hash)
         config = score_sets.config_in_force(conn)
         report.in_force = config is not None and config.config_hash == config_hash
 

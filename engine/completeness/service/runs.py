@@ -1,13 +1,16 @@
 """Makes the stages of scoring runs, and estimates what a run costs.
 
-In mode `probe` one stage reads hidden states and another fits a probe to them; in the other modes one stage does both
-reading and scoring. A stage for remaining tasks may follow.
+In mode `words` one stage fits a probe to words and scores with it. In mode `probe` this comes first; then the model
+reads hidden states, and at each doubling of what is read a probe is fitted to words and states. In the other modes one
+stage reads and scores. A stage for remaining tasks may follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from engine.base.conversation import LogPiece, render_log
@@ -20,7 +23,7 @@ from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.stages.reading_states import ReadingBudget, ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import Selection
@@ -51,8 +54,23 @@ MAX_REMAINING_TOKENS_OF_PAPER = 128
 MAX_CONVERSATIONS_FOR_MODE = 500
 """Number of conversations that are looked at to choose the default mode."""
 
-ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
-"""A stage of a scoring run, without the tuning before it."""
+FIRST_READ = 50
+"""Number of conversations after which the probe is fitted to states first, and again at each doubling."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReading:
+    """How a model reads the logs in a scoring run, which is nearly all of the work.
+
+    Attributes:
+        model: Resolved once, for the stages and the estimate.
+        question: What it is asked at each boundary.
+        stage: Reads all that is left.
+    """
+
+    model: LoadableModel
+    question: Question
+    stage: ScoringStage | ReadingStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +78,12 @@ class ScoringRun:
     """A scoring run that is ready to start.
 
     Attributes:
-        question: What the model is asked at each boundary.
-        model: Resolved once, for the stages and the estimate.
-        reading: The stage that reads the logs, which is nearly all of the work.
-        scoring_stage: The stage that stores the scores.
+        reading: How a model reads the logs; None in mode `words`.
+        scoring_stage: The stage that stores the final scores.
         stages: All of the run in order; the other two are among them.
     """
 
-    model: LoadableModel
-    question: Question
-    reading: ScoringStage | ReadingStage
+    reading: ModelReading | None
     scoring_stage: ScoringStage | FittingStage
     stages: list[Stage]
 
@@ -104,9 +118,13 @@ def estimate_scoring(
     Raises:
         ModelError: The model cannot be loaded.
     """
-    model, scoring = run.model, run.scoring_stage
+    scoring = run.scoring_stage
+    if run.reading is None:
+        waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
+        return Estimate(waiting, 0, None, seconds=0.0, model="words alone")
+    model = run.reading.model
     with project.reading() as conn:
-        waiting_ids = sorted(run.reading.waiting(conn))
+        waiting_ids = sorted(run.reading.stage.waiting(conn))
         chars_by_conversation = conversations.chars(conn, waiting_ids)
         stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
         # The conversations of the sample, evenly spread over those that wait.
@@ -126,7 +144,7 @@ def estimate_scoring(
     # All other tokens are estimated: the sample gives them per character, the table the characters.
     tokens_per_char = sample_tokens / max(1, sample_chars)
     log_tokens = [chars * overhead * tokens_per_char for chars in chars_by_conversation]
-    asked_chars = _prompt_chars_per_log(run.question, logs) * len(waiting_ids)
+    asked_chars = _prompt_chars_per_log(run.reading.question, logs) * len(waiting_ids)
     tokens = sum(log_tokens) + asked_chars * tokens_per_char
     speed = model.tokens_per_s
     if speed is None:
@@ -195,6 +213,9 @@ class ScoringRuns:
                 f"Nothing is generated in mode `{mode}`.", "Use --mode base or --mode tuned."
             )
         request = replace(request, mode=mode)
+        if mode == "words":
+            fitting = FittingStage(setup.project, "words", selection=self._selection(request))
+            return ScoringRun(None, fitting, [fitting])
         model = setup.models.resolve(request.model_request)
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
         tag = request.end_tag
@@ -202,12 +223,21 @@ class ScoringRuns:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
         setup.endpoints.check(model, lambda served: refuse_curve(served, question))
-        reading, scoring = self._stages(request, mode, model, question)
+        reading: ScoringStage | ReadingStage
+        scoring: ScoringStage | FittingStage
+        words: list[Stage] = []
+        stages: list[Stage]
+        if mode == "probe":
+            words, rounds = self._probe_rounds(request, model)
+            reading, scoring = rounds[-1]
+            stages = list(chain.from_iterable(rounds))
+        else:
+            reading = scoring = self._scoring_stage(request, mode, model, question)
+            stages = [scoring]
         if request.part is not None:
             # One machine of several reads its part; the rest is done in the project that the parts are merged into.
             tuning = setup.tuning_before(model) if request.tune else []
-            return ScoringRun(model, question, reading, scoring, [*tuning, reading])
-        stages: list[ScoringPart] = [scoring] if scoring is reading else [reading, scoring]
+            return ScoringRun(ModelReading(model, question, reading), scoring, [*tuning, reading])
         writer = self._writer(request, mode, model)
         if request.remaining:
             writer_is_tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
@@ -232,7 +262,8 @@ class ScoringRuns:
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
         tuning = setup.tuning_before(*models) if request.tune else []
-        return ScoringRun(model, question, reading, scoring, [*tuning, *stages])
+        by_model = ModelReading(model, question, reading)
+        return ScoringRun(by_model, scoring, [*words, *tuning, *stages])
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
         """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
@@ -242,48 +273,75 @@ class ScoringRuns:
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
         return tuned if tuned.path == model.path else model
 
-    def _stages(
-        self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question
-    ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
-        """Returns the stage that reads the logs, and the one that stores the scores, which may be the same."""
-        setup = self._setup
+    def _selection(self, request: ScoringRequest) -> Selection:
+        """Returns the conversations that a request scores."""
         held_out = self._held_out(request.held_out_by)
-        selection = Selection(request.filter, held_out, request.limit, request.part)
-        record_speed = setup.catalog.record_speed
-        if mode != "probe":
-            scoring = ScoringStage(
-                setup.project,
-                setup.process,
-                model,
-                mode,
-                question,
-                selection=selection,
-                measured=record_speed,
-            )
-            return scoring, scoring
-        reading = ReadingStage(
+        return Selection(request.filter, held_out, request.limit, request.part)
+
+    def _scoring_stage(
+        self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question
+    ) -> ScoringStage:
+        """Returns the stage that asks a model at each boundary."""
+        setup = self._setup
+        return ScoringStage(
             setup.project,
             setup.process,
             model,
-            selection=selection,
-            measured=record_speed,
-            seconds=request.seconds,
-            ends=request.ends,
+            mode,
+            question,
+            selection=self._selection(request),
+            measured=setup.catalog.record_speed,
         )
-        fitting = FittingStage(
-            setup.project,
-            model,
-            lambda: reading.config_hash,
-            provisional=request.seconds is not None,
-        )
-        return reading, fitting
+
+    def _probe_rounds(
+        self, request: ScoringRequest, model: LoadableModel
+    ) -> tuple[list[Stage], list[tuple[ReadingStage, FittingStage]]]:
+        """Returns the stage that scores by words, and the rounds of reading and fitting; the last one reads the rest.
+
+        On states alone there is one round, and no words come first.
+        """
+        setup, selection = self._setup, self._selection(request)
+        budget = None if request.minutes is None else ReadingBudget(60.0 * request.minutes)
+        counts: list[int | None] = [None]
+        words: list[Stage] = []
+        words_key: Callable[[], str] = str
+        if request.features == "both":
+            first = FittingStage(setup.project, "words", selection=selection, required=False)
+            words, words_key = [first], lambda: first.config_hash
+            with setup.project.reading() as conn:
+                total = len(selection.ids(conn))
+            doublings = (FIRST_READ << power for power in range(total.bit_length()))
+            counts = [*(count for count in doublings if count < total), None]
+        rounds = []
+        for count in counts:
+            reading = ReadingStage(
+                setup.project,
+                setup.process,
+                model,
+                selection=selection,
+                measured=setup.catalog.record_speed,
+                most=count,
+                budget=budget,
+                words_key=words_key,
+            )
+            fitting = FittingStage(
+                setup.project,
+                request.features,
+                selection=selection,
+                model=model,
+                states_key=partial(getattr, reading, "config_hash"),
+                required=count is None,
+            )
+            rounds.append((reading, fitting))
+        return words, rounds
 
     def mode_for(self, request: ScoringRequest) -> Mode:
         """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
         allow.
 
-        That is `probe` on a local model from `MIN_CONVERSATIONS_FOR_PROBE` conversations. With fewer it is `tuned`
-        where somebody trained or added an adapter, `probe` on the built-in model, otherwise `tuned` or `base`.
+        From `MIN_CONVERSATIONS_FOR_PROBE` conversations that is `probe` on a local model and `words` beside endpoints.
+        With fewer it is `tuned` where somebody trained or added an adapter, `probe` on the built-in model, otherwise
+        `tuned` or `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -291,12 +349,12 @@ class ScoringRuns:
             return "tuned"
         setup = self._setup
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
-        if model.endpoints:
-            return "base"
         if request.paper:
             return "tuned" if model.adapter is not None else "base"
         if self._enough_for_probe(request):
-            return "probe"
+            return "words" if model.endpoints else "probe"
+        if model.endpoints:
+            return "base"
         adapter = model.adapter
         if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
             return "tuned"
@@ -324,7 +382,8 @@ class ScoringRuns:
         setup = self._setup
         record_speed = setup.catalog.record_long_speed
         cost = estimate_scoring(setup.project, setup.process, run, record_speed)
-        return replace(cost, adapter=run.model.adapter_name)
+        adapter = None if run.reading is None else run.reading.model.adapter_name
+        return replace(cost, adapter=adapter)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
         """Returns the ids of the conversations that a training run was not trained on; None without a run."""

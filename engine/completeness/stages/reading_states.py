@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate
 from random import Random
 from typing import Any
-
-import numpy as np
 
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
 from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
 from engine.completeness.model_requests import Score
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
-from engine.completeness.scoring import ItemScore, LogItem, Question
-from engine.completeness.tables import hidden_states
+from engine.completeness.scoring import ItemScore, Question
+from engine.completeness.tables import hidden_states, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
-from engine.completeness.truncation import cut_at
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
@@ -37,11 +35,19 @@ TOKENS_PER_CHAR = 0.25
 """Tokens for each character of English messages, until the logs that were read tell."""
 
 
+@dataclass(slots=True)
+class ReadingBudget:
+    """The time that several stages may spend on reading together."""
+
+    seconds_left: float
+
+
 class ReadingStage(BlockStage[int, StateEntry]):
     """Reads the conversations whose hidden states are not kept yet.
 
-    Blocks are read in an order that is drawn at random and always the same, so that what is read after some time is a
-    random sample of blocks. As blocks are cut from all conversations, nothing is read twice when the rest is read.
+    They are read in the order in which the model changes most: first those whose words leave it open whether they
+    ended. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
+    conversations, so that those of a resumed run are the same.
 
     Attributes:
         growing: Set once conversations come and grow while the model stays loaded: then only what is new of them is
@@ -61,45 +67,43 @@ class ReadingStage(BlockStage[int, StateEntry]):
         *,
         selection: Selection = ALL,
         measured: OnMeasured | None = None,
-        seconds: float | None = None,
-        ends: bool = False,
+        most: int | None = None,
+        budget: ReadingBudget | None = None,
+        words_key: Callable[[], str] = str,
     ) -> None:
         """Prepares a run.
 
         Args:
             selection: The conversations to read.
             measured: Called with the model, its speed and its batch noise, if these were not measured before.
-            seconds: Read for about so many seconds, but enough conversations for a probe; None reads all.
-            ends: Read each conversation only at its last boundary and at one earlier one that is drawn, because a probe
-                learns from both kinds; each with as much of the text before it as the context holds, without the
-                system message.
+            most: Stop once so many of the selection are read, those of earlier runs included; None reads all.
+            budget: Stop when its time is over, but read enough conversations for a probe; None has no limit.
+            words_key: Returns the config hash of scores by words, empty without any; called when the stage starts.
         """
         super().__init__(project, process, model)
-        self._selection, self._record_measurement, self._seconds = selection, measured, seconds
-        self._only_ends = ends
+        self._selection, self._record_measurement = selection, measured
+        self._most, self._budget, self._words_key = most, budget, words_key
         self.growing = False
         self.read = 0
         self.skipped = 0
         self._tokens_read = 0
-        self._seconds_spent = 0.0
         # Characters of messages: of all conversations, of those read in this run and before it, and of the block that
         # is being read.
         self._total_chars = 0
         self._chars_read = 0
         self._chars_read_earlier = 0
         self._block_chars = 0
+        self._seconds_spent = 0.0
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        what = "ends of logs" if self._only_ends else "conversations"
-        return f"Reading {what} with {self._work.model.label}"
+        return f"Reading conversations with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine a state."""
-        params = {"context": self._work.model.options.context, "boundaries": BOUNDARY_RULE_VERSION}
-        return {**params, "ends": True} if self._only_ends else params
+        return {"context": self._work.model.options.context, "boundaries": BOUNDARY_RULE_VERSION}
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Returns the ids of the conversations that a run would read now."""
@@ -115,25 +119,22 @@ class ReadingStage(BlockStage[int, StateEntry]):
         """
         with self._project.reading() as conn:
             missing = self.waiting(conn)
-            # Blocks are cut from all conversations, so that those of a resumed run are the same. While conversations
-            # grow, each is read on its own kept cells and the blocks do not matter.
-            ids = sorted(missing) if self.growing else self._selection.ids(conn)
+            # While conversations grow, each is read on its own kept cells and the blocks do not matter.
+            ids = sorted(missing) if self.growing else self._in_order(conn)
             chars_by_id = dict(zip(ids, conversations.chars(conn, ids), strict=True))
         self.skipped = len(ids) - len(missing)
-        if not missing:
+        if not missing or (self._most is not None and self.skipped >= self._most):
             return
         planned = [
             block
             for block in blocks(ids, [chars_by_id[key] for key in ids])
             if not missing.isdisjoint(block)
         ]
-        Random(0).shuffle(planned)
         self._total_chars = max(1, sum(chars_by_id.values()))
         planned_chars = sum(chars_by_id[key] for block in planned for key in block)
         self._chars_read_earlier = self._total_chars - planned_chars
-        total, share = len(missing), self._chars_read_earlier / self._total_chars
-        note = "loading the model"
-        yield Progress(0, None, note) if self._only_ends else Progress(0, total, note, share)
+        share = self._chars_read_earlier / self._total_chars
+        yield Progress(0, len(missing), "loading the model", share)
         self._work.load()
         noise_of(self._project, self._work, ids, self._record_measurement)
         model = self._work.model
@@ -145,38 +146,43 @@ class ReadingStage(BlockStage[int, StateEntry]):
         )
         self._project.write(register)
         self._project.write(lambda conn: runs.count(conn, run_id, 0, len(missing)))
-        yield from self._in_blocks(run_id, self._blocks_in_time(planned, chars_by_id), missing)
+        yield from self._in_blocks(run_id, self._affordable(planned, chars_by_id), missing)
 
-    def _blocks_in_time(
+    def _in_order(self, conn: sqlite3.Connection) -> list[int]:
+        """Returns the selected conversations in the order of reading."""
+        ids = list(self._selection.ids(conn))
+        Random(0).shuffle(ids)
+        by_words = scores.last_values(conn, self._words_key(), ids)
+        # Where there is no score the words say nothing at all.
+        return sorted(ids, key=lambda key: abs(by_words.get(key, 0.5) - 0.5))
+
+    def _affordable(
         self, planned: Sequence[Sequence[int]], chars_by_id: Mapping[int, int]
     ) -> Iterator[Sequence[int]]:
-        """Yields the blocks that are likely to end before the time is over, and in any case enough for a probe.
+        """Yields the blocks up to `most`, as long as they are likely to end within the budget; in any case enough for a
+        probe.
 
         The caller reads each block before it asks for the next one, so that the time between is that of the block.
         """
-        start = time.monotonic()
         for block in planned:
-            self._block_chars = sum(chars_by_id[key] for key in block)
-            seconds_with_block = self._seconds_spent * (
-                1 + self._block_chars / max(1, self._chars_read)
-            )
-            enough = self.read + self.skipped >= MIN_CONVERSATIONS_FOR_PROBE
-            if self._seconds is not None and enough and seconds_with_block > self._seconds:
+            read = self.read + self.skipped
+            if self._most is not None and read >= self._most:
                 return
+            self._block_chars = sum(chars_by_id[key] for key in block)
+            expected = self._seconds_spent * self._block_chars / max(1, self._chars_read)
+            enough = read >= MIN_CONVERSATIONS_FOR_PROBE
+            if self._budget is not None and enough and expected > self._budget.seconds_left:
+                return
+            begin = time.monotonic()
             yield block
-            self._seconds_spent = time.monotonic() - start
-
-    def tokens_per_second(self) -> float | None:
-        """Returns the speed of this run in tokens per second, without loading the model; None where nothing was
-        read."""
-        if not self._tokens_read or self._seconds_spent <= 0:
-            return None
-        return self._tokens_read / self._seconds_spent
+            seconds = time.monotonic() - begin
+            self._seconds_spent += seconds
+            if self._budget is not None:
+                self._budget.seconds_left -= seconds
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        what = "the ends of " if self._only_ends else ""
-        text = f"Read {what}{counted(self.read, 'conversation')} with {self._work.model.label}"
+        text = f"Read {counted(self.read, 'conversation')} with {self._work.model.label}"
         if self.skipped:
             text += f", {self.skipped:,} were read before"
         return f"{text}."
@@ -184,9 +190,6 @@ class ReadingStage(BlockStage[int, StateEntry]):
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress when the block that is being read has read `count` tokens; its share is that of the
         characters, because conversations differ in length."""
-        if self._only_ends:
-            # How many will be read in time is not known.
-            return Progress(done, None)
         tokens_per_char = (
             self._tokens_read / self._chars_read if self._chars_read else TOKENS_PER_CHAR
         )
@@ -211,54 +214,18 @@ class ReadingStage(BlockStage[int, StateEntry]):
         self._block_chars = 0
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[StateEntry]:
-        """Reads a block of conversations; called on a thread of its own.
-
-        Each log has one item, or two if only its ends are read; the results come in the order of the items.
-        """
+        """Reads a block of conversations; called on a thread of its own."""
         logs = logs_of(self._project, block)
         readable = [log for log in logs if log.item.boundaries]
-        items_by_log = [_end_items(log) if self._only_ends else [log.item] for log in readable]
         results = self._work.each(
-            list(chain.from_iterable(items_by_log)),
+            [log.item for log in readable],
             lambda items: self._work.process.ask(
                 Score(items, QUESTION, growing=self.growing), report
             ),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
-        remaining_results = iter(results)
-        by_id = {}
-        for log, log_items in zip(readable, items_by_log, strict=True):
-            log_results = [next(remaining_results) for _ in log_items]
-            boundaries = [boundary for item in log_items for boundary in item.boundaries]
-            score = self._join(log_results) if self._only_ends else log_results[0]
-            by_id[log.id] = _entry(log, boundaries, score)
+        by_id = {log.id: _entry(log, score) for log, score in zip(readable, results, strict=True)}
         return [by_id.get(log.id) or _entry_without_boundary(log) for log in logs]
-
-    def _join(self, parts: Sequence[ItemScore]) -> ItemScore:
-        """Returns the results of the items of a log as one, which is unscored if one of them is."""
-        unscored = next((part.unscored for part in parts if part.states is None), None)
-        if unscored is not None:
-            return ItemScore((), 0, unscored=unscored)
-        context = self._work.model.options.context or 0
-        return ItemScore(
-            tuple(point for part in parts for point in part.curve),
-            sum(min(part.tokens, context) for part in parts),
-            note=f"read at {len(parts)} of its places only, {context} tokens before each",
-            states=np.concatenate([part.states for part in parts if part.states is not None]),
-        )
-
-
-def _end_items(log: Log) -> list[LogItem]:
-    """Returns what is read of a log at one earlier boundary and at its last.
-
-    They are two items, so that both windows are as long: the length of a window must not tell which is the last.
-    """
-    boundaries = log.item.boundaries
-    # The seed is 0: the earlier boundary of a log is always the same.
-    cut = cut_at(0, str(log.id), len(boundaries))
-    ends = boundaries[-1:] if cut is None else (boundaries[cut], boundaries[-1])
-    # `pinned_pieces` is 0: no system message is kept in front of a window.
-    return [LogItem(log.item.texts[: end + 1], (end,), pinned_pieces=0) for end in ends]
 
 
 def _entry_without_boundary(log: Log) -> StateEntry:
@@ -268,13 +235,13 @@ def _entry_without_boundary(log: Log) -> StateEntry:
     )
 
 
-def _entry(log: Log, boundaries: Sequence[int], score: ItemScore) -> StateEntry:
-    """Returns the states at these boundaries of a log as they are stored, or the reason why there are none."""
+def _entry(log: Log, score: ItemScore) -> StateEntry:
+    """Returns the states of a log as they are stored, or the reason why there are none."""
     if score.states is None:
         return StateEntry(log.id, (), b"", score.unscored, score.tokens)
     chars = list(accumulate(len(piece.text) for piece in log.pieces))
     places = []
-    for boundary in boundaries:
+    for boundary in log.item.boundaries:
         piece = log.pieces[boundary]
         place = BoundaryPlace(
             piece.message, piece.step, piece.turn, chars[boundary], len(piece.text)

@@ -131,7 +131,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         )
         self._project.write(lambda conn: _begin(conn, config, run_id, total))
         yield from self._in_blocks(run_id, blocks(selected_ids, chars), missing)
-        self._project.write(lambda conn: score_sets.put_in_force_if_due(conn, key, finished=True))
+        self._project.write(lambda conn: score_sets.put_in_force_if_due(conn, key))
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -212,5 +212,5 @@ def curve_of(log: Log, score: ItemScore) -> tuple[CurvePoint, ...]:
 def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
     """Stores what the scores are made with, puts their set in force where it may be, and counts the run's work."""
     score_sets.register(conn, config)
-    score_sets.put_in_force_if_due(conn, config.config_hash, finished=False)
+    score_sets.put_in_force_if_due(conn, config.config_hash)
     runs.count(conn, run_id, 0, total)

@@ -1,4 +1,4 @@
-"""Sets of scores: what each was made with, which one is in force, and which is provisional."""
+"""Sets of scores: what each was made with, which one is in force, and which is partial."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.base.statistics.intervals import Interval
-from engine.completeness.records import DecisionRule, EndingTest, ScoreSet, SetMode
+from engine.completeness.records import (
+    DecisionRule,
+    EndingTest,
+    KindTest,
+    ProbeFeatures,
+    ScoreSet,
+    SetMode,
+)
 from engine.project import settings
 from engine.project.sql import to_json
 
@@ -21,8 +28,8 @@ OTHER_RULES_SETTING = "rules"
 IN_FORCE_SETTING = "score_config"
 """Setting: the config hash of the scores in force (`workbench scores`)."""
 
-PROVISIONAL_SETTING = "provisional_scores"
-"""Setting: the config hash of scores that go once others replace them."""
+PARTIAL_SETTING = "partial_scores"
+"""Setting: the config hash of scores made when the model had read only some conversations; others replace them."""
 
 UNFINISHED_SETTING = "unfinished_scores"
 """Setting: the config hash of a set of which only some scores are stored; it is shown nowhere until it has all."""
@@ -40,6 +47,7 @@ class ScoreConfig:
         noise: Largest change of a probability seen on the model when the batch size changes; None if not measured.
             Of a probe: mean spread of the scores between repeats of the fit.
         test: Out-of-fold test of a probe; None for other modes, and where no conversation can be cut.
+        features: What a probe reads; None for other modes.
     """
 
     config_hash: str
@@ -48,14 +56,15 @@ class ScoreConfig:
     adapter: str | None = None
     noise: float | None = None
     test: EndingTest | None = None
+    features: ProbeFeatures | None = None
 
 
 def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     """Stores a configuration, before its first scores. Of one that is stored only the noise changes, if it
     was measured now; the test stays."""
     conn.execute(
-        "INSERT INTO score_config (config_hash, mode, model, adapter, noise, test)"
-        " VALUES (?, ?, ?, ?, ?, ?)"
+        "INSERT INTO score_config (config_hash, mode, model, adapter, noise, test, features)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (config_hash) DO UPDATE SET noise = coalesce(excluded.noise, noise)",
         (
             config.config_hash,
@@ -64,6 +73,7 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
             config.adapter,
             config.noise,
             None if config.test is None else to_json(asdict(config.test)),
+            config.features,
         ),
     )
 
@@ -93,7 +103,8 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
     """Returns the configurations that have scores, in the order in which they were first run; an unfinished one is left
     out."""
     rows = conn.execute(
-        "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test FROM score_config AS g"
+        "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test, g.features"
+        " FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
         " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
         " AND config_hash IS NOT ? ORDER BY first, config_hash",
@@ -119,7 +130,7 @@ def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
 def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
     """Returns a stored configuration, whether it has scores or not; None if there is none."""
     row = conn.execute(
-        "SELECT config_hash, mode, model, adapter, noise, test FROM score_config"
+        "SELECT config_hash, mode, model, adapter, noise, test, features FROM score_config"
         " WHERE config_hash = ?",
         (config_hash,),
     ).fetchone()
@@ -129,7 +140,7 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
     """Returns all sets of scores, in the order in which they were first made."""
     shown_hash = hash_in_force(conn)
-    provisional = settings.get(conn, PROVISIONAL_SETTING)
+    partial = settings.get(conn, PARTIAL_SETTING)
     return [
         ScoreSet(
             number=number,
@@ -140,21 +151,18 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
             scored=_scored(conn, config.config_hash),
             test=config.test,
             in_force=config.config_hash == shown_hash,
-            provisional=config.config_hash == provisional,
+            features=config.features,
+            partial=config.config_hash == partial,
         )
         for number, config in enumerate(configs(conn), 1)
     ]
 
 
-def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str, *, finished: bool) -> None:
+def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
     """Puts a registered set in force where no other set with scores is, or where it replaces that one by itself.
 
-    It replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
-    set of any kind once it is finished and has a score. Other sets of another kind are replaced only when a person
-    chooses: `score_sets.switch_with_rules`.
-
-    Args:
-        finished: Whether all conversations that its run was to score were reached, and it is not provisional itself.
+    It replaces an older set of its kind (mode, features, model and adapter), and one by words alone if it is by words
+    and states, once it has as many scores. Other sets are replaced only when a person chooses: `switch_with_rules`.
     """
     current, new = config_in_force(conn), _registered(conn, config_hash)
     if new is None:
@@ -162,47 +170,48 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str, *, finished:
     if current is None or not is_stored(conn, current.config_hash):
         replace_keeping_rule(conn, config_hash)
         return
-    scored = _scored(conn, config_hash)
-    current_is_provisional = current.config_hash == settings.get(conn, PROVISIONAL_SETTING)
-    replaces_provisional = current_is_provisional and finished and scored > 0
-    same_kind = _kind(current) == _kind(new)
-    replaces_older = same_kind and scored >= _scored(conn, current.config_hash)
-    if not replaces_provisional and not replaces_older:
-        return
-    if current.mode == new.mode:
+    refines = current.features == "words" and new.features == "both"
+    if (refines or _kind(current) == _kind(new)) and (
+        _scored(conn, config_hash) >= _scored(conn, current.config_hash)
+    ):
         replace_keeping_rule(conn, config_hash)
-    else:  # the threshold of the one mode says nothing of the other
-        switch_with_rules(conn, config_hash)
 
 
-def mark_provisional(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Marks a set as provisional, until `drop_provisional` or until a person puts it in force."""
-    settings.put(conn, PROVISIONAL_SETTING, config_hash)
+def put_partial(conn: sqlite3.Connection, config_hash: str | None) -> None:
+    """Marks a set as partial, in the place of the one that was, which is dropped; None marks none."""
+    replaced = settings.get(conn, PARTIAL_SETTING)
+    if replaced not in (None, config_hash):
+        _drop_unused(conn, replaced)
+    settings.put(conn, PARTIAL_SETTING, config_hash)
 
 
-def drop_provisional(conn: sqlite3.Connection) -> None:
-    """Deletes the set that is marked as provisional, unless it is in force or has remaining tasks; the run stays."""
-    config_hash = settings.get(conn, PROVISIONAL_SETTING)
-    if config_hash is None or config_hash == hash_in_force(conn):
-        return
+def drop_older_words(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the sets by words alone that were made before this one: they are made anew in seconds."""
+    older = [config for config in configs(conn) if config.features == "words"]
+    for config in older:
+        if config.config_hash != config_hash:
+            _drop_unused(conn, config.config_hash)
+
+
+def _drop_unused(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes a set unless it is in force or has remaining tasks; its run stays."""
     written = conn.execute(
         "SELECT 1 FROM remaining WHERE score_config_hash = ? LIMIT 1", (config_hash,)
     )
-    if written.fetchone() is None:
+    if config_hash != hash_in_force(conn) and written.fetchone() is None:
         drop(conn, config_hash)
-    settings.put(conn, PROVISIONAL_SETTING, None)
 
 
 def drop(conn: sqlite3.Connection, config_hash: str) -> None:
     """Deletes a set of scores and the remaining tasks written for it; the run stays."""
     conn.execute("DELETE FROM remaining WHERE score_config_hash = ?", (config_hash,))
-    for table in ("boundary_score", "score", "score_config"):
+    for table in ("boundary_score", "score", "word_weights", "score_config"):
         conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (config_hash,))
 
 
-def _kind(config: ScoreConfig) -> tuple[str, str, str | None]:
-    """Returns the mode, model without the format that it was tuned to, adapter."""
-    return config.mode, config.model.partition(" (")[0], config.adapter
+def _kind(config: ScoreConfig) -> tuple[str | None, ...]:
+    """Returns the mode, features, model without the format that it was tuned to, adapter."""
+    return config.mode, config.features, config.model.partition(" (")[0], config.adapter
 
 
 def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
@@ -216,9 +225,9 @@ def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
 
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
     """Returns the configuration in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
-    config_hash, mode, model, adapter, noise, test = row
+    config_hash, mode, model, adapter, noise, test, features = row
     ending_test = None if test is None else _test(json.loads(test))
-    return ScoreConfig(config_hash, mode, model, adapter=adapter, noise=noise, test=ending_test)
+    return ScoreConfig(config_hash, mode, model, adapter, noise, ending_test, features)
 
 
 def _test(value: dict[str, Any]) -> EndingTest:
@@ -232,7 +241,11 @@ def _test(value: dict[str, Any]) -> EndingTest:
         name: Interval(**value[name]) if isinstance(value.get(name), dict) else None
         for name in ("auroc", "matched", "over_keywords", "over_position")
     }
-    return EndingTest(**{**value, **intervals})
+    kinds = tuple(
+        KindTest(**{**kind, "test": None if kind["test"] is None else _test(kind["test"])})
+        for kind in value.get("kinds", ())
+    )
+    return EndingTest(**{**value, **intervals, "kinds": kinds})
 
 
 def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
@@ -269,10 +282,10 @@ def switch_with_rules(conn: sqlite3.Connection, config_hash: str) -> None:
     """Puts another set of scores in force, with its own decision rule, and keeps that of the set that it replaces: a
     threshold fits one set only.
 
-    A set that a person puts in force is no longer provisional.
+    A set that a person puts in force is no longer partial: it stays when others come.
     """
-    if settings.get(conn, PROVISIONAL_SETTING) == config_hash:
-        settings.put(conn, PROVISIONAL_SETTING, None)
+    if settings.get(conn, PARTIAL_SETTING) == config_hash:
+        settings.put(conn, PARTIAL_SETTING, None)
     replaced = hash_in_force(conn)
     if replaced in (None, config_hash):
         replace_keeping_rule(conn, config_hash)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from engine.base.number_format import counted
+from engine.base.number_format import counted, is_few
+from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
 from engine.questions.records import CompletionRate
@@ -156,7 +157,7 @@ def _points(share: float) -> str:
 def _rates(rate: CompletionRate) -> tuple[str, str]:
     """Returns the rate of ended conversations, and the corrected one with its interval; a dash where there is
     none."""
-    apparent = "–" if rate.apparent is None else f"{100 * rate.apparent:.1f}%"
+    apparent = format_rate(rate.above, rate.scored)
     if rate.corrected is None:
         return apparent, "–"
     corrected = rate.corrected
@@ -207,8 +208,8 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     ]
     if comparison.least is not None:
         lines.append(
-            f"So many conversations show a change of the share that ended of {100 * comparison.least:.1f}"
-            " points or more with 80% probability."
+            "With so many conversations a change of the share that ended is found with 80% probability"
+            f" from {100 * comparison.least:.1f} points on."
         )
     return [*lines, ENDED]
 
@@ -331,6 +332,12 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
         ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
         tuple(map(difference_cells, listed)),
         (1, 2, 3, 4, 5),
+        [
+            (row, 1 + side)
+            for row, difference in enumerate(listed)
+            for side in (0, 1)
+            if is_few(difference.cases[side])
+        ],
     )
     yield from _chart(
         "Changes from A to B in points, with 95% intervals",
@@ -369,6 +376,7 @@ def breakdown_tables(breakdown: Breakdown, caption: str) -> Iterator[Block]:
         f"Ended {caption}",
         (field, "conversations", "scored", "ended", "corrected", "change in points", "p"),
         map(completion_cells, breakdown.parts),
+        [(row, 3) for row, part in enumerate(breakdown.parts) if is_few(part.rate.scored)],
     )
     if has_trees(breakdown):
         yield _table(
@@ -405,9 +413,14 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
     return sorted(clear, key=by_p)[:MAX_EXAMPLES]
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> ReportTable:
-    """Returns a table in which all columns but the first are numbers."""
-    return text_table(caption, heads, rows, range(1, len(heads)))
+def _table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    faint: Sequence[tuple[int, int]] = (),
+) -> ReportTable:
+    """Returns a table in which all columns but the first are numbers; `faint` as in `text_table`."""
+    return text_table(caption, heads, rows, range(1, len(heads)), faint)
 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:

@@ -166,11 +166,15 @@ class WatchService:
         """Returns a watch, not started. See `WatchStage` for `emit` and `on_rules`."""
         from engine.completeness.scoring_request import ScoringRequest
 
-        scoring = ScoringRequest(mode="probe", model=request.model, remaining=False, tune=False)
+        scoring = ScoringRequest(
+            mode="probe", features="states", model=request.model, remaining=False, tune=False
+        )
+        reading = self._scoring().make_run(scoring).reading
+        assert reading is not None
         return WatchStage(
             self._project,
             watched_input,
-            cast(ReadingStage, self._scoring().make_run(scoring).reading),
+            cast(ReadingStage, reading.stage),
             lambda: self._goals().assign_stages(None),
             emit,
             on_rules=on_rules,

@@ -433,7 +433,7 @@ class TestBlind:
                 assert current is not None
                 await press(pilot, "c" if current.verdict is Verdict.COMPLETE else "i")
 
-            assert "You agree with yourself: 100% (κ 1.0, n 10)" in text(pilot)
+            assert "You agree with yourself: 100% [72, 100] κ 1.0 n 10" in text(pilot)
             assert "Why it is here" in text(pilot)
             assert sum(row.kind == "repeat" for row in support.acts()) == 10
             assert (

@@ -1,0 +1,193 @@
+"""What the texts of conversations tell about their boundaries, from one pass over them and without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.base.conversation import LogPiece, render_log
+from engine.completeness.baselines import sounds_complete
+from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.kinds import Roles
+from engine.completeness.probe_calibration import Bools, Floats
+from engine.completeness.tables.hidden_states import BoundaryPlace
+from engine.completeness.words import DISTANCES, BoundaryWords, Ints, MessageWords
+from engine.conversations import shingle_overlap
+from engine.conversations.tables import conversations
+from engine.project.project import Project
+
+CONVERSATIONS_PER_READ = 500
+"""Number of conversations whose text is in memory at once."""
+
+RUNS_PER_CONVERSATION = 64
+"""Mean number of runs of three words by which near copies are found; of more, a sample is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTexts:
+    """What the texts of some conversations tell.
+
+    Attributes:
+        ids: The conversations, rising.
+        places: The boundaries of each; none where it could end nowhere.
+        numbers: Which of all its boundaries these are, from 0.
+        reasons: Why each has no boundary; None where it has some.
+        words: The words at the boundaries of all conversations, in order.
+        keywords: Answer of the keyword rule at the boundaries, shape (boundaries,); NaN where it was not asked for.
+        roles: Who speaks in each conversation.
+        runs: The different runs of three words in each conversation, rising; a sample of them in long logs.
+    """
+
+    ids: list[int]
+    places: list[tuple[BoundaryPlace, ...]]
+    numbers: list[list[int]]
+    reasons: list[str | None]
+    words: BoundaryWords
+    keywords: Floats
+    roles: list[Roles]
+    runs: list[shingle_overlap.Shingles]
+
+    @classmethod
+    def read(
+        cls,
+        project: Project,
+        ids: Sequence[int],
+        check: Callable[[], None] = lambda: None,
+        keywords_for: Container[int] = (),
+    ) -> LogTexts:
+        """Reads the texts of these conversations.
+
+        Args:
+            ids: Rising; those without messages are left out.
+            check: Called now and then; may raise to cancel.
+            keywords_for: The conversations for which the keyword rule is asked.
+        """
+        pages = []
+        for first in range(0, len(ids), CONVERSATIONS_PER_READ):
+            check()
+            with project.reading() as conn:
+                page = conversations.conversations_for(
+                    conn, ids[first : first + CONVERSATIONS_PER_READ]
+                )
+            logs = [_Log.of(key, render_log(messages)) for key, messages in page]
+            pages.append(_of_logs(logs, keywords_for))
+        if not pages:
+            pages.append(_of_logs([], ()))
+        before = accumulate((len(page.words.words) for page in pages), initial=0)
+        messages = [
+            np.where(page.words.messages < 0, -1, page.words.messages + count)
+            for page, count in zip(pages, before, strict=False)
+        ]
+        words = MessageWords.joined([page.words.words for page in pages])
+        return cls(
+            list(chain.from_iterable(page.ids for page in pages)),
+            list(chain.from_iterable(page.places for page in pages)),
+            list(chain.from_iterable(page.numbers for page in pages)),
+            list(chain.from_iterable(page.reasons for page in pages)),
+            BoundaryWords(words, np.concatenate(messages)),
+            np.concatenate([page.keywords for page in pages]),
+            list(chain.from_iterable(page.roles for page in pages)),
+            _sample(list(chain.from_iterable(page.runs for page in pages))),
+        )
+
+    @property
+    def counts(self) -> Ints:
+        """Number of boundaries of each conversation, shape (conversations,)."""
+        return np.array([len(places) for places in self.places], dtype=np.int64)
+
+    def of(self, conversations: Ints) -> LogTexts:
+        """Returns the same of some of the conversations, given by their indices, rising."""
+        chosen = np.isin(np.arange(len(self.ids)), conversations)
+        rows = np.repeat(chosen, self.counts)
+        indices = conversations.tolist()
+        return LogTexts(
+            ids=[self.ids[index] for index in indices],
+            places=[self.places[index] for index in indices],
+            numbers=[self.numbers[index] for index in indices],
+            reasons=[self.reasons[index] for index in indices],
+            words=self.words[rows],
+            keywords=self.keywords[rows],
+            roles=[self.roles[index] for index in indices],
+            runs=[self.runs[index] for index in indices],
+        )
+
+    def at(self, rows: Bools) -> LogTexts:
+        """Returns the same with some of the boundaries only, given by whether each counts, shape (boundaries,)."""
+        kept = iter(rows.tolist())
+        numbers = [[number for number in each if next(kept)] for each in self.numbers]
+        kept = iter(rows.tolist())
+        places = [tuple(place for place in each if next(kept)) for each in self.places]
+        return replace(
+            self,
+            places=places,
+            numbers=numbers,
+            words=self.words[rows],
+            keywords=self.keywords[rows],
+        )
+
+
+def _sample(runs: list[shingle_overlap.Shingles]) -> list[shingle_overlap.Shingles]:
+    """Returns every n-th of all runs by their hashes, so that a conversation has about `RUNS_PER_CONVERSATION`.
+
+    What two conversations share is in both samples or in neither (Broder 1997, "On the resemblance and containment of
+    documents"), so their overlap stays what it is, but for chance.
+    """
+    keep = sum(map(len, runs)) // (RUNS_PER_CONVERSATION * max(1, len(runs)))
+    return [each[each % keep == 0] for each in runs] if keep > 1 else runs
+
+
+class _Log(NamedTuple):
+    """A log, and the indices of the pieces after which it could end."""
+
+    id: int
+    pieces: list[LogPiece]
+    boundaries: list[int]
+
+    @classmethod
+    def of(cls, key: int, pieces: list[LogPiece]) -> _Log:
+        """Returns the log of these pieces."""
+        return cls(key, pieces, boundaries(pieces))
+
+
+def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
+    """Returns what these logs tell; see `LogTexts.read`."""
+    words = MessageWords.of([piece for log in logs for piece in log.pieces])
+    # The first message of each conversation among all of them.
+    first = np.concatenate([[0], np.cumsum([len(log.pieces) for log in logs], dtype=np.int64)])
+    starts = words.run_starts[first]
+    index = np.array([index for log in logs for index in log.boundaries], dtype=np.int64)
+    origin = np.repeat(first[:-1], [len(log.boundaries) for log in logs])
+    earlier = index[:, None] - np.arange(DISTANCES)
+    messages = np.where(earlier < 0, -1, earlier + origin[:, None])
+    return LogTexts(
+        [log.id for log in logs],
+        [_places(log) for log in logs],
+        [list(range(len(log.boundaries))) for log in logs],
+        [None if log.boundaries else no_boundary_reason(log.pieces) for log in logs],
+        BoundaryWords(words, messages),
+        np.array(
+            [
+                sounds_complete(log.pieces[: index + 1]) if log.id in keywords_for else np.nan
+                for log in logs
+                for index in log.boundaries
+            ],
+            dtype=np.float64,
+        ),
+        [Roles.of(log.pieces) for log in logs],
+        [np.unique(words.runs[begin:end]) for begin, end in pairwise(starts.tolist())],
+    )
+
+
+def _places(log: _Log) -> tuple[BoundaryPlace, ...]:
+    """Returns where the boundaries of a log lie."""
+    sizes = [len(piece.header) + 1 + len(piece.body) for piece in log.pieces]
+    chars = list(accumulate(sizes))
+    return tuple(
+        BoundaryPlace(piece.message, piece.step, piece.turn, chars[index], sizes[index])
+        for index in log.boundaries
+        for piece in (log.pieces[index],)
+    )

@@ -1,0 +1,350 @@
+"""Words of messages as numbers: what the probe on words reads at a boundary.
+
+A *boundary* is a message after which a conversation could end. Its features are the words of that message and of the
+two before it, each word and each pair of neighbors once. A word counts apart for each speaker and each *distance*,
+which is 0 for the message at the boundary and 1 and 2 for those before it. Words are hashed to `COLUMNS` numbers, so
+there is no vocabulary to learn (Weinberger et al. 2009, "Feature hashing for large scale multitask learning", ICML).
+Of a long message both ends are read. The text is that which models read, without what gives an ending away.
+
+Runs of three words, which near copies of a conversation share, come from the same pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.base.conversation import LogPiece, Role
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Hashes = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+BITS = 16
+"""Base-2 logarithm of `COLUMNS`."""
+
+COLUMNS = 1 << BITS
+"""Number of different values that words and pairs are hashed to; fits `uint16`. docs/lab/words.md compares numbers."""
+
+DISTANCES = 3
+"""Number of messages that are read at a boundary."""
+
+EDGE = 600
+"""Number of characters that are read at the beginning and at the end of a message that is longer than both."""
+
+MAX_BYTES_PER_PASS = 1 << 20
+"""Number of bytes of text from which a pass takes no further message; a pass takes about fifty times its bytes."""
+
+_SPACELESS = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7ff\uff00-\uffef])"
+)
+"""Matches a character of a script that puts no blanks between words: each is a word of its own, so that pairs are
+n-grams of two characters."""
+
+_CALL = re.compile(r'\{"name": ("[^"]+"), "args"')
+"""Matches the name of a tool in a call as `engine.base.conversation.render_tool_calls` writes it."""
+
+_BLANK, _LETTER, _SIGN = range(3)
+"""Classes of bytes: a run of letters is one word, a sign is a word alone, and blanks are none."""
+
+_BEGIN, _END = np.uint64(11), np.uint64(13)
+"""Words that stand before the first and after the last one of each message."""
+
+_PRIME = 0x9E3779B97F4A7C15
+_MIX = np.uint64(0x94D049BB133111EB)
+_SPREAD = np.uint64(0xBF58476D1CE4E5B9)
+"""Odd numbers without a pattern in their bits, which hashing multiplies with."""
+
+
+def _byte_classes() -> NDArray[np.uint8]:
+    """Returns the class of each byte of UTF-8, shape (256,); what is not ASCII is a letter."""
+    classes = np.full(256, _LETTER, dtype=np.uint8)
+    for byte in range(128):
+        character = chr(byte)
+        if character.isspace() or not character.isprintable():
+            classes[byte] = _BLANK
+        elif not character.isalnum() and character != "_":
+            classes[byte] = _SIGN
+    return classes
+
+
+_CLASSES = _byte_classes()
+
+
+class Words(NamedTuple):
+    """The words of some messages, one after another, each message between `_BEGIN` and `_END`.
+
+    Attributes:
+        hashes: Shape (words,).
+        message: Index of the message of each word, shape (words,).
+        text: The bytes that were read, all messages in one.
+        first, last: Where each word begins and ends in `text`, shape (words,); -1 for `_BEGIN` and `_END`.
+    """
+
+    hashes: Hashes
+    message: Ints
+    text: bytes
+    first: Ints
+    last: Ints
+
+
+@cache
+def _powers(length: int) -> tuple[Hashes, Hashes]:
+    """Returns the powers 0 to `length` - 1 of a number modulo 2^64, and those of its inverse; both shape (length,)."""
+    factors = np.full((2, length), _PRIME, dtype=np.uint64)
+    factors[1] = pow(_PRIME, -1, 1 << 64)
+    factors[:, 0] = 1
+    power, inverse = np.cumprod(factors, axis=1)
+    return power, inverse
+
+
+def read_text(piece: LogPiece) -> str:
+    """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
+    text = " ".join(text for text, _ in _read_parts(piece)).lower()
+    return text if text.isascii() else _SPACELESS.sub(r" \1 ", text)
+
+
+def origins(piece: LogPiece) -> Ints:
+    """Returns the index in `piece.body` of the character that each byte of `read_text` is from, in UTF-8.
+
+    Returns:
+        Shape (bytes,); -1 for the names of tools that stand before the body, and for the blanks between parts.
+    """
+    index: list[int] = []
+    for text, places in _read_parts(piece):
+        index += [-1] if index else []
+        for character, place in zip(text, places, strict=True):
+            for small in character.lower():
+                read = f" {small} " if _SPACELESS.match(small) else small
+                index += [place] * len(read.encode("utf-8", "replace"))
+    return np.array(index, dtype=np.int64)
+
+
+def _read_parts(piece: LogPiece) -> list[tuple[str, Sequence[int]]]:
+    """Returns the texts that are read of a message, each with the index in `piece.body` of its characters."""
+    body = piece.body
+    parts: list[tuple[str, Sequence[int]]] = [(body, range(len(body)))]
+    if len(body) > 2 * EDGE:
+        parts = [(body[:EDGE], range(EDGE)), (body[-EDGE:], range(len(body) - EDGE, len(body)))]
+    calls = " ".join(_CALL.findall(body)) if piece.kind == "action" else ""
+    return [(calls, [-1] * len(calls)), *parts] if calls else parts
+
+
+def split_words(texts: Sequence[str]) -> Words:
+    """Returns the words of messages.
+
+    Args:
+        texts: At least one, as `read_text` returns them.
+    """
+    parts = [text.encode("utf-8", "replace") for text in texts]
+    joined = b"\n".join(parts) + b"\n"
+    data = np.frombuffer(joined, dtype=np.uint8)
+    classes = np.pad(_CLASSES[data], 1)  # blanks on both sides
+    here, before, after = classes[1:-1], classes[:-2], classes[2:]
+    first = np.flatnonzero((here == _SIGN) | ((here == _LETTER) & (before != _LETTER)))
+    last = np.flatnonzero((here == _SIGN) | ((here == _LETTER) & (after != _LETTER)))
+    # A polynomial in the bytes of a word: a difference of two sums up to a byte, divided by the power at its beginning.
+    power, inverse = (powers[: len(data)] for powers in _powers(1 << len(data).bit_length()))
+    sums = np.cumsum((data.astype(np.uint64) + np.uint64(1)) * power)
+    before_word = np.where(first > 0, sums[first - 1], np.uint64(0))
+    hashes = (sums[last] - before_word) * inverse[first]
+    hashes ^= hashes >> np.uint64(29)
+    hashes *= _SPREAD
+    hashes ^= hashes >> np.uint64(32)
+    text_ends = np.cumsum([len(part) + 1 for part in parts])
+    message = np.searchsorted(text_ends, first, side="right")
+    # Room for two marks in each message.
+    place = np.arange(len(hashes)) + 2 * message + 1
+    words_in_message = np.bincount(message, minlength=len(parts))
+    ends = np.cumsum(words_in_message + 2) - 1
+    total = len(hashes) + 2 * len(parts)
+    all_hashes, all_first, all_last = (
+        np.full(total, _END),
+        np.full(total, -1, dtype=np.int64),
+        np.full(total, -1, dtype=np.int64),
+    )
+    all_hashes[ends - words_in_message - 1] = _BEGIN
+    all_hashes[place], all_first[place], all_last[place] = hashes, first, last
+    owner = np.repeat(np.arange(len(parts)), words_in_message + 2)
+    return Words(all_hashes, owner, joined, all_first, all_last)
+
+
+def word_columns(words: Words, roles: Sequence[Role]) -> tuple[Ints, Ints]:
+    """Returns the column of each word, shape (words,), and that of each word with the one after it, shape (words - 1,).
+
+    A pair over the border of two messages has a column too, which means nothing.
+
+    Args:
+        roles: Who speaks in each message.
+    """
+    salt = np.array([crc32(role.encode()) * _PRIME % (1 << 64) for role in roles], dtype=np.uint64)
+    salts = salt[words.message]
+    shift = np.uint64(64 - BITS)
+    single = ((words.hashes ^ salts) * _MIX) >> shift
+    pairs = words.hashes[:-1] * np.uint64(3) + np.uint64(5) * (words.hashes[1:] >> np.uint64(1))
+    pair = ((pairs ^ salts[1:]) * _MIX) >> shift
+    return single.astype(np.int64), pair.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWords:
+    """The columns that messages have, message after message.
+
+    Attributes:
+        columns: Those of each message rising, each once; shape (total,).
+        starts: Where those of each message begin, and where the last ones end; shape (messages + 1,).
+        runs: Hashes of the runs of three words of each message, shape (runs,).
+        run_starts: As `starts`, of `runs`.
+    """
+
+    columns: NDArray[np.uint16]
+    starts: Ints
+    runs: NDArray[np.uint32]
+    run_starts: Ints
+
+    @classmethod
+    def of(cls, pieces: Sequence[LogPiece]) -> MessageWords:
+        """Returns the words of messages, whatever conversations they are from."""
+        parts = [_one_pass(part) for part in _passes(pieces)]
+        if not parts:
+            return cls(
+                np.empty(0, np.uint16),
+                np.zeros(1, np.int64),
+                np.empty(0, np.uint32),
+                np.zeros(1, np.int64),
+            )
+        return cls.joined(parts)
+
+    @classmethod
+    def joined(cls, parts: Sequence[MessageWords]) -> MessageWords:
+        """Returns the words of all messages of several parts, at least one, in their order."""
+        return cls(
+            np.concatenate([part.columns for part in parts]),
+            _joined_starts([part.starts for part in parts]),
+            np.concatenate([part.runs for part in parts]),
+            _joined_starts([part.run_starts for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+
+def _joined_starts(starts: Sequence[Ints]) -> Ints:
+    """Returns where the parts of several sequences begin in all of them together."""
+    sizes = np.concatenate([np.diff(each) for each in starts])
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _passes(pieces: Sequence[LogPiece]) -> Iterator[list[tuple[str, Role]]]:
+    """Yields the text and the speaker of each message, in parts of about `MAX_BYTES_PER_PASS` characters."""
+    part: list[tuple[str, Role]] = []
+    characters = 0
+    for piece in pieces:
+        text = read_text(piece)
+        if part and characters + len(text) > MAX_BYTES_PER_PASS:
+            yield part
+            part, characters = [], 0
+        part.append((text, piece.role))
+        characters += len(text)
+    if part:
+        yield part
+
+
+def _one_pass(part: Sequence[tuple[str, Role]]) -> MessageWords:
+    """Returns the words of a few messages."""
+    words = split_words([text for text, _ in part])
+    single, pair = word_columns(words, [role for _, role in part])
+    same = words.message[1:] == words.message[:-1]
+    keys = np.concatenate(
+        [words.message << BITS | single, (words.message[1:] << BITS | pair)[same]]
+    )
+    keys.sort()  # `np.unique` takes ten times as long
+    keys = keys[np.append(True, keys[1:] != keys[:-1])]
+    numbers = np.arange(len(part) + 1)
+    # Three words of one message, the marks at both ends and signs left out.
+    data = np.frombuffer(words.text, dtype=np.uint8)
+    spoken = np.flatnonzero((words.first >= 0) & (_CLASSES[data[words.first]] == _LETTER))
+    hashes, owner = words.hashes[spoken], words.message[spoken]
+    run = (hashes[:-2] * np.uint64(9) + hashes[1:-1] * np.uint64(3) + hashes[2:]) * _MIX
+    within = owner[2:] == owner[:-2]
+    run_owner = owner[2:][within]
+    return MessageWords(
+        (keys & (COLUMNS - 1)).astype(np.uint16),
+        np.searchsorted(keys, numbers << BITS),
+        (run[within] >> np.uint64(32)).astype(np.uint32),
+        np.searchsorted(run_owner, numbers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryWords:
+    """The words at boundaries.
+
+    Attributes:
+        words: Of the messages.
+        messages: Index in `words` of the message at each distance, shape (boundaries, `DISTANCES`); -1 where there is
+            none.
+    """
+
+    words: MessageWords
+    messages: Ints
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __getitem__(self, rows: NDArray[np.bool_] | Ints) -> BoundaryWords:
+        """Returns the words at some of the boundaries."""
+        return BoundaryWords(self.words, self.messages[rows])
+
+    def matrix(self) -> csr_array:
+        """Returns a one for each word that is there, shape (boundaries, `DISTANCES * COLUMNS`)."""
+        from scipy.sparse import csr_array
+
+        places, sizes = self._places(self.messages.ravel())
+        offset = np.tile(np.arange(DISTANCES) * COLUMNS, len(self))
+        columns = self.words.columns[places] + np.repeat(offset, sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes.reshape(-1, DISTANCES).sum(axis=1))])
+        ones = np.ones(len(columns))
+        return csr_array(
+            (ones, columns.astype(np.int32), starts.astype(np.int32)),
+            (len(self), DISTANCES * COLUMNS),
+        )
+
+    def only(self, distance: int) -> BoundaryWords:
+        """Returns the words at one distance, as if the messages at the others were not there."""
+        at_distance = np.arange(DISTANCES) == distance
+        return BoundaryWords(self.words, np.where(at_distance, self.messages, -1))
+
+    def sums(self, weights: Floats, absent: Floats) -> Floats:
+        """Returns the sum of the weights of the words at each boundary, shape (boundaries,).
+
+        Args:
+            weights: Shape (`DISTANCES * COLUMNS`,).
+            absent: What a message adds that is not there, by its distance, shape (`DISTANCES`,).
+        """
+        total = (self.messages < 0) @ absent
+        for distance in range(DISTANCES):
+            # Each message counts once, however many boundaries read it at this distance: that is one, or none.
+            places, sizes = self._places(self.messages[:, distance])
+            values = weights[distance * COLUMNS :][self.words.columns[places]]
+            running = np.concatenate([[0.0], np.cumsum(values)])
+            ends = np.cumsum(sizes)
+            total += running[ends] - running[ends - sizes]
+        return np.asarray(total)
+
+    def _places(self, messages: Ints) -> tuple[Ints, Ints]:
+        """Returns where in `words.columns` those of each message are, and how many; none where the index is -1."""
+        starts = self.words.starts
+        sizes = np.where(messages < 0, 0, starts[messages + 1] - starts[messages])
+        skipped = starts[messages] - (np.cumsum(sizes) - sizes)
+        return np.repeat(skipped, sizes) + np.arange(sizes.sum()), sizes

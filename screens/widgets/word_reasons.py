@@ -1,0 +1,151 @@
+"""The words for and against an end: a panel that says how much each speaks, and their marks in the transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Container, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.base.errors import WorkbenchError
+from engine.base.number_format import bar, probability, signed
+from engine.base.text import one_line
+from engine.completeness.service.word_reasons import WordReasons
+from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
+from engine.conversations.records import MessageRow
+from screens.widgets.background import background
+from screens.widgets.messages import Span, message_parts, safe_text
+from screens.widgets.transcript import AGAINST, FOR, Transcript
+from screens.widgets.transcript_layout import ROLE_LABELS
+
+BAR_CELLS = 5
+"""Cells of the bar of a share, which is full for the strongest reason."""
+MAX_WORD_CHARACTERS = 24
+"""Most characters that are shown of a reason."""
+
+Marks = dict[tuple[int, int], list[Span]]
+"""Spans by message and part of it, in order."""
+
+
+class WordPanel(VerticalScroll, can_focus=False):
+    """Shown while the screen has the class `-why`; follows the place in the transcript."""
+
+    def __init__(self, word_reasons: WordReasons) -> None:
+        super().__init__()
+        self._word_reasons = word_reasons
+
+    def compose(self) -> ComposeResult:
+        """Yields what all words come to, those for an end, those against it."""
+        yield Static(id="words-sum")
+        with Container():
+            yield Static(id="words-for")
+            yield Static(id="words-against")
+
+    def follow(self, conversation_id: int, transcript: Transcript) -> None:
+        """Shows the words at the current turn, while the panel is open; takes their marks away while it is closed."""
+        if not self.screen.has_class("-why") or transcript.message is None:
+            transcript.mark({})
+            return
+        message, messages, raw = transcript.last_of_turn, transcript.messages, transcript.raw
+
+        def read() -> tuple[ScoreReasons, Marks]:
+            found = self._word_reasons.of_conversation(conversation_id, message)
+            return found, mark_spans(messages, found.reasons, raw=raw)
+
+        def show(shown: tuple[ScoreReasons, Marks]) -> None:
+            found, marks = shown
+            self._say(sum_content(found), found.for_end, found.against_end)
+            transcript.mark(marks)
+
+        def failed(error: WorkbenchError) -> None:
+            self._say(Content(one_line(f"{error.message} {error.hint}", 300)))
+            transcript.mark({})
+
+        background(self, read, show, failed, group="words")
+
+    def _say(
+        self, words: Content, for_end: Sequence[Reason] = (), against_end: Sequence[Reason] = ()
+    ) -> None:
+        """Shows a sentence, and below it the reasons."""
+        strongest = max((reason.share for reason in (*for_end, *against_end)), default=1.0)
+        self.query_one("#words-sum", Static).update(words)
+        for name, title, tone, reasons in (
+            ("for", "for an end", "$tone-complete", for_end),
+            ("against", "against", "$tone-incomplete", against_end),
+        ):
+            lines = [Content.styled(title if reasons else "", f"bold {tone}")]
+            lines += [reason_content(reason, strongest, tone) for reason in reasons]
+            self.query_one(f"#words-{name}", Static).update(Content("\n").join(lines))
+
+
+def sum_content(found: ScoreReasons) -> Content:
+    """Returns the place, the score, and what beside words makes it."""
+    others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
+    if found.states is not None:
+        others.append(f"the model's states {signed(found.states)}")
+    return Content.assemble(
+        (f"{probability(found.p)} after message {found.message + 1}", "bold"),
+        (f"  log-odds {signed(found.log_odds)}: {', '.join(others)}", "$tone-muted"),
+    )
+
+
+def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
+    """Returns the bar, share and words of a reason, who speaks, and how many messages back from the boundary."""
+    limit, place = MAX_WORD_CHARACTERS, ROLE_LABELS[reason.role]
+    if reason.kind == "speakers":
+        limit, place = 3 * MAX_WORD_CHARACTERS, ""
+    elif reason.distance:
+        place += f" {reason.distance} back"
+    return Content.assemble(
+        (bar(reason.share / strongest, BAR_CELLS), tone),
+        (f" {reason.share:>4.0%} ", tone),
+        one_line(in_words(reason), limit),
+        (f"  {place}", "$tone-muted"),
+    )
+
+
+def mark_spans(messages: Sequence[MessageRow], reasons: Sequence[Reason], *, raw: bool) -> Marks:
+    """Returns where the words of reasons stand in the parts of messages as they are drawn.
+
+    Drawn text differs from the content in its blanks, and JSON in little else, so characters that are not blank are
+    counted. Words of tool calls, whose places are not known, are marked wherever the call has them.
+    """
+    marks: Marks = {}
+    for reason in reasons:
+        message, style = messages[reason.message], FOR if reason.weight > 0 else AGAINST
+        for number, part in enumerate(message_parts(message, raw=raw)):
+            if part.reasoning or not reason.text or reason.kind == "speakers":
+                continue
+            text, index = _without_blanks(safe_text(part.text))
+            wanted, _ = _without_blanks(safe_text(reason.text))
+            firsts = _found(text, wanted)
+            if not part.call:
+                before = [
+                    len(_without_blanks(message.content[:start])[0]) for start, _ in reason.places
+                ]
+                firsts = [first for first in before if text.startswith(wanted, first)]
+            elif reason.places:
+                continue
+            spans = [(index[first], index[first + len(wanted) - 1] + 1, style) for first in firsts]
+            marks.setdefault((reason.message, number), []).extend(spans)
+    return {place: sorted(spans) for place, spans in marks.items()}
+
+
+def _without_blanks(text: str) -> tuple[str, Sequence[int]]:
+    """Returns a text in small letters without blanks, and the index in it of each character that is left."""
+    index = [place for place, character in enumerate(text) if not character.isspace()]
+    # Small letters of one character, so that none moves another.
+    small = [text[place].lower() for place in index]
+    return "".join(each if len(each) == 1 else "?" for each in small), index
+
+
+def _found(text: str, wanted: str) -> list[int]:
+    """Returns where a text stands in another, without overlaps."""
+    firsts = []
+    first = text.find(wanted)
+    while first >= 0 and wanted:
+        firsts.append(first)
+        first = text.find(wanted, first + len(wanted))
+    return firsts
