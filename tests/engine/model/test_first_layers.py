@@ -15,7 +15,7 @@ def test_made_and_measured(tmp_path: Path) -> None:
     """The copy is written and loaded, its speed is stored, and the facts about the model say so."""
     catalog = Catalog(tmp_path / "data", tmp_path / "cache")
     entry = catalog.entry(None)
-    machine = MachineMemory(system=None, gpu=None, gpu_free=0)
+    machine = MachineMemory(system=None)
     assert model_facts(catalog, entry, machine).first_layers is None
     process = ModelProcess(tmp_path / "model.log")
     try:
