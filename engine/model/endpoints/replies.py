@@ -7,7 +7,6 @@ continue a reply, else the question asks for it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any
 from engine.base.errors import RequestRefused
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out
+from engine.model.endpoints.client import all_of
 from engine.model.endpoints.dialects import Step, Written, read_completion, without_controls
 from engine.model.endpoints.log_probs import RawPrompt, Reader
 from engine.model.generation import Stopped
@@ -126,7 +126,7 @@ async def write_replies(
         report(done)
         return WrittenReply(text, (), stopped, note)
 
-    return list(await asyncio.gather(*(write_one(index) for index in range(len(request.items)))))
+    return await all_of(write_one(index) for index in range(len(request.items)))
 
 
 def sampling_fields(
@@ -294,7 +294,7 @@ async def chat_replies(
         report(done)
         return reply
 
-    return list(await asyncio.gather(*(reply_to_call(call) for call in calls)))
+    return await all_of(reply_to_call(call) for call in calls)
 
 
 async def _reply(reader: Reader, call: Call, context: int) -> Completion:
