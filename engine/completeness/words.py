@@ -110,7 +110,10 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
 
 def read_text(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
-    text = " ".join(text for text, _ in _read_parts(piece)).lower()
+    text = piece.body
+    if len(text) > 2 * EDGE or piece.kind == "action":  # others are read as they are, which is quicker
+        text = " ".join(text for text, _ in _read_parts(piece))
+    text = text.lower()
     return text if text.isascii() else _SPACELESS.sub(r" \1 ", text)
 
 
