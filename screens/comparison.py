@@ -1,4 +1,4 @@
-"""The screen that shows how two parts of a project differ, or how completion differs between the values of a field."""
+"""The screen that shows how two parts of a project differ, or how many ended differs between the values of a field."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class DecisionRule:
     """The rule that turns a score into a state.
 
     Attributes:
-        threshold: Normalised score from which a conversation is complete, in [0, 1].
-        band: Half-width of the borderline band around the threshold.
+        threshold: Normalised score from which a conversation has ended, in [0, 1].
+        band: Half-width of the band around the threshold, in which a score is open.
         source: Where the threshold is from.
     """
 
@@ -73,12 +73,12 @@ class DecisionRule:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many conversations are in each state, and the rate of complete ones that every screen, command, report and
+    """How many conversations are in each state, and the rate of ended ones that every screen, command, report and
     export gives.
 
     Attributes:
-        above: Those of the scored ones whose score is at or above the threshold: the complete ones, and of the
-            borderline ones the upper half of the band.
+        above: Those of the scored ones whose score is at or above the threshold: the ended ones, and of the
+            open ones the upper half of the band.
     """
 
     complete: int = 0

@@ -45,7 +45,7 @@ SORT_TITLES: dict[SortKey, str] = {
 }
 """What each order is called on the screen."""
 _OUTCOME = ("state", "verdict", "p", "success", "remaining", "disagreement")
-"""Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
+"""Filter fields about the outcome. A rate over conversations chosen by them would mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
