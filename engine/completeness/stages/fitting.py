@@ -22,8 +22,6 @@ from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position
 from engine.completeness.kinds import find_kinds
-from engine.completeness.learning import Boundaries, Fit, KindFit, KindFits, Learned, match_states
-from engine.completeness.log_texts import LogTexts
 from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
@@ -32,6 +30,15 @@ from engine.completeness.records import (
     KindTest,
     ProbeFeatures,
 )
+from engine.completeness.stages.learning import (
+    Boundaries,
+    Fit,
+    KindFit,
+    KindFits,
+    Learned,
+    match_states,
+)
+from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from engine.completeness import probe
 from engine.completeness.kinds import Kinds
-from engine.completeness.log_texts import LogTexts
 from engine.completeness.probe import CrossFit, Stack
 from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, CurvePoint, EndingTest
+from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.word_reasons import WordWeights, boundary_id
