@@ -214,6 +214,11 @@ class ScoringRuns:
             )
         request = replace(request, mode=mode)
         if mode == "words":
+            if request.part is not None:
+                raise UsageError(
+                    "In mode `words` no model reads, so there is nothing to share.",
+                    "Leave out --part.",
+                )
             fitting = FittingStage(setup.project, "words", selection=self._selection(request))
             return ScoringRun(None, fitting, [fitting])
         model = setup.models.resolve(request.model_request)

@@ -64,6 +64,9 @@ MAX_TESTED_CONVERSATIONS = 3_000
 """Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
 .01 then."""
 
+NOT_READ = "the model has not read it"
+"""Reason why a conversation is unscored that only states could score."""
+
 STEPS = probe.STEPS * 3
 """Number of steps of progress: the folds on words, on states, and those of position alone."""
 
@@ -102,6 +105,7 @@ class FittingStage(CpuStage):
         self._required = required
         self._features, self._selection = features, selection
         self._model, self._states_key = model, states_key
+        self._on_states = features == "states"
         self._scored = 0
         self._summary = ""
 
@@ -194,6 +198,9 @@ class FittingStage(CpuStage):
         """
         report(0, "reading words")
         learned = self._read(ids)
+        if self._features == "both" and learned.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
+            self._on_states = True  # the bundled probe reads nothing else
+            learned = self._read(ids)
         every = np.arange(len(learned.names))
         texts = learned.boundaries.texts
         kinds = find_kinds(learned.origins, texts.roles, texts.counts, texts.words)
@@ -259,10 +266,10 @@ class FittingStage(CpuStage):
             }
         states, state_of_boundary = match_states(texts, entries)
         reasons = list(texts.reasons)
-        if self._features == "states":
+        if self._on_states:
             texts = texts.at(state_of_boundary >= 0)
             state_of_boundary = state_of_boundary[state_of_boundary >= 0]
-            reasons = [entries[key].reason for key in texts.ids]
+            reasons = [entries[key].reason if key in entries else NOT_READ for key in texts.ids]
         elif entries:
             noted = {key: entry.reason for key, entry in entries.items() if entry.places}
             reasons = [
@@ -284,7 +291,7 @@ class FittingStage(CpuStage):
         different = learned.count_different()
         if different < MIN_CONVERSATIONS_FOR_PROBE:
             bundled = None
-            if self._model is not None and len(rows) and has_state.all():
+            if self._model is not None and len(rows):
                 bundled = bundled_probe.bundled_probe_for(self._model)
             if bundled is None:
                 raise NotYet(
