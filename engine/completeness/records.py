@@ -26,6 +26,12 @@ SetMode = Literal["words", "probe", "base", "tuned", "judge", "outside"]
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
+
+def mode_in_words(mode: SetMode, features: ProbeFeatures | None) -> str:
+    """Returns how scores were had: their mode, or "probe on states" for a probe that reads no words."""
+    return "probe on states" if features == "states" else mode
+
+
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
 
@@ -228,6 +234,7 @@ class ScoreRow:
         adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
         noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
             are meaningless.
+        features: What the probe reads; None for other modes.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
     """
 
@@ -243,6 +250,7 @@ class ScoreRow:
     model: str
     adapter: str | None
     noise: float | None
+    features: ProbeFeatures | None = None
     generated: bool | None = None
 
 

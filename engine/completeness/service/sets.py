@@ -15,6 +15,7 @@ from engine.completeness.records import (
     EndingTest,
     KindTest,
     ScoreSet,
+    mode_in_words,
 )
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -83,7 +84,7 @@ def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
 def name_of(score_set: ScoreSet | ScoreConfig) -> str:
     """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is partial; of one
     from outside its name."""
-    mode = "probe on states" if score_set.features == "states" else score_set.mode
+    mode = mode_in_words(score_set.mode, score_set.features)
     parts = [mode, score_set.model, score_set.adapter or ""]
     if isinstance(score_set, ScoreSet) and score_set.partial:
         parts.append("not all read yet")
