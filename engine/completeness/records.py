@@ -166,7 +166,8 @@ class ScoreSet:
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
         features: What the probe reads; None for other modes.
-        partial: Whether the model had read only some of the conversations; it goes when it is replaced.
+        read: Number of conversations whose score is by states too; None for modes without a probe, and in a set of an
+            earlier version.
     """
 
     number: int
@@ -178,7 +179,7 @@ class ScoreSet:
     test: EndingTest | None
     in_force: bool
     features: ProbeFeatures | None = None
-    partial: bool = False
+    read: int | None = None
 
 
 def normalised(p_end: float, p_continue: float) -> float | None:

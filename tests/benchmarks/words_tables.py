@@ -16,11 +16,10 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
+from engine.completeness.stages.log_texts import LogTexts
 
-from engine.base.number_format import figure
 from engine.base.statistics.bootstrap import figures
 from engine.completeness import baselines, probe
-from engine.completeness.log_texts import LogTexts
 from engine.completeness.probe import CrossFit, Features, States
 from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.tables import hidden_states
