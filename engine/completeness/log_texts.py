@@ -12,6 +12,7 @@ import numpy as np
 from engine.base.conversation import LogPiece, render_log
 from engine.completeness.baselines import sounds_complete
 from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.kinds import Roles
 from engine.completeness.probe_calibration import Bools, Floats
 from engine.completeness.tables.hidden_states import BoundaryPlace
 from engine.completeness.words import DISTANCES, BoundaryWords, Ints, MessageWords
@@ -37,6 +38,7 @@ class LogTexts:
         reasons: Why each has no boundary; None where it has some.
         words: The words at the boundaries of all conversations, in order.
         keywords: Answer of the keyword rule at the boundaries, shape (boundaries,); NaN where it was not asked for.
+        roles: Who speaks in each conversation.
         runs: The different runs of three words in each conversation, rising; a sample of them in long logs.
     """
 
@@ -46,6 +48,7 @@ class LogTexts:
     reasons: list[str | None]
     words: BoundaryWords
     keywords: Floats
+    roles: list[Roles]
     runs: list[shingle_overlap.Shingles]
 
     @classmethod
@@ -87,6 +90,7 @@ class LogTexts:
             list(chain.from_iterable(page.reasons for page in pages)),
             BoundaryWords(words, np.concatenate(messages)),
             np.concatenate([page.keywords for page in pages]),
+            list(chain.from_iterable(page.roles for page in pages)),
             _sample(list(chain.from_iterable(page.runs for page in pages))),
         )
 
@@ -94,6 +98,22 @@ class LogTexts:
     def counts(self) -> Ints:
         """Number of boundaries of each conversation, shape (conversations,)."""
         return np.array([len(places) for places in self.places], dtype=np.int64)
+
+    def of(self, conversations: Ints) -> LogTexts:
+        """Returns the same of some of the conversations, given by their indices, rising."""
+        chosen = np.isin(np.arange(len(self.ids)), conversations)
+        rows = np.repeat(chosen, self.counts)
+        indices = conversations.tolist()
+        return LogTexts(
+            ids=[self.ids[index] for index in indices],
+            places=[self.places[index] for index in indices],
+            numbers=[self.numbers[index] for index in indices],
+            reasons=[self.reasons[index] for index in indices],
+            words=self.words[rows],
+            keywords=self.keywords[rows],
+            roles=[self.roles[index] for index in indices],
+            runs=[self.runs[index] for index in indices],
+        )
 
     def at(self, rows: Bools) -> LogTexts:
         """Returns the same with some of the boundaries only, given by whether each counts, shape (boundaries,)."""
@@ -157,6 +177,7 @@ def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
             ],
             dtype=np.float64,
         ),
+        [Roles.of(log.pieces) for log in logs],
         [np.unique(words.runs[begin:end]) for begin, end in pairwise(starts.tolist())],
     )
 

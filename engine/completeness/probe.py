@@ -25,8 +25,9 @@ import os
 import warnings
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ from engine.completeness.probe_calibration import (
     assign_folds,
     even_weights,
 )
-from engine.completeness.words import BoundaryWords
+from engine.completeness.words import DISTANCES, BoundaryWords
 
 States = NDArray[np.float32]
 """Hidden states as regressions compute with them, shape (boundaries, dimensions)."""
@@ -87,6 +88,10 @@ MAX_BOUNDARIES_PER_BATCH = 20_000
 
 MIN_END_WEIGHT = 0.02
 """Smallest weight of an end in training, so that a bad first fit cannot drop it for good."""
+
+_LIBLINEAR = Lock()
+"""Is held while liblinear fits: it draws from one generator of random numbers for the whole process, so that fits side
+by side would not come out the same twice."""
 
 OnFold = Callable[[], None]
 """Is called after each fold of each repeat; may raise to cancel."""
@@ -161,6 +166,7 @@ class CrossFit:
         mean = Regression(
             np.mean([each.weights for each in last], axis=0),
             float(np.mean([each.intercept for each in last])),
+            np.mean([each.absent for each in last], axis=0),
         )
         return mean.log_odds(features)
 
@@ -434,10 +440,13 @@ class Regression:
 
     Attributes:
         weights: Of each dimension of a state, or of each column of words.
+        absent: On words, what a message adds that is not there, by its distance: the mean of those that are, so that it
+            speaks neither for nor against an end; shape (`DISTANCES`,).
     """
 
     weights: Floats
     intercept: float
+    absent: Floats = field(default_factory=lambda: np.zeros(DISTANCES))
 
     def log_odds(self, features: Features, rows: Ints | None = None) -> Floats:
         """Returns the log-odds of an end, computed batch by batch.
@@ -453,7 +462,7 @@ class Regression:
         for first in range(0, len(rows), MAX_BOUNDARIES_PER_BATCH):
             batch = features[rows[first : first + MAX_BOUNDARIES_PER_BATCH]]
             sums = (
-                batch.sums(self.weights)
+                batch.sums(self.weights, self.absent)
                 if isinstance(batch, BoundaryWords)
                 else batch.astype(np.float64) @ self.weights
             )
@@ -490,8 +499,16 @@ def regress(
             max_iter=1_000,
             random_state=SEED,
         )
-        model.fit(features.matrix(), is_end, sample_weight=sample_weights)
-        return Regression(model.coef_[0], float(model.intercept_[0]))
+        matrix = features.matrix()
+        with _LIBLINEAR:
+            model.fit(matrix, is_end, sample_weight=sample_weights)
+        absent = np.array(
+            [
+                _mean_of_present(features, is_end, model.coef_[0], distance)
+                for distance in range(DISTANCES)
+            ]
+        )
+        return Regression(model.coef_[0], float(model.intercept_[0]), absent)
     mean, deviation = (
         features.mean(axis=0, dtype=np.float64),
         features.std(axis=0, dtype=np.float64),
@@ -502,3 +519,13 @@ def regress(
     model.fit(scaled, is_end, sample_weight=sample_weights)
     state_weights = model.coef_[0] / deviation
     return Regression(state_weights, float(model.intercept_[0] - mean @ state_weights))
+
+
+def _mean_of_present(
+    features: BoundaryWords, is_end: Bools, weights: Floats, distance: int
+) -> float:
+    """Returns the mean sum of the words of the messages at a distance, at ends and at other boundaries alike."""
+    present = features.messages[:, distance] >= 0
+    sums = features[present].only(distance).sums(weights, np.zeros(DISTANCES))
+    means = [sums[kind].mean() for kind in (is_end[present], ~is_end[present]) if kind.any()]
+    return float(np.mean(means)) if means else 0.0

@@ -118,6 +118,7 @@ class EndingTest:
         matched_keywords, matched_position: `matched` of the keyword rule and of position alone; None where there are no
             pairs, and in a set of an earlier version.
         over_keywords, over_position: `matched` minus each of these, paired; None likewise.
+        kinds: The test of each kind of log that has a probe of its own; empty where there is one for all.
     """
 
     conversations: int
@@ -131,6 +132,22 @@ class EndingTest:
     matched_position: float | None = None
     over_keywords: Interval | None = None
     over_position: Interval | None = None
+    kinds: tuple[KindTest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KindTest:
+    """The test of the scores of one kind of log.
+
+    Attributes:
+        name: Name of the kind, in words.
+        conversations: Number of conversations that were learned from.
+        test: None where too few can be cut, or a probe fitted to all logs scores them.
+    """
+
+    name: str
+    conversations: int
+    test: EndingTest | None
 
 
 @dataclass(frozen=True, slots=True)

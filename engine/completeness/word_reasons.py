@@ -74,7 +74,7 @@ class ScoreReasons:
         message: Index of the message after which the conversation could end.
         reasons: The strongest first.
         rest: Sum of the words that add so little that none is told.
-        intercept: What the sum begins with, whatever the words are.
+        intercept: What the sum begins with, whatever the words are; messages that are not there add to it.
         states: What the hidden states of a model add; None where the score is by words alone.
         log_odds: Before the calibration.
         p: The score there, calibrated.
@@ -106,11 +106,13 @@ class BoundaryWeights(NamedTuple):
         words: Shape (`DISTANCES * COLUMNS`,).
         intercept: Of the regressions on words.
         states: What the hidden states add; None where none was read.
+        absent: What a message adds that is not there, by its distance, shape (`DISTANCES`,).
     """
 
     words: Floats
     intercept: float
     states: float | None
+    absent: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +120,14 @@ class WordWeights:
     """What made the scores of a set by words.
 
     Attributes:
-        weights: Of words, by the regression that scored each fold of each repeat, shape
-            (repeats, folds, `DISTANCES * COLUMNS`).
-        intercepts: Of these regressions, shape (repeats, folds).
-        ids: The conversations that were learned from, rising, shape (conversations,); others were scored by the
-            regressions of the last fold.
-        folds: The fold of each in each repeat, shape (repeats, conversations).
+        weights: Of words, by the regression that scored each fold of each repeat of each fit, shape
+            (fits, repeats, folds, `DISTANCES * COLUMNS`). There is a fit for each kind of log.
+        intercepts: Of these regressions, shape (fits, repeats, folds).
+        absent: As in `Regression`, shape (fits, repeats, folds, `DISTANCES`).
+        ids: The conversations that were scored, rising, shape (conversations,).
+        fit_of: The fit that scored each, shape (conversations,).
+        folds: The fold of each in each repeat, shape (repeats, conversations); -1, the last one, where it was not
+            learned from.
         read: The boundaries at which hidden states were read, as `boundary_id` gives them, rising, shape (read,).
         state_parts: What the log-odds by words are multiplied with at each of these, and what is added to them, shape
             (read, 2).
@@ -131,30 +135,37 @@ class WordWeights:
 
     weights: NDArray[np.float16]
     intercepts: Floats
+    absent: Floats
     ids: Ints
+    fit_of: NDArray[np.int8]
     folds: NDArray[np.int8]
     read: Ints
     state_parts: Floats
 
     def at(self, conversation_id: int, message: int) -> BoundaryWeights:
-        """Returns the weights that made the score of the boundary after a message, given by its index."""
-        repeats = np.arange(len(self.weights))
-        folds = np.full(len(repeats), self.weights.shape[1] - 1)
+        """Returns the weights that made the score of the boundary after a message, given by its index.
+
+        Raises:
+            KeyError: The conversation was not scored.
+        """
         index = _index(self.ids, conversation_id)
-        if index is not None:
-            folds = self.folds[:, index].astype(np.int64)
+        if index is None:
+            raise KeyError(conversation_id)
+        repeats = np.arange(self.weights.shape[1])
+        chosen = int(self.fit_of[index]), repeats, self.folds[:, index].astype(np.int64)
         place = _index(self.read, boundary_id(conversation_id, message))
         factor, by_states = (1.0, None) if place is None else self.state_parts[place].tolist()
         return BoundaryWeights(
-            factor * self.weights[repeats, folds].mean(axis=0, dtype=np.float64),
-            factor * float(self.intercepts[repeats, folds].mean()),
+            factor * self.weights[chosen].mean(axis=0, dtype=np.float64),
+            factor * float(self.intercepts[chosen].mean()),
             by_states,
+            factor * self.absent[chosen].mean(axis=0),
         )
 
     @property
     def mean(self) -> Floats:
         """The mean weight of each column over all regressions, shape (`DISTANCES * COLUMNS`,)."""
-        return np.asarray(self.weights.mean(axis=(0, 1), dtype=np.float64))
+        return np.asarray(self.weights.mean(axis=(0, 1, 2), dtype=np.float64))
 
 
 def boundary_id(conversation_id: int, message: int) -> int:
@@ -198,15 +209,16 @@ def explain(pieces: Sequence[LogPiece], end: int, weights: BoundaryWeights) -> S
     roles = ", ".join(piece.role for piece in last)
     parts.append(_reason(pieces[end], 0, "speakers", roles, speakers, ()))
     states = weights.states or 0.0
-    total = sum(abs(part.weight) for part in parts) + abs(weights.intercept) + abs(states)
+    intercept = weights.intercept + float(weights.absent[len(last) :].sum())
+    total = sum(abs(part.weight) for part in parts) + abs(intercept) + abs(states)
     shared = [replace(part, share=abs(part.weight) / (total or 1.0)) for part in parts]
     told = [part for part in shared if part.share >= MIN_SHARE]
-    log_odds = sum(part.weight for part in parts) + weights.intercept + states
+    log_odds = sum(part.weight for part in parts) + intercept + states
     return ScoreReasons(
         pieces[end].message,
         tuple(sorted(told, key=lambda reason: -reason.share)),
         sum(part.weight for part in shared if part.share < MIN_SHARE),
-        weights.intercept,
+        intercept,
         weights.states,
         log_odds,
     )

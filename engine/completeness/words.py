@@ -271,8 +271,9 @@ def _one_pass(part: Sequence[tuple[str, Role]]) -> MessageWords:
     keys.sort()  # `np.unique` takes ten times as long
     keys = keys[np.append(True, keys[1:] != keys[:-1])]
     numbers = np.arange(len(part) + 1)
-    # Three words of one message, the marks at both ends left out.
-    spoken = np.flatnonzero(words.first >= 0)
+    # Three words of one message, the marks at both ends and signs left out.
+    data = np.frombuffer(words.text, dtype=np.uint8)
+    spoken = np.flatnonzero((words.first >= 0) & (_CLASSES[data[words.first]] == _LETTER))
     hashes, owner = words.hashes[spoken], words.message[spoken]
     run = (hashes[:-2] * np.uint64(9) + hashes[1:-1] * np.uint64(3) + hashes[2:]) * _MIX
     within = owner[2:] == owner[:-2]
@@ -319,13 +320,19 @@ class BoundaryWords:
             (len(self), DISTANCES * COLUMNS),
         )
 
-    def sums(self, weights: Floats) -> Floats:
+    def only(self, distance: int) -> BoundaryWords:
+        """Returns the words at one distance, as if the messages at the others were not there."""
+        at_distance = np.arange(DISTANCES) == distance
+        return BoundaryWords(self.words, np.where(at_distance, self.messages, -1))
+
+    def sums(self, weights: Floats, absent: Floats) -> Floats:
         """Returns the sum of the weights of the words at each boundary, shape (boundaries,).
 
         Args:
             weights: Shape (`DISTANCES * COLUMNS`,).
+            absent: What a message adds that is not there, by its distance, shape (`DISTANCES`,).
         """
-        total = np.zeros(len(self))
+        total = (self.messages < 0) @ absent
         for distance in range(DISTANCES):
             # Each message counts once, however many boundaries read it at this distance: that is one, or none.
             places, sizes = self._places(self.messages[:, distance])
@@ -333,7 +340,7 @@ class BoundaryWords:
             running = np.concatenate([[0.0], np.cumsum(values)])
             ends = np.cumsum(sizes)
             total += running[ends] - running[ends - sizes]
-        return total
+        return np.asarray(total)
 
     def _places(self, messages: Ints) -> tuple[Ints, Ints]:
         """Returns where in `words.columns` those of each message are, and how many; none where the index is -1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from engine.base.conversation import Message
 from engine.base.number_format import counted
@@ -21,6 +22,13 @@ class MessageRow(Message):
 
     index: int
     turn: int
+
+
+class Origin(NamedTuple):
+    """Where a conversation is from: the label of its source, and the format in which it was read."""
+
+    source: str
+    format: str
 
 
 @dataclass(frozen=True, slots=True)

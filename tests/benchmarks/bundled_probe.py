@@ -59,13 +59,11 @@ def fit(data: Data, ended: Bools, domain: Names) -> probe.Probe:
         print(f"strength {strength:g}: log loss on unseen domains {loss:.3f}", flush=True)
     _, strength, held_out = best
     line = probe_calibration.Calibration.fit_line(held_out, end, weight)
-    # What the regression says at the origin and at each unit vector gives its weights on raw states.
-    size = states.shape[1]
-    units = np.vstack([np.zeros(size), np.eye(size)]).astype(np.float32)
-    values = probe.regress(states, end, weight, strength).log_odds(units)
+    of_all = probe.regress(states, end, weight, strength)
     return probe.Probe(
-        (line.slope * (values[1:] - values[0])).astype(np.float32),
-        line.slope * float(values[0]) + line.intercept,
+        probe.Regression(
+            line.slope * of_all.weights, line.slope * of_all.intercept + line.intercept
+        ),
         probe_calibration.Calibration(slope=1.0, intercept=0.0, broken=0.0),
     )
 
@@ -75,8 +73,8 @@ def save(made: probe.Probe, fingerprint: str, conversations: int) -> None:
     kept = {
         "base_fingerprint": fingerprint,
         "conversations": conversations,
-        "intercept": made.intercept,
-        "weights": base64.b64encode(made.weights.astype("<f4").tobytes()).decode(),
+        "intercept": made.regression.intercept,
+        "weights": base64.b64encode(made.regression.weights.astype("<f4").tobytes()).decode(),
     }
     PROBE_FILE.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 

@@ -57,6 +57,7 @@ BATCH = 5_000
 
 COMMANDS: dict[str, Sequence[str]] = {
     "status": ("status", "{}", "--json"),
+    "words": ("run", "complete", "{}", "--mode", "words"),
     "probe": ("run", "complete", "{}", "--mode", "probe", "--no-tune", "--no-remaining"),
     "cluster": ("run", "cluster", "{}", "--no-labels", "--decide", "auto"),
     "list": ("list", "{}", "--filter", 'state:incomplete turns>1 "parcel"', "--limit", "5"),
@@ -105,7 +106,8 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
         project = workspace.project
         request = ScoringRequest(mode="probe", remaining=False, tune=False)
         run = workspace.scoring_runs.make_run(request)
-        key, label = run.reading.config_hash, run.model.label
+        assert run.reading is not None
+        key, label = run.reading.stage.config_hash, run.reading.model.label
         source = project.write(
             lambda conn: imports.put_source(conn, "/made", "made", "uniform", "made up")
         )

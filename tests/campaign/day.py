@@ -251,7 +251,7 @@ def work_between(project: Project, process: ModelProcess, model: LoadableModel, 
     for stage in (
         ImportStage(project, [str(file)]),
         reading,
-        FittingStage(project, model, lambda: reading.config_hash),
+        FittingStage(project, "states", model=model, states_key=lambda: reading.config_hash),
     ):
         done = JobRunner(project, lambda event: None).run(stage)
         assert isinstance(done, JobDone), done

@@ -16,6 +16,7 @@ from engine.base import folders
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, Listener
 from engine.completeness.service.runs import ScoringRuns
 from engine.completeness.service.sets import ScoreSets
+from engine.completeness.service.word_reasons import WordReasons
 from engine.completeness.tables import scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
@@ -184,6 +185,7 @@ class ScreenProject:
         made.triage = self.triage
         made.jobs = self.jobs
         made.score_sets = self.score_sets
+        made.word_reasons = WordReasons(self.file)
         made.saved = self.saved
         made.exports = ExportFiles(self.file)
         made.requests = RequestService(self.file, lambda: self.emit(_changed("request")))

@@ -17,18 +17,14 @@ import pytest
 
 from engine.base import folders
 from engine.base.conversation import Conversation
-from engine.base.errors import Cancelled
-from engine.completeness import bundled_probe
-from engine.completeness.bundled_probe import load_bundled_probe
-from engine.completeness.stages import fitting
-from engine.project.records import Estimate
+from engine.completeness.service import runs
+from engine.model import catalog
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
 from tests.engine.model.tuned import tune
 from workbench import launcher, narration
 from workbench.cli import main
-from workbench.commands import first_look
 
 
 @pytest.fixture
@@ -91,92 +87,53 @@ def many(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("tuned_shallow")
-def test_provisional_scores_come_first(
-    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where reading takes long, goals come first, then scores from a part of the conversations that are called
-    provisional, then the final ones of all; nothing is read twice, and each entry says why it is to be read."""
-    monkeypatch.setattr(first_look, "PROVISIONAL_SECONDS", 0.0)
-    monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", float("inf"))
+def test_words_come_first(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goals and scores of all conversations by their words come before a model has read anything; then scores by words
+    and states, fitted anew at each doubling of what was read. Nothing is read twice, and of the sets on the way none
+    is left."""
+    monkeypatch.setattr(runs, "FIRST_READ", 10)
     monkeypatch.setattr(narration, "LINE_SECONDS", 0.0)
     project = tmp_path / "mine.wb"
     done = workbench("open", many, "-o", project, "--headless")
     assert done.returncode == 0, done.stderr.decode()
     text = done.stdout.decode()
-    parts = ["What users wanted", "Provisional scores", "Final scores", "Read these first"]
-    places = [text.index(part) for part in parts]
+    parts = ["before a model has read anything", "What users wanted", "After the model has read"]
+    places = [text.index(part) for part in [*parts, "Read these first"]]
     assert places == sorted(places)
-    part = int(text.split("from ")[1].split()[0])
-    assert 20 <= part < 40
+    first, refined = text.split("After the model has read")
+    assert "scores in force: set 1, words" in first
+    assert "scores in force: set 2, probe" in refined
     with closing(sqlite3.connect(project)) as conn:
-        reads = conn.execute("SELECT message FROM run WHERE stage = 'read' ORDER BY id").fetchall()
+        stages = [stage for (stage,) in conn.execute("SELECT stage FROM run ORDER BY id")]
+        reads = conn.execute("SELECT message FROM run WHERE stage = 'read' AND message <> ''")
+        read = [int(message.split()[1]) for (message,) in reads if message.startswith("Read ")]
         ((kept,),) = conn.execute("SELECT count(*) FROM hidden_state")
-        sets = conn.execute("SELECT count(DISTINCT config_hash) FROM score").fetchone()
-    assert sets == (1,), "the provisional scores went when the final ones came"
-    assert f"Read {part} " in reads[0][0]
-    assert f"Read {40 - part} " in reads[1][0]
-    assert kept == 40
+        sets = conn.execute("SELECT features FROM score_config ORDER BY features").fetchall()
+    assert stages.index("fit") < stages.index("read")
+    assert sum(read) == kept == 40
+    assert sum(count > 0 for count in read) > 1
+    assert sets == [("both",), ("words",)]
     assert "left" in done.stderr.decode()
     assert " · " in text.split("Read these first")[1]
 
 
-@pytest.mark.usefixtures("tuned_shallow")
-def test_of_long_logs_the_ends_are_read_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_words_only_needs_no_model(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where even enough logs for a probe take too long, provisional scores come from two places of each, and it says
-    so; the final ones are of every place, and replace them."""
-    monkeypatch.setattr(first_look, "MAX_WAIT_FACTOR", 0.0)
-    monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
-    project, logs = tmp_path / "mine.wb", tmp_path / "logs.jsonl"
-    write_jsonl(_shortest(24, of=288), logs)
-    done = workbench("open", logs, "-o", project, "--headless")
-    assert done.returncode == 0, done.stderr.decode()
-    text = done.stdout.decode()
-    parts = ["Provisional scores", "the text before the end and before one earlier", "Final scores"]
-    places = [text.index(part) for part in parts]
-    assert places == sorted(places)
-    assert "Read the ends of " in done.stderr.decode()
-    with closing(sqlite3.connect(project)) as conn:
-        rows = conn.execute(
-            "SELECT max(json_array_length(boundaries)) FROM hidden_state GROUP BY config_hash"
-            " ORDER BY min(id)"
-        ).fetchall()
-        ((sets,),) = conn.execute("SELECT count(DISTINCT config_hash) FROM score")
-    assert rows[0] == (2,) < rows[1]
-    assert sets == 1
-
-
-@pytest.mark.usefixtures("tuned_shallow")
-@pytest.mark.parametrize("cancelled", [False, True])
-def test_provisional_scores_of_the_samples_probe_give_way(
-    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
-) -> None:
-    """Where so few logs were read that the program's own probe gave the provisional scores, the final ones of a probe
-    of these logs replace them: at the end of the command, or of a later run where it was cancelled before."""
-
-    def cancel(*_: object) -> None:
-        raise Cancelled("You stopped it.")
-
-    monkeypatch.setattr(first_look, "PROVISIONAL_SECONDS", 0.0)
-    monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
-    # The first two blocks are 32 conversations; the shallow weights have the width of the shipped ones.
-    monkeypatch.setattr(fitting, "MIN_CONVERSATIONS_FOR_PROBE", 33)
-    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: load_bundled_probe()[0])
+    """With --minutes 0 a machine without a model gives goals and scores of all conversations, and says what to read
+    first; again, the same."""
+    monkeypatch.setattr(catalog, "_EMBEDDED_PACKAGE", "not_installed")
     project = tmp_path / "mine.wb"
-    with monkeypatch.context() as context:
-        if cancelled:
-            context.setattr(first_look._FirstLook, "_score", cancel)
-        done = workbench("open", many, "-o", project, "--headless")
-    assert done.returncode == (130 if cancelled else 0), done.stderr.decode()
-    if cancelled:
-        before = data(workbench("status", project, "--json"))["in_force"]
-        assert (before["adapter"], before["provisional"]) == ("samples", True)
-        assert before["scored"] < 40
-        assert workbench("run", "complete", project, "--no-remaining").returncode == 0
-    now = data(workbench("status", project, "--json"))
-    assert (now["in_force"]["adapter"], now["in_force"]["provisional"]) == (None, False)
-    assert (now["in_force"]["scored"], now["coverage"], now["score_sets"]) == (40, 1.0, 1)
+    first, again = (
+        data(workbench("open", many, "-o", project, "--minutes", "0", "--json")) for _ in range(2)
+    )
+    assert (first["in_force"]["mode"], first["in_force"]["scored"]) == ("words", 40)
+    assert sum(group["size"] for group in first["groups"]) == 40
+    assert first["read_first"]
+    del first["seconds"], again["seconds"]
+    assert again == first
+    with closing(sqlite3.connect(project)) as conn:
+        assert conn.execute("SELECT count(*) FROM hidden_state").fetchall() == [(0,)]
 
 
 def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:
@@ -215,10 +172,10 @@ def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:
 
 
 def _kept(project: Path) -> int:
-    """Conversations whose hidden states are kept; on a slow machine their ends may have been read before them."""
+    """Conversations whose hidden states are kept."""
     with closing(sqlite3.connect(project)) as conn:
-        counts = conn.execute("SELECT count(*) FROM hidden_state GROUP BY config_hash").fetchall()
-    return max((int(count) for (count,) in counts), default=0)
+        ((count,),) = conn.execute("SELECT count(*) FROM hidden_state").fetchall()
+    return int(count)
 
 
 def test_files_without_conversations(tmp_path: Path) -> None:
@@ -269,12 +226,3 @@ def test_what_writes_does_not_begin_read_only(
     assert main(["open", "--read-only"]) == 2
     assert "written into one" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_a_busy_machine_is_expected_to_stay_busy() -> None:
-    """After a measurement at half the expected speed twice the time is expected; a faster one changes nothing."""
-    cost = Estimate(10, 6_000, 100.0, 60.0, "model")
-    assert first_look.at_speed(cost, 50.0) == 120.0
-    assert first_look.at_speed(cost, 300.0) == 60.0
-    assert first_look.at_speed(cost, None) == 60.0
-    assert first_look.at_speed(Estimate(10, 6_000, None, None, "model"), 50.0) is None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from engine.model import catalog
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.project.support import fill, give_scores, talk
@@ -60,26 +62,59 @@ def test_status_names_the_set_in_force(path: str, capsys: pytest.CaptureFixture[
     assert "1 other set" in out
 
 
-def test_a_probe_from_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], shallow_weights: Path
-) -> None:
-    """`run complete` reads, fits and tests in one command, says so and succeeds; again it finds the same set in force
-    without reading."""
+@pytest.fixture
+def unscored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """A project of 26 sample conversations."""
     write_jsonl(
         sorted(sample_conversations(60), key=lambda one: len(one.messages))[10:36],
         tmp_path / "logs.jsonl",
     )
     project = str(tmp_path / "p.wb")
     assert main(["import", project, str(tmp_path / "logs.jsonl")]) == 0
-    words = ["run", "complete", project, "--model", str(shallow_weights), "--mode", "probe"]
-    words += ["--no-tune", "--no-remaining"]
     capsys.readouterr()
+    return project
+
+
+def test_words_need_no_model(
+    unscored: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine without a model `run complete --mode words` says beforehand that it takes words alone, and scores
+    all conversations, tested; again it changes nothing, and a copy of the project gets the same scores."""
+    monkeypatch.setattr(catalog, "_EMBEDDED_PACKAGE", "not_installed")
+    copy = shutil.copy(unscored, unscored + "-copy.wb")
+    words = ["run", "complete", unscored, "--mode", "words"]
+    assert main([*words, "--estimate", "--json"]) == 0
+    estimate = json.loads(capsys.readouterr().out)
+    assert (estimate["items"], estimate["tokens"], estimate["model"]) == (26, 0, "words alone")
+    for _ in range(2):
+        assert main(words) == 0
+        assert (
+            "scores in force: set 1, words, 26 conversations; whole against"
+            in capsys.readouterr().out
+        )
+    assert main(["run", "complete", copy, "--mode", "words"]) == 0
+    capsys.readouterr()
+    exports = []
+    for project in (unscored, copy):
+        assert main(["list", project, "--json"]) == 0
+        exports.append([json.loads(line) for line in capsys.readouterr().out.splitlines()])
+    assert len(exports[0]) == 26
+    assert exports[0] == exports[1]
+
+
+def test_a_probe_from_the_command_line(
+    unscored: str, capsys: pytest.CaptureFixture[str], shallow_weights: Path
+) -> None:
+    """`run complete` scores by words, reads, fits and tests in one command, says so and succeeds; again it finds the
+    same set in force without reading."""
+    words = ["run", "complete", unscored, "--model", str(shallow_weights), "--mode", "probe"]
+    words += ["--no-tune", "--no-remaining"]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "scores in force: set 1, probe" in out
+    assert "scores in force: set 2, probe" in out
     assert "26 conversations; whole against cut" in out
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["scored_set"]["scored"] == 26
     assert found["scored_set"]["config_hash"] == found["in_force"]["config_hash"]
-    assert found["score_sets"] == 1
+    assert found["score_sets"] == 2

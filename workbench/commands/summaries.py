@@ -74,6 +74,7 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
         return []
     judgement = reliability(set_in_force, sets)
     lines = [f"scores in force: set {set_in_force.number}, {set_text(set_in_force, sets)}"]
+    lines += [f"  {kind}" for kind in judgement.kinds]
     lines += [f"  {judgement.doubt}"] if judgement.doubt else []
     lines += [f"  what would help: {judgement.remedy}"] if judgement.remedy else []
     others = len(sets) - 1

@@ -13,6 +13,7 @@ from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
     EndingTest,
+    KindTest,
     ScoreSet,
 )
 from engine.completeness.tables import score_sets, scores
@@ -104,12 +105,14 @@ class Reliability:
         doubt: Why the scores mean little; empty where the test shows nothing of the kind, or there is no test.
         remedy: What would help; empty where nothing is wrong.
         better: Another set, whose test shows nothing of the kind; None where there is none, or nothing is wrong.
+        kinds: Result of the test of each kind of log, where there are several.
     """
 
     test: str
     doubt: str = ""
     remedy: str = ""
     better: ScoreSet | None = None
+    kinds: tuple[str, ...] = ()
 
 
 def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
@@ -129,15 +132,16 @@ def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
     words = _test_in_words(score_set.test)
+    kinds = tuple(_kind_in_words(kind) for kind in score_set.test.kinds)
     doubt = _doubt(score_set)
     if not doubt:
-        return Reliability(words)
+        return Reliability(words, kinds=kinds)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
     if score_set.mode == "probe" and score_set.adapter == BUNDLED_PROBE_ADAPTER:
         remedy = _MORE
     if best is not None:
         remedy = f"choose set {best.number}, which does better: {name_of(best)}"
-    return Reliability(words, doubt, remedy, best)
+    return Reliability(words, doubt, remedy, best, kinds)
 
 
 def _test_in_words(test: EndingTest) -> str:
@@ -156,6 +160,20 @@ def _test_in_words(test: EndingTest) -> str:
         same = compared(test.matched, "", test.matched_position, test.matched_keywords)
         words += f"; at the same step {same}"
     return words
+
+
+def _kind_in_words(kind: KindTest) -> str:
+    """Returns the result of the test of a kind of log; of one at chance, that its conversations have no score."""
+    number = counted(kind.conversations, "conversation")
+    if kind.test is None:
+        return f"{kind.name}: {number}, too few to test"
+    auroc = kind.test.auroc
+    text = f"{kind.name}: {number}, AUROC {figure(auroc.value)} ({figure_range(auroc.low, auroc.high)})"
+    if auroc.low <= 0.5:
+        return f"{text}: at chance, so none is scored"
+    if kind.test.matched is not None:
+        text += f", at the same step {figure(kind.test.matched.value)}"
+    return text
 
 
 def _doubt(score_set: ScoreSet) -> str:

@@ -10,38 +10,35 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position
+from engine.completeness.kinds import find_kinds
+from engine.completeness.learning import Boundaries, Fit, KindFit, KindFits, Learned, match_states
 from engine.completeness.log_texts import LogTexts
-from engine.completeness.probe import CrossFit, Stack
-from engine.completeness.probe_calibration import Bools, Floats, Ints
+from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
-    CurvePoint,
     EndingTest,
+    KindTest,
     ProbeFeatures,
 )
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
-from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import draw_cuts, ending_test
-from engine.completeness.word_reasons import WordWeights, boundary_id
-from engine.completeness.words import BoundaryWords
 from engine.conversations import shingle_overlap
 from engine.conversations.selection import ALL, Selection
-from engine.conversations.tables.conversations import names
+from engine.conversations.tables.conversations import names, origins_of
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.catalog import LoadableModel
 from engine.project import runs
@@ -62,171 +59,6 @@ MAX_TESTED_CONVERSATIONS = 3_000
 
 STEPS = probe.STEPS * 3
 """Number of steps of progress: the folds on words, on states, and those of position alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Boundaries:
-    """The boundaries of some conversations, and what can be read there.
-
-    Attributes:
-        texts: Of the conversations. On states alone its places are the boundaries at which states were read.
-        reasons: Why each conversation has none, or what is special about its states; None otherwise.
-        tokens: Number of tokens that a model read of each conversation.
-        states: Shape (states, dimensions).
-        state_of_boundary: Index of the state of each boundary, shape (boundaries,); -1 where none was read.
-    """
-
-    texts: LogTexts
-    reasons: list[str | None]
-    tokens: list[int]
-    states: NDArray[np.float16]
-    state_of_boundary: Ints
-
-    def entries(self, p: Floats) -> Iterator[ScoreEntry]:
-        """Yields what is stored of each conversation, given the scores of all boundaries, shape (boundaries,)."""
-        first = 0
-        for key, places, reason, tokens in zip(
-            self.texts.ids, self.texts.places, self.reasons, self.tokens, strict=True
-        ):
-            values = p[first : first + len(places)].tolist()
-            first += len(places)
-            points = tuple(
-                CurvePoint(place.message, place.step, place.turn, value, 1 - value)
-                for place, value in zip(places, values, strict=True)
-            )
-            yield ScoreEntry(key, points, reason, tokens)
-
-    @property
-    def read_ids(self) -> Ints:
-        """Number of each boundary at which a state was read, as `boundary_id` gives it, shape (states,)."""
-        ids = [
-            boundary_id(key, place.message)
-            for key, places in zip(self.texts.ids, self.texts.places, strict=True)
-            for place in places
-        ]
-        return np.array(ids, dtype=np.int64)[self.state_of_boundary >= 0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Learned:
-    """The conversations that are learned from.
-
-    Attributes:
-        names: The external id of each.
-        groups: Group of each, shape (conversations,); nearly equal ones share one.
-    """
-
-    boundaries: _Boundaries
-    names: list[str]
-    groups: Ints
-
-    @property
-    def counts(self) -> Ints:
-        """Number of boundaries of each conversation, shape (conversations,)."""
-        return self.boundaries.texts.counts
-
-    @property
-    def group_ids(self) -> Ints:
-        """Group of each boundary, shape (boundaries,)."""
-        return np.repeat(self.groups, self.counts)
-
-    @property
-    def is_end(self) -> Bools:
-        """Whether each boundary is the last one of its conversation, shape (boundaries,)."""
-        counts = self.counts
-        ends = np.zeros(int(counts.sum()), dtype=bool)
-        ends[np.cumsum(counts)[counts > 0] - 1] = True
-        return ends
-
-    def count_different(self, rows: Bools | None = None) -> int:
-        """Returns how many conversations have two boundaries or more, nearly equal ones counted once.
-
-        Args:
-            rows: Counts only those with some of these boundaries, shape (boundaries,).
-        """
-        several = np.repeat(self.counts > 1, self.counts)
-        return len(np.unique(self.group_ids[several if rows is None else several & rows]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """Fitted probes, and the scores of the boundaries that they were learned from.
-
-    Attributes:
-        p: Scores of these boundaries, shape (boundaries,).
-        spread: Spread of `p` between repeats of the fit; None where nothing was fitted.
-        words, states: The probes on words and on states; None where the features are others.
-        stack: Joins the two; None where there are not both, or too few states.
-        bundled: The bundled probe, where there are too few conversations to fit one.
-    """
-
-    p: Floats
-    spread: Floats | None
-    words: CrossFit | None = None
-    states: CrossFit | None = None
-    stack: Stack | None = None
-    bundled: probe.Probe | None = None
-
-    def score_unseen(
-        self, words: BoundaryWords, states: NDArray[np.float16], state_of_boundary: Ints
-    ) -> Floats:
-        """Returns the scores of boundaries of conversations that were not learned from, shape (boundaries,).
-
-        Args:
-            words, states, state_of_boundary: As in `_Learned`.
-        """
-        has_state = state_of_boundary >= 0
-        read = states[state_of_boundary[has_state]]
-        if self.bundled is not None:
-            return self.bundled.p(read)
-        if self.words is None:
-            assert self.states is not None
-            return self.states.score_unseen(read)
-        log_odds = self.words.unseen_log_odds(words)
-        p = self.words.calibration.true_end_probability(log_odds)
-        if self.stack is not None and self.states is not None:
-            by_state = self.states.unseen_log_odds(read)
-            p[has_state] = self.stack.score_unseen(log_odds[has_state], by_state)
-        return p
-
-    def state_parts(self, boundaries: _Boundaries, *, learned: bool) -> tuple[Ints, Floats]:
-        """Returns the boundaries whose score is by states too, and their part of it, as in `WordWeights`.
-
-        Args:
-            learned: Whether these are the boundaries that were learned from, or others.
-        """
-        if self.stack is None or self.states is None:
-            return np.empty(0, dtype=np.int64), np.empty((0, 2))
-        if learned:
-            weights, by_states = self.stack.weights_of_rows, self.states.log_odds.mean(axis=0)
-        else:
-            index = boundaries.state_of_boundary
-            by_states = self.states.unseen_log_odds(boundaries.states[index[index >= 0]])
-            weights = np.tile(self.stack.weights, (len(by_states), 1))
-        return boundaries.read_ids, np.column_stack([weights[:, 0], weights[:, 1] * by_states])
-
-    def word_weights(
-        self, learned: _Learned, state_parts: Sequence[tuple[Ints, Floats]]
-    ) -> WordWeights | None:
-        """Returns what explains the scores; None where the probe reads no words.
-
-        Args:
-            state_parts: Of all boundaries.
-        """
-        if self.words is None:
-            return None
-        regressions, counts = self.words.regressions, learned.counts
-        first = (np.cumsum(counts) - counts)[counts > 0]
-        read, parts = (np.concatenate(each) for each in zip(*state_parts, strict=True))
-        order = np.argsort(read)
-        return WordWeights(
-            np.array([[each.weights for each in fits] for fits in regressions], dtype=np.float16),
-            np.array([[each.intercept for each in fits] for fits in regressions]),
-            np.array(learned.boundaries.texts.ids)[counts > 0],
-            self.words.folds[:, first],
-            read[order],
-            parts[order],
-        )
 
 
 class FittingStage(CpuStage):
@@ -317,7 +149,7 @@ class FittingStage(CpuStage):
                 return
             ids = self._ids(conn)
         yield Progress(0, STEPS)
-        results: list[tuple[_Learned, _Fit, EndingTest | None]] = []
+        results: list[KindFits] = []
         done = 0
         work = partial(self._learn_and_test, ids)
         try:
@@ -329,14 +161,12 @@ class FittingStage(CpuStage):
                 raise
             self._summary = error.message
             return
-        ((learned, fit, test),) = results
-        store = partial(self._store, run_id, key, ids, learned, fit, test)
+        (fits,) = results
+        store = partial(self._store, run_id, key, ids, fits)
         for _, note in self._run_on_thread(store, self._count):
             yield Progress(STEPS, STEPS, note)
-        drawn = len(learned.names) if len(ids) > probe.MAX_CONVERSATIONS else None
-        self._summary = (
-            f"Scored {counted(self._scored, 'conversation')} {_in_words(fit, test, drawn)}."
-        )
+        drawn = len(fits.learned.names) if len(ids) > probe.MAX_CONVERSATIONS else None
+        self._summary = f"Scored {counted(self._scored, 'conversation')} {_in_words(fits, drawn)}."
         yield Progress(STEPS, STEPS)
 
     def _count(self, scored: int) -> None:
@@ -349,22 +179,46 @@ class FittingStage(CpuStage):
 
     # Learning
 
-    def _learn_and_test(
-        self, ids: Sequence[int], report: OnProgress
-    ) -> tuple[_Learned, _Fit, EndingTest | None]:
-        """Returns what was learned from some of the conversations, and the test of it, None where too few can be cut.
+    def _learn_and_test(self, ids: Sequence[int], report: OnProgress) -> KindFits:
+        """Returns what was learned from some of the conversations, with its tests.
 
         Raises:
             NotYet: There are too few conversations for a probe, and the bundled one does not fit the model.
         """
         report(0, "reading words")
         learned = self._read(ids)
-        fit = self._fit(learned, report)
-        if learned.count_different() < probe_calibration.FOLDS:
-            return learned, fit, None
-        return learned, fit, self._test(learned, fit.p, report)
+        every = np.arange(len(learned.names))
+        texts = learned.boundaries.texts
+        kinds = find_kinds(learned.origins, texts.roles, texts.counts, texts.words)
+        kind_of = np.array([kinds.of(origin) for origin in learned.origins], dtype=np.int64)
+        if len(kinds.names) < 2:
+            fit = self._fit(learned, report)
+            test = self._test(learned, fit.p, report)
+            return KindFits(learned, None, [KindFit("", every, learned, fit, test)], test)
+        fits = []
+        for number, name in enumerate(kinds.names):
+            conversations = np.flatnonzero(kind_of == number)
+            part = learned.of(conversations)
+            if part.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
+                kind_of[conversations] = -1  # they are copies of one another
+                continue
+            fit = self._fit(part, report)
+            fits.append(KindFit(name, conversations, part, fit, self._test(part, fit.p, report)))
+        others = np.flatnonzero(kind_of < 0)
+        if len(others):
+            rows = learned.rows(others)
+            has_state = learned.boundaries.state_of_boundary >= 0
+            fit = self._fit(learned, report).at(rows, has_state)
+            fits.append(KindFit("", others, learned.of(others), fit, None))
+        known = {each.name: number for number, each in enumerate(fits) if each.name}
+        kinds = kinds.numbered([known.get(name, -1) for name in kinds.names])
+        found = KindFits(learned, kinds, fits)
+        p = found.p
+        test = self._test(learned, np.where(np.isnan(p), 0.5, p), report)
+        found.test = test and replace(test, kinds=_kind_tests(fits))
+        return found
 
-    def _read(self, ids: Sequence[int]) -> _Learned:
+    def _read(self, ids: Sequence[int]) -> Learned:
         """Returns the conversations to learn from, all of them or some that are drawn."""
         with self._project.reading() as conn:
             read = set(hidden_states.ids_with_entry(conn, self._states_key()))
@@ -374,13 +228,15 @@ class FittingStage(CpuStage):
         boundaries = self._boundaries(drawn, tested_ids)
         with self._project.reading() as conn:
             names_by_id = names(conn, boundaries.texts.ids)
-        return _Learned(
+            origins = origins_of(conn, boundaries.texts.ids)
+        return Learned(
             boundaries,
             [names_by_id[key] for key in boundaries.texts.ids],
             shingle_overlap.groups(boundaries.texts.runs),
+            origins,
         )
 
-    def _boundaries(self, ids: Sequence[int], tested: frozenset[int] = frozenset()) -> _Boundaries:
+    def _boundaries(self, ids: Sequence[int], tested: frozenset[int] = frozenset()) -> Boundaries:
         """Reads the texts and the states of these conversations, given in rising order.
 
         Args:
@@ -394,7 +250,7 @@ class FittingStage(CpuStage):
                     conn, self._states_key(), texts.ids
                 )
             }
-        states, state_of_boundary = _match_states(texts, entries)
+        states, state_of_boundary = match_states(texts, entries)
         reasons = list(texts.reasons)
         if self._features == "states":
             texts = texts.at(state_of_boundary >= 0)
@@ -406,9 +262,9 @@ class FittingStage(CpuStage):
                 reason or noted.get(key) for key, reason in zip(texts.ids, reasons, strict=True)
             ]
         tokens = [entries[key].tokens if key in entries else 0 for key in texts.ids]
-        return _Boundaries(texts, reasons, tokens, states, state_of_boundary)
+        return Boundaries(texts, reasons, tokens, states, state_of_boundary)
 
-    def _fit(self, learned: _Learned, report: OnProgress) -> _Fit:
+    def _fit(self, learned: Learned, report: OnProgress) -> Fit:
         """Returns the fitted probes, or the bundled one where there are too few conversations.
 
         Raises:
@@ -430,12 +286,12 @@ class FittingStage(CpuStage):
                     f" {int((learned.counts > 0).sum()):,}.",
                     "Import more conversations, or score with --mode tuned.",
                 )
-            return _Fit(bundled.p(states), spread=None, bundled=bundled)
+            return Fit(bundled.p(states), spread=None, bundled=bundled)
         if self._features == "states":
             by_states = probe.cross_fit(
                 states, is_end, groups, lambda: report(2, "fitting to states")
             )
-            return _Fit(by_states.p, by_states.spread, states=by_states)
+            return Fit(by_states.p, by_states.spread, states=by_states)
         words = probe.cross_fit(
             boundaries.texts.words,
             is_end,
@@ -447,20 +303,24 @@ class FittingStage(CpuStage):
             self._features == "words"
             or learned.count_different(has_state) < MIN_CONVERSATIONS_FOR_PROBE
         ):
-            return _Fit(words.p, words.spread, words)
+            return Fit(words.p, words.spread, words)
         by_states = probe.cross_fit(
             states, is_end[rows], groups[rows], lambda: report(1, "fitting to states")
         )
         stack = probe.stack(words.at(rows), by_states, is_end[rows], groups[rows])
         p, spread = words.p, words.spread
         p[rows], spread[rows] = stack.joined.p, stack.joined.spread
-        return _Fit(p, spread, words, by_states, stack)
+        return Fit(p, spread, words, by_states, stack)
 
-    def _test(self, learned: _Learned, p: Floats, report: OnProgress) -> EndingTest:
-        """Returns the test of scores of the boundaries, on the conversations for which the keyword rule was asked."""
+    def _test(self, learned: Learned, p: Floats, report: OnProgress) -> EndingTest | None:
+        """Returns the test of scores of the boundaries, on the conversations for which the keyword rule was asked; None
+        where too few of them can be cut."""
         texts, counts = learned.boundaries.texts, learned.counts
         rows = ~np.isnan(texts.keywords)
         tested = np.unique(np.repeat(np.arange(len(counts)), counts)[rows])
+        cuttable = learned.groups[tested][counts[tested] > 1]
+        if len(np.unique(cuttable)) < probe_calibration.FOLDS:
+            return None
         numbers = [texts.numbers[index] for index in tested]
         position = cross_fit_by_position(
             [
@@ -479,23 +339,16 @@ class FittingStage(CpuStage):
     # Storing
 
     def _store(
-        self,
-        run_id: int,
-        key: str,
-        ids: Sequence[int],
-        learned: _Learned,
-        fit: _Fit,
-        test: EndingTest | None,
-        report: OnProgress,
+        self, run_id: int, key: str, ids: Sequence[int], fits: KindFits, report: OnProgress
     ) -> int:
         """Stores the scores part by part; returns the number of conversations that have one."""
         config = ScoreConfig(
             key,
             "words" if self._features == "words" else "probe",
             "" if self._model is None else self._model.label,
-            adapter=self._adapter(fit),
-            noise=None if fit.spread is None else float(fit.spread.mean()),
-            test=test,
+            adapter=self._adapter(fits),
+            noise=fits.spread,
+            test=fits.test,
             features=self._features,
         )
 
@@ -519,11 +372,9 @@ class FittingStage(CpuStage):
                 runs.count(conn, run_id, STEPS, STEPS)
 
         scored = 0
-        state_parts = [fit.state_parts(learned.boundaries, learned=True)]
-        parts = self._score_entries(ids, learned, fit, state_parts.append)
-        for index, (done, entries) in enumerate(parts):
+        for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
             last, packed = done == len(ids), None
-            if last and (weights := fit.word_weights(learned, state_parts)) is not None:
+            if last and (weights := fits.word_weights()) is not None:
                 packed = word_weights.pack(weights)
             self._project.write(
                 partial(store, entries=entries, first=index == 0, last=last, packed=packed)
@@ -533,9 +384,9 @@ class FittingStage(CpuStage):
                 report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
         return scored
 
-    def _adapter(self, fit: _Fit) -> str | None:
+    def _adapter(self, fits: KindFits) -> str | None:
         """Returns the name of the adapter behind the scores; the bundled probe has that of its own."""
-        if fit.bundled is not None:
+        if fits.fits[0].fit.bundled is not None:
             return BUNDLED_PROBE_ADAPTER
         return None if self._model is None else self._model.adapter_name
 
@@ -551,27 +402,21 @@ class FittingStage(CpuStage):
             score_sets.drop_older_words(conn, config_hash)
 
     def _score_entries(
-        self,
-        ids: Sequence[int],
-        learned: _Learned,
-        fit: _Fit,
-        on_state_parts: Callable[[tuple[Ints, Floats]], None],
+        self, ids: Sequence[int], fits: KindFits
     ) -> Iterator[tuple[int, list[ScoreEntry]]]:
         """Yields the scores of all conversations in parts, each with the number of conversations so far.
 
         A part has at most `CONVERSATIONS_PER_TRANSACTION` conversations.
-
-        Args:
-            on_state_parts: Called with those of conversations that were not learned from.
         """
         # Both are in id order, so that no more than a part of the entries is in memory.
-        learned_entries = learned.boundaries.entries(fit.p)
-        learned_ids = frozenset(learned.boundaries.texts.ids)
+        learned_entries = fits.learned.boundaries.entries(fits.p)
+        learned_ids = frozenset(fits.learned.boundaries.texts.ids)
         for first in range(0, len(ids), CONVERSATIONS_PER_TRANSACTION):
             part = ids[first : first + CONVERSATIONS_PER_TRANSACTION]
             unseen = self._boundaries([key for key in part if key not in learned_ids])
-            p = fit.score_unseen(unseen.texts.words, unseen.states, unseen.state_of_boundary)
-            on_state_parts(fit.state_parts(unseen, learned=False))
+            with self._project.reading() as conn:
+                origins = origins_of(conn, unseen.texts.ids)
+            p = fits.score_unseen(unseen, origins)
             yield (
                 first + len(part),
                 [
@@ -581,40 +426,28 @@ class FittingStage(CpuStage):
             )
 
 
-def _match_states(
-    texts: LogTexts, entries: Mapping[int, StateEntry]
-) -> tuple[NDArray[np.float16], Ints]:
-    """Returns the states of conversations, and the index of the state of each boundary; -1 where none was read."""
-    read = [entries[key] for key in texts.ids if key in entries and entries[key].places]
-    count = sum(len(entry.places) for entry in read)
-    dimensions = len(read[0].states) // BYTES_PER_NUMBER // len(read[0].places) if read else 0
-    # One array, filled conversation by conversation: states can take gigabytes.
-    states = np.empty((count, dimensions), dtype="<f2")
-    index_by_place: dict[tuple[int, int], int] = {}
-    for entry in read:
-        first = len(index_by_place)
-        rows = np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
-        states[first : first + len(rows)] = rows
-        for place in entry.places:
-            index_by_place[entry.conversation_id, place.message] = len(index_by_place)
-    index = [
-        index_by_place.get((key, place.message), -1)
-        for key, places in zip(texts.ids, texts.places, strict=True)
-        for place in places
-    ]
-    return states, np.array(index, dtype=np.int64)
+def _kind_tests(fits: Sequence[KindFit]) -> tuple[KindTest, ...]:
+    """Returns the test of each kind, to be stored."""
+    return tuple(
+        KindTest(
+            each.name or "others, by a probe fitted to all", len(each.conversations), each.test
+        )
+        for each in fits
+    )
 
 
-def _in_words(fit: _Fit, test: EndingTest | None, drawn: int | None) -> str:
+def _in_words(fits: KindFits, drawn: int | None) -> str:
     """Returns which probe scored, and the result of its test, for the summary.
 
     Args:
         drawn: Number of conversations that were drawn to learn from; None where all are learned from.
     """
-    scored_by = "by a probe that never saw them"
+    scored_by, test = "by a probe that never saw them", fits.test
+    if len(fits.fits) > 1:
+        scored_by = "by probes that never saw them, one for each kind of log"
     if drawn is not None:
         scored_by += f", learned from {counted(drawn, 'conversation')} drawn at random"
-    if fit.bundled is not None:
+    if fits.fits[0].fit.bundled is not None:
         scored_by = (
             f"by the probe of the program's samples (your own needs {MIN_CONVERSATIONS_FOR_PROBE})"
         )

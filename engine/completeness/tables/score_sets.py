@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.base.statistics.intervals import Interval
-from engine.completeness.records import DecisionRule, EndingTest, ProbeFeatures, ScoreSet, SetMode
+from engine.completeness.records import (
+    DecisionRule,
+    EndingTest,
+    KindTest,
+    ProbeFeatures,
+    ScoreSet,
+    SetMode,
+)
 from engine.project import settings
 from engine.project.sql import to_json
 
@@ -234,7 +241,11 @@ def _test(value: dict[str, Any]) -> EndingTest:
         name: Interval(**value[name]) if isinstance(value.get(name), dict) else None
         for name in ("auroc", "matched", "over_keywords", "over_position")
     }
-    return EndingTest(**{**value, **intervals})
+    kinds = tuple(
+        KindTest(**{**kind, "test": None if kind["test"] is None else _test(kind["test"])})
+        for kind in value.get("kinds", ())
+    )
+    return EndingTest(**{**value, **intervals, "kinds": kinds})
 
 
 def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:

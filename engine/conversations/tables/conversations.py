@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message, ToolCall, opens_turn, without_surrogates
 from engine.base.errors import ProjectError
-from engine.conversations.records import LeakRow, MessageRow
+from engine.conversations.records import LeakRow, MessageRow, Origin
 from engine.formats.records import Duplicate, Imported
 from engine.project.sql import chunks, id_pages, message_ids, placeholders, snapshot
 
@@ -217,6 +217,19 @@ def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
         query = f"SELECT id, external_id FROM conversation WHERE id IN ({placeholders(keys)})"
         result.update(conn.execute(query, tuple(keys)).fetchall())
     return result
+
+
+def origins_of(conn: sqlite3.Connection, ids: Sequence[int]) -> list[Origin]:
+    """Returns where each of these conversations is from, in their order."""
+    origin_by_source = {
+        key: Origin(label, format)
+        for key, label, format in conn.execute("SELECT id, label, format FROM source")
+    }
+    source_by_id: dict[int, int] = {}
+    for keys in chunks(ids):
+        query = f"SELECT id, source_id FROM conversation WHERE id IN ({placeholders(keys)})"
+        source_by_id.update(conn.execute(query, tuple(keys)).fetchall())
+    return [origin_by_source[source_by_id[key]] for key in ids]
 
 
 def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]:

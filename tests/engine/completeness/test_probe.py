@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from engine.base.conversation import Message, render_log
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
-from engine.completeness.probe import MAX_TRAINING_BOUNDARIES, STEPS, cross_fit
+from engine.completeness.probe import (
+    INVERSE_STRENGTHS_OF_WORDS,
+    MAX_TRAINING_BOUNDARIES,
+    REPEATS,
+    STEPS,
+    CrossFit,
+    cross_fit,
+    stack,
+)
 from engine.completeness.probe_calibration import Calibration, even_weights
+from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
 
 Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]
+MadeWords = tuple[BoundaryWords, NDArray[np.bool_], NDArray[np.int64]]
 
 
 def made(conversations: int, signal: float, seed: int = 1, dimensions: int = 12) -> Made:
@@ -26,6 +39,33 @@ def made(conversations: int, signal: float, seed: int = 1, dimensions: int = 12)
     states = random.normal(size=(len(group), dimensions))
     states[:, 0] += signal * end
     return states.astype(np.float32), end, group
+
+
+def made_words(conversations: int, thanks: float, seed: int = 1) -> MadeWords:
+    """Words of the boundaries of such conversations: the last user message thanks with a probability of `thanks`, each
+    other one with .1, and all else is drawn from three hundred words."""
+    _, end, group = made(conversations, 0.0, seed)
+    random = np.random.default_rng(seed)
+    messages = []
+    for chance in np.where(end, thanks, 0.1):
+        texts = [" ".join(f"w{word}" for word in random.integers(0, 300, 6)) for _ in range(2)]
+        messages.append(Message("user", texts[0] + (" thanks" if random.random() < chance else "")))
+        messages.append(Message("assistant", texts[1]))
+    answers = 2 * np.arange(len(end)) + 1
+    index = answers[:, None] - np.arange(DISTANCES)
+    first = 2 * np.searchsorted(group, group)
+    return (
+        BoundaryWords(
+            MessageWords.of(render_log(messages)), np.where(index < first[:, None], -1, index)
+        ),
+        end,
+        group,
+    )
+
+
+def area(p: NDArray[np.float64], end: NDArray[np.bool_]) -> float:
+    """AUROC of scores."""
+    return auroc(p.tolist(), end.tolist()).value
 
 
 def test_of_more_conversations_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,8 +92,8 @@ class TestCrossFit:
         """Labels without any relation to the states are not told, though a regression could learn them by heart."""
         states, end, group = made(60, signal=0.0, dimensions=200)
         found = cross_fit(states, end, group)
-        area = auroc(found.p.tolist(), end.tolist(), group.tolist())
-        assert 0.35 < area.value < 0.65
+        found_area = auroc(found.p.tolist(), end.tolist(), group.tolist())
+        assert 0.35 < found_area.value < 0.65
 
     def test_equal_conversations_in_one_group_are_not_learnt_by_heart(self) -> None:
         """Copies of a conversation in one group score as without copies; in groups of their own they would not."""
@@ -127,6 +167,130 @@ class TestCrossFit:
         states = np.zeros((20, 3), dtype=np.float32)
         with pytest.raises(ValueError, match="needs ends and other boundaries"):
             cross_fit(states, np.ones(20, dtype=bool), np.arange(20))
+
+
+def fit_words(data: MadeWords) -> CrossFit:
+    """Cross-fits words as the stage does."""
+    return cross_fit(*data, inverse_strengths=INVERSE_STRENGTHS_OF_WORDS)
+
+
+class TestCrossFitOfWords:
+    def test_what_words_tell_is_told(self) -> None:
+        """Ends where people mostly thank are told about as well as by that word alone, .9 of the ends and .1 of the
+        others; without it they are not, wherever there are three messages to read."""
+        words, end, group = made_words(200, thanks=0.9)
+        assert area(fit_words((words, end, group)).p, end) > 0.87
+        silent, end, group = made_words(200, thanks=0.1)
+        later = (silent.messages >= 0).all(axis=1)
+        assert 0.4 < area(fit_words((silent, end, group)).p[later], end[later]) < 0.6
+
+    def test_the_same_twice(self) -> None:
+        """The same words give the same bits, though the fits run side by side, and every fold is reported."""
+        data = made_words(40, thanks=0.9)
+        folds: list[int] = []
+        first = cross_fit(*data, lambda: folds.append(1), INVERSE_STRENGTHS_OF_WORDS)
+        assert len(folds) == STEPS
+        assert fit_words(data).log_odds.tolist() == first.log_odds.tolist()
+
+    def test_copies_in_one_group_are_not_learnt_by_heart(self) -> None:
+        """Copies in one group stand in one fold in each repeat, and score as without copies; in groups of their own
+        they would be known again."""
+        words, end, group = made_words(40, thanks=0.1)
+        rows = np.tile(np.arange(len(end)), 2)
+        ends = end[rows]
+        apart = fit_words((words[rows], ends, np.concatenate([group, group + 40])))
+        together = fit_words((words[rows], ends, group[rows]))
+        assert (together.folds[:, : len(end)] == together.folds[:, len(end) :]).all()
+        assert (apart.folds[:, : len(end)] != apart.folds[:, len(end) :]).any()
+        assert area(apart.p, ends) > 0.8
+        assert area(together.p, ends) < 0.7
+
+    def test_others_are_scored_later_as_well(self) -> None:
+        """Conversations that were not learned from are told apart as well as those that were, by probabilities that
+        are as well calibrated."""
+        words, end, group = made_words(600, thanks=0.9)
+        own = group < 300
+        found = fit_words((words[own], end[own], group[own]))
+        p = found.score_unseen(words[~own])
+        assert area(p, end[~own]) == pytest.approx(area(found.p, end[own]), abs=0.03)
+        weight = even_weights(end[~own], group[~own])
+        assert weight @ p == pytest.approx(weight @ end[~own], abs=0.05)
+
+
+@pytest.mark.parametrize("kind", ["words", "states"])
+def test_no_label_changes_the_scores_of_its_own_group(kind: Literal["words", "states"]) -> None:
+    """With its labels turned round, a conversation gets the same log-odds from each repeat; others do not."""
+    features, end, group = made_words(40, 0.9) if kind == "words" else made(40, 1.0)
+    strengths = INVERSE_STRENGTHS_OF_WORDS if kind == "words" else probe.INVERSE_STRENGTHS
+    before = cross_fit(features, end, group, inverse_strengths=strengths)
+    for own in (group == 3, group == 17):
+        turned = cross_fit(features, end ^ own, group, inverse_strengths=strengths)
+        assert turned.log_odds[:, own].tolist() == before.log_odds[:, own].tolist()
+        assert (turned.log_odds[:, ~own] != before.log_odds[:, ~own]).mean() > 0.5
+
+
+def given_log_odds(values: NDArray[np.float64]) -> CrossFit:
+    """A cross-fitting that came to these log-odds in each repeat."""
+    folds = np.zeros((REPEATS, len(values)), dtype=np.int8)
+    return CrossFit(np.tile(values, (REPEATS, 1)), Calibration(1.0, 0.0, 0.0), folds, ())
+
+
+class TestStack:
+    @pytest.mark.parametrize("first", [0.0, 1.0, 3.0])
+    @pytest.mark.parametrize("second", [0.0, 1.0, 3.0])
+    def test_it_is_about_as_good_as_the_better_one(self, first: float, second: float) -> None:
+        """Whichever of two probes tells ends apart, and however well, their sum does it as well as the better one,
+        within a hundredth; where both do, better."""
+        values, end, group = made(300, 0.0)
+        one, other = (
+            given_log_odds(values[:, column] + signal * end)
+            for column, signal in ((0, first), (1, second))
+        )
+        best = max(area(one.p, end), area(other.p, end))
+        found = area(stack(one, other, end, group).joined.p, end)
+        assert found > best - 0.01
+        if first == second > 0:
+            assert found > best + 0.01
+
+    @pytest.mark.parametrize(("first", "second"), [(-3, 3), (3, -1), (-2, -2), (0, 0), (-3, 0)])
+    def test_no_weight_is_negative(self, first: float, second: float) -> None:
+        """Not even where higher log-odds speak against an end, or say nothing."""
+        values, end, group = made(60, 0.0)
+        one, other = (
+            given_log_odds(values[:, column] + signal * end)
+            for column, signal in ((0, first), (1, second))
+        )
+        weights = stack(one, other, end, group).weights
+        assert np.isfinite(weights).all()
+        assert (weights >= 0).all()
+
+    def test_equal_log_odds(self) -> None:
+        """A probe that says the same everywhere adds nothing and breaks nothing."""
+        values, end, group = made(60, 2.0)
+        told = given_log_odds(values[:, 0].astype(np.float64))
+        found = stack(given_log_odds(np.zeros(len(end))), told, end, group)
+        assert area(found.joined.p, end) == pytest.approx(area(told.p, end), abs=0.02)
+
+    def test_no_label_changes_the_scores_of_its_own_group(self) -> None:
+        """With its labels turned round, a conversation gets the same log-odds from the sum."""
+        values, end, group = made(40, 1.0)
+        one, other = (given_log_odds(values[:, at].astype(np.float64)) for at in (0, 1))
+        own = group == 5
+        before, after = (
+            stack(one, other, each, group).joined.log_odds for each in (end, end ^ own)
+        )
+        assert after[:, own].tolist() == before[:, own].tolist()
+        assert after[:, ~own].tolist() != before[:, ~own].tolist()
+
+    def test_others_are_scored_later_as_well(self) -> None:
+        """Boundaries that were not learned from are told apart as well as those that were."""
+        values, end, group = made(400, 0.0)
+        log_odds = values[:, :2] + np.outer(end, [1.0, 2.0])
+        own = group < 200
+        one, other = (given_log_odds(log_odds[own, at]) for at in (0, 1))
+        found = stack(one, other, end[own], group[own])
+        p = found.score_unseen(log_odds[~own, 0], log_odds[~own, 1])
+        assert area(p, end[~own]) == pytest.approx(area(found.joined.p, end[own]), abs=0.03)
 
 
 def broken_off(end: NDArray[np.bool_], group: NDArray[np.int64], share: float) -> Labels:
@@ -216,9 +380,9 @@ class TestCalibration:
         assert found.label_probability(np.array([2.0]))[0] == pytest.approx(even, abs=0.05)
         assert found.label_probability(np.array([4.0]))[0] == pytest.approx(even, abs=0.05)
 
-    @pytest.mark.parametrize("isotonic", [False, True])
+    @pytest.mark.parametrize("way", ["line", "isotonic"])
     def test_a_third_of_the_ends_that_look_like_others_are_taken_as_broken_off(
-        self, isotonic: bool
+        self, way: Literal["line", "isotonic"]
     ) -> None:
         """The probability of label 1 there is a quarter at even odds; that of a true end is near 0, and both are
         high where only ends are."""
@@ -226,7 +390,8 @@ class TestCalibration:
         end = np.arange(3_000) % 2 == 0
         broken = end & (random.random(3_000) < 1 / 3)
         values = random.normal(size=3_000) + np.where(end & ~broken, 8.0, -8.0)
-        found = Calibration._fit(values, end, np.arange(3_000) // 2, isotonic)
+        line, isotonic = Calibration._fit_both(values, end, np.arange(3_000) // 2)
+        found = line if way == "line" else isotonic
         assert found.broken == pytest.approx(1 / 3, abs=0.03)
         low, high = np.array([-8.0]), np.array([8.0])
         assert found.label_probability(low)[0] == pytest.approx(0.25, abs=0.05)

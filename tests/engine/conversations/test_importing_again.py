@@ -413,7 +413,7 @@ def _score(project: Project, process: ModelProcess) -> list[float | None]:
     """Reads what is not read and fits; returns the scores in id order."""
     model = scored.model()
     reading = ReadingStage(project, process, model)
-    fitting = FittingStage(project, model, lambda: reading.config_hash)
+    fitting = FittingStage(project, "states", model=model, states_key=lambda: reading.config_hash)
     for stage in (reading, fitting):
         outcome = JobRunner(project, lambda event: None).run(stage)
         assert isinstance(outcome, JobDone), outcome

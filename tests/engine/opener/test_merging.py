@@ -211,12 +211,13 @@ def test_clusterings_of_the_first_are_kept(tmp_path: Path) -> None:
     assert content(tmp_path / "m.wb")["membership"] == content(tmp_path / "a.wb")["membership"]
 
 
-def test_scores_of_probes_fitted_apart_are_not_mixed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["words", "probe"])
+def test_scores_of_probes_fitted_apart_are_not_mixed(tmp_path: Path, mode: str) -> None:
     """A probe's set is named by ids of conversations: two of one name that were fitted to different ones stay apart."""
     for name, ids in (("a", "12"), ("b", "34")):
         with new(tmp_path / f"{name}.wb", ids) as project:
             give_scores(project, {1: 0.2, 2: 0.9})
-            project.write(lambda conn: conn.execute("UPDATE score_config SET mode = 'probe'"))
+            project.write(lambda conn: conn.execute("UPDATE score_config SET mode = ?", (mode,)))
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert "scores" not in taken.added
     assert taken.left_out[0].startswith("2 scores of a probe")

@@ -27,6 +27,7 @@ NOT_MERGED = {
     "vector_config",  # clusterings and what belongs to them
     "taught_value",  # of probes, which are fitted anew
     "conversation_check", "conversation_facet", "facet",  # made anew from the conversations
+    "word_weights",  # name conversations by the ids of their own file
     "setting", "_sqlite_migrations",
 }  # fmt: skip
 """Tables of which a merge takes no rows."""

@@ -1,7 +1,8 @@
-"""The cost estimate of a scoring run before it starts."""
+"""The stages of a scoring run, and the estimate of its cost before it starts."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,16 +10,23 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.service.runs import ScoringRun, estimate_scoring
+from engine.completeness.scoring_request import ScoringRequest
+from engine.completeness.service import runs
+from engine.completeness.service.runs import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import LoadableModel
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.process.process import ModelProcess
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.simulate.demo.samples import write_jsonl
 from tests.engine.completeness import scored
+from tests.engine.model.tiny import write_sliding
+from tests.engine.project.support import fill, talk
 
 WORDS = "The parcel left the depot on Monday and nobody has seen it since then. "
 
@@ -55,7 +63,7 @@ def estimate(
         )
         question, run_model = question_for("tuned", {}, None), model
         stage = ScoringStage(project, process, run_model, "tuned", question)
-        run = ScoringRun(run_model, question, stage, stage, [stage])
+        run = ScoringRun(ModelReading(run_model, question, stage), stage, [stage])
         found = estimate_scoring(
             project, process, run, lambda _, speed, tokens: measured.append(tokens)
         )
@@ -103,3 +111,54 @@ class TestEstimate:
 
         assert found.tokens
         assert found.seconds is None
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[OpenProject]:
+    """A project of 24 different conversations that could end in two places."""
+    with OpenProject(tmp_path / "p.wb", create=True) as opened:
+        fill(opened.project, [talk(str(n), f"hi {n}", "hello", "bye", "bye") for n in range(24)])
+        yield opened
+
+
+class TestStages:
+    @pytest.mark.parametrize(
+        ("request_", "names"),
+        [
+            (ScoringRequest(), "fit read fit read fit read fit"),
+            (ScoringRequest(features="states"), "read fit"),
+            (ScoringRequest(limit=20), "fit read fit read fit"),
+            (ScoringRequest(part=(1, 2)), "read"),
+            (ScoringRequest(mode="words"), "fit"),
+        ],
+        ids=["words and states", "states", "some", "a part", "words"],
+    )
+    def test_words_come_first_and_each_doubling_is_fitted_to(
+        self,
+        workspace: OpenProject,
+        monkeypatch: pytest.MonkeyPatch,
+        request_: ScoringRequest,
+        names: str,
+    ) -> None:
+        """Scores by words come before reading, and a fit at each doubling of what is read, the last one of all; on
+        states alone there is one fit, of a part none, and in mode words nothing is read."""
+        monkeypatch.setattr(runs, "FIRST_READ", 10)
+        made = workspace.scoring_runs.make_run(replace(request_, tune=False, remaining=False))
+        assert [stage.name for stage in made.stages] == names.split()
+        assert (made.reading is None) == (request_.mode == "words")
+
+    @pytest.mark.parametrize("limit", [None, 19])
+    def test_the_mode_that_is_best_for_so_many(
+        self, workspace: OpenProject, tmp_path: Path, limit: int | None
+    ) -> None:
+        """A local model refines words in mode probe, and beside endpoints words score alone; with too few conversations
+        for a fit the built-in model has a probe of its own, and another one scores in mode base."""
+        request = ScoringRequest(limit=limit)
+        assert workspace.scoring_runs.mode_for(request) == "probe"
+        workspace.catalog.add(write_sliding(tmp_path / "other.gguf"), "other")
+        other = replace(request, model="other")
+        assert workspace.scoring_runs.mode_for(other) == ("probe" if limit is None else "base")
+        served = EndpointEntry("served", "http://127.0.0.1:9/v1#m", Capabilities(server="vllm"))
+        workspace.endpoints.book.file.write_text(json.dumps({"served": served.as_params()}))
+        beside = replace(request, model="served")
+        assert workspace.scoring_runs.mode_for(beside) == ("words" if limit is None else "base")

@@ -13,25 +13,28 @@ import pytest
 from numpy.typing import NDArray
 
 from engine.base.conversation import render_log
+from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatures
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.stages.reading_states import ReadingBudget, ReadingStage
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
+from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
+from tests.engine.project.support import give_scores
 
 DIMENSIONS = 8
 COUNT = 30
@@ -44,12 +47,18 @@ def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> R
 
 
 def fitting(
-    project: Project, weights: Path | None = None, *, provisional: bool = False
+    project: Project,
+    features: ProbeFeatures = "states",
+    *,
+    weights: Path | None = None,
+    required: bool = True,
 ) -> FittingStage:
-    """The stage on the states under `KEY`, read by the built-in model or by other weights."""
+    """The stage on words, on the states under `KEY`, or on both; the built-in model or other weights read them."""
+    if features == "words":
+        return FittingStage(project, features, required=required)
     model = scored.model()
     work = replace(model, path=weights or model.path)
-    return FittingStage(project, work, lambda: KEY, provisional=provisional)
+    return FittingStage(project, features, model=work, states_key=lambda: KEY, required=required)
 
 
 def give_states(
@@ -80,9 +89,11 @@ def give_states(
     project.write(lambda conn: hidden_states.add(conn, KEY, 1, entries))
 
 
-def cancelled_while_storing(project: Project, monkeypatch: pytest.MonkeyPatch) -> str:
+def cancelled_while_storing(
+    project: Project, monkeypatch: pytest.MonkeyPatch, features: ProbeFeatures
+) -> str:
     """Fits, and cancels after the first scores were stored; returns their config hash."""
-    stage = fitting(project)
+    stage = fitting(project, features)
     add = scores.add
 
     def cancelled(*data: object) -> None:
@@ -174,31 +185,6 @@ class TestFitting:
             assert over.value == pytest.approx(test.matched.value - simple)
             assert over.low < over.value < over.high
 
-    @pytest.mark.parametrize("chosen", [False, True])
-    def test_provisional_scores_go_unless_a_person_chose_them(
-        self, project: Project, chosen: bool
-    ) -> None:
-        """Scores of a part go when those of all are in force, but not a set that a person put in force."""
-        give_states(project, list(range(1, 26)))
-        run(project, fitting(project, provisional=True))
-        with project.reading() as conn:
-            (part,) = score_sets.configs(conn)
-        assert name_of(ScoreSets(project).all()[0]).endswith(" · provisional")
-        if chosen:
-            ScoreSets(project).use(part.config_hash)
-        give_states(project, list(range(26, COUNT + 1)))
-        run(project, fitting(project))
-        with project.reading() as conn:
-            found = score_sets.configs(conn)
-            assert score_sets.config_in_force(conn) == found[-1] != part
-            assert (part in found) == chosen
-            assert len(found) == 1 + chosen
-            ((points,),) = conn.execute(
-                "SELECT count(*) FROM boundary_score WHERE config_hash = ?", (part.config_hash,)
-            )
-            assert bool(points) == chosen
-        assert not any(one.provisional for one in ScoreSets(project).all())
-
     def test_states_without_a_signal_test_at_chance(self, project: Project) -> None:
         """Where the states tell nothing, the test says so: its interval has one half in it."""
         give_states(project, list(range(1, COUNT + 1)), signal=0.0)
@@ -262,20 +248,21 @@ class TestFitting:
         ends = [list(curve.values()) for curve in found.values() if len(curve) > 1]
         assert np.mean([(curve[-1] or 0) > (curve[0] or 0) for curve in ends]) > 0.9
 
+    @pytest.mark.parametrize("features", ["words", "both", "states"])
     def test_a_cancel_while_scores_are_stored(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch
+        self, project: Project, monkeypatch: pytest.MonkeyPatch, features: ProbeFeatures
     ) -> None:
         """What a cancel leaves of the scores stays hidden; the next run stores those of a run that nobody disturbed."""
         give_states(project, list(range(1, COUNT + 1)))
         monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
-        key = cancelled_while_storing(project, monkeypatch)
+        key = cancelled_while_storing(project, monkeypatch, features)
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
             assert score_sets.config_in_force(conn) is None
             assert len(scores.values(conn, key, range(1, COUNT + 1))) == 7
-        assert fitting(project).waiting() > 0
+        assert fitting(project, features).waiting() > 0
 
-        assert isinstance(run(project, fitting(project)), JobDone)
+        assert isinstance(run(project, fitting(project, features)), JobDone)
         with project.reading() as conn:
             in_parts = scores.values(conn, key, range(1, COUNT + 1))
             assert [one.config_hash for one in score_sets.configs(conn)] == [key]
@@ -283,19 +270,20 @@ class TestFitting:
             assert config is not None
             assert config.config_hash == key
         project.write(lambda conn: score_sets.drop(conn, key))
-        run(project, fitting(project))
+        run(project, fitting(project, features))
         with project.reading() as conn:
             assert scores.values(conn, key, range(1, COUNT + 1)) == in_parts
 
+    @pytest.mark.parametrize("features", ["both", "states"])
     def test_other_conversations_after_a_cancel(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch
+        self, project: Project, monkeypatch: pytest.MonkeyPatch, features: ProbeFeatures
     ) -> None:
         """Where more was read before the next run, what the cancelled one left is deleted."""
         give_states(project, list(range(1, 26)))
         monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
-        key = cancelled_while_storing(project, monkeypatch)
+        key = cancelled_while_storing(project, monkeypatch, features)
         give_states(project, list(range(26, COUNT + 1)))
-        run(project, fitting(project))
+        run(project, fitting(project, features))
         with project.reading() as conn:
             assert scores.values(conn, key, range(1, COUNT + 1)) == {}
             (config,) = score_sets.configs(conn)
@@ -306,7 +294,7 @@ class TestFitting:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
         bundled = load_bundled_probe()[0]
-        give_states(project, list(range(1, number + 1)), dimensions=len(bundled.weights))
+        give_states(project, list(range(1, number + 1)), dimensions=len(bundled.regression.weights))
         outcome = run(project, fitting(project))
         assert not isinstance(outcome, JobFailed)
         assert "by the probe of the program's samples" in str(outcome)
@@ -325,7 +313,7 @@ class TestFitting:
         """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
         number and another way, and stores nothing."""
         give_states(project, list(range(1, MIN_CONVERSATIONS_FOR_PROBE)))
-        outcome = run(project, fitting(project, shallow_weights))
+        outcome = run(project, fitting(project, weights=shallow_weights))
         assert isinstance(outcome, JobFailed)
         assert f"needs {MIN_CONVERSATIONS_FOR_PROBE} conversations" in outcome.message
         with project.reading() as conn:
@@ -386,6 +374,184 @@ class TestFitting:
         assert stage.waiting() == 0
 
 
+def curves(project: Project) -> dict[int, dict[int, float | None]]:
+    """The curve of each conversation by message, in the set in force."""
+    with project.reading() as conn:
+        config = score_sets.config_in_force(conn)
+        assert config is not None
+        return scores.values(conn, config.config_hash, range(1, 2_000))
+
+
+class TestWords:
+    def test_all_are_scored_without_a_model(self, project: Project, tmp_path: Path) -> None:
+        """By words every conversation has a curve at each of its boundaries, or the reason why there is none; the set
+        says that no model made it, and is tested."""
+        alone = {"id": "alone", "messages": [{"role": "user", "content": "Hello?"}]}
+        (tmp_path / "alone.jsonl").write_text(json.dumps(alone))
+        run(project, ImportStage(project, [str(tmp_path / "alone.jsonl")]))
+        outcome = run(project, fitting(project, "words"))
+        assert isinstance(outcome, JobDone)
+        assert outcome.message.startswith(f"Scored {COUNT} conversations by a probe that never saw")
+        ids = range(1, COUNT + 2)
+        with project.reading() as conn:
+            found = scores.current(conn, ids)
+            (score_set,) = score_sets.sets(conn)
+        assert (score_set.mode, score_set.model, score_set.features) == ("words", "", "words")
+        assert (score_set.partial, score_set.scored) == (False, COUNT)
+        assert score_set.test is not None
+        assert score_set.test.auroc.value > 0.6
+        for log in logs_of(project, ids):
+            points = [log.pieces[boundary].message for boundary in log.item.boundaries]
+            assert [point.message for point in found[log.id].curve] == points
+        assert found[COUNT + 1].reason == NO_BOUNDARY
+
+    def test_again_changes_nothing(self, project: Project) -> None:
+        """The same conversations are not scored again, and scored anew they get the same bits."""
+        run(project, fitting(project, "words"))
+        before = curves(project)
+        again = run(project, fitting(project, "words"))
+        assert isinstance(again, JobDone)
+        assert "stored already" in again.message
+        key = fitting(project, "words").config_hash
+        project.write(lambda conn: score_sets.drop(conn, key))
+        run(project, fitting(project, "words"))
+        assert curves(project) == before
+
+    def test_more_conversations_replace_the_set(self, project: Project, tmp_path: Path) -> None:
+        """After another import all are scored anew, and the older set by words is deleted."""
+        run(project, fitting(project, "words"))
+        write_jsonl(sample_conversations(COUNT + 4, seed=3)[COUNT:], tmp_path / "more.jsonl")
+        run(project, ImportStage(project, [str(tmp_path / "more.jsonl")]))
+        assert fitting(project, "words").waiting() == COUNT + 4
+        run(project, fitting(project, "words"))
+        assert len(curves(project)) == COUNT + 4
+        with project.reading() as conn:
+            assert len(score_sets.sets(conn)) == 1
+
+    @pytest.mark.parametrize("required", [True, False])
+    def test_too_few(self, tmp_path: Path, required: bool) -> None:
+        """With fewer conversations than a probe needs, copies counted once, a run fails with their number, or where
+        other scores follow it only says so; nothing is stored."""
+        made = sample_conversations(MIN_CONVERSATIONS_FOR_PROBE - 1, seed=3)
+        copies = [replace(one, external_id=one.external_id + "-copy") for one in made]
+        write_jsonl([*made, *copies], tmp_path / "few.jsonl")
+        with Project.open(tmp_path / "few.wb", create=True) as project:
+            run(project, ImportStage(project, [str(tmp_path / "few.jsonl")]))
+            outcome = run(project, fitting(project, "words", required=required))
+            assert isinstance(outcome, JobFailed if required else JobDone)
+            assert f"needs {MIN_CONVERSATIONS_FOR_PROBE} conversations" in outcome.message
+            with project.reading() as conn:
+                assert score_sets.configs(conn) == []
+                assert scores.current(conn, range(1, 100)) == {}
+
+    def test_of_many_some_are_learned_from_and_all_are_scored(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With more conversations than are learned from, the others are scored page by page about as if they had been
+        cross-fitted, and told apart as well; the size of a page changes nothing."""
+        write_jsonl(sample_conversations(400, seed=3), tmp_path / "many.jsonl")
+        with Project.open(tmp_path / "many.wb", create=True) as project:
+            run(project, ImportStage(project, [str(tmp_path / "many.jsonl")]))
+            run(project, fitting(project, "words"))
+            fitted = curves(project)
+            monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 200)
+            outcome = run(project, fitting(project, "words"))
+            assert isinstance(outcome, JobDone)
+            assert "learned from 200 conversations drawn at random" in outcome.message
+            streamed = curves(project)
+            drawn_key = fitting(project, "words").config_hash
+            project.write(lambda conn: score_sets.drop(conn, drawn_key))
+            monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
+            run(project, fitting(project, "words"))
+            in_pages = curves(project)
+        assert list(streamed) == list(fitted) == list(in_pages)
+        for key, curve in streamed.items():
+            assert list(curve) == list(fitted[key])
+            assert list(in_pages[key].values()) == pytest.approx(list(curve.values()))
+        unseen = set(fitted).difference(probe.sample_conversations(list(fitted)))
+        assert len(unseen) == 200
+        values = [
+            np.array([p for key in sorted(unseen) for p in one[key].values()], dtype=float)
+            for one in (fitted, streamed)
+        ]
+        ends = [
+            at == len(fitted[key]) - 1 for key in sorted(unseen) for at in range(len(fitted[key]))
+        ]
+        assert np.corrcoef(np.stack(values))[0, 1] > 0.8
+        areas = [auroc(each.tolist(), ends).value for each in values]
+        assert areas[1] > areas[0] - 0.05
+
+
+class TestBoth:
+    def test_without_states_the_words_score(self, project: Project) -> None:
+        """Where nothing was read, and where fewer were than a probe on states needs, scores are those by words."""
+        run(project, fitting(project, "words"))
+        by_words = curves(project)
+        for read in (0, MIN_CONVERSATIONS_FOR_PROBE - 1):
+            give_states(project, list(range(1, read + 1)))
+            run(project, fitting(project, "both"))
+            with project.reading() as conn:
+                config = score_sets.config_in_force(conn)
+            assert config is not None
+            assert (config.mode, config.features) == ("probe", "both")
+            assert curves(project) == by_words
+
+    def test_what_was_read_is_scored_by_both(self, project: Project) -> None:
+        """Conversations that were read have scores by both, which their states decide here; the others keep those by
+        words. Once all are read, the set is no longer partial and the one from before is deleted."""
+        run(project, fitting(project, "words"))
+        by_words = curves(project)
+        read = range(1, 25)
+        give_states(project, list(read))
+        run(project, fitting(project, "both"))
+        some = curves(project)
+        assert {key for key, curve in some.items() if curve == by_words[key]} == {
+            key for key in by_words if key not in read
+        }
+        (_, part) = ScoreSets(project).all()
+        assert (part.partial, part.in_force, part.scored) == (True, True, len(by_words))
+        assert name_of(part) == "probe · shipped · not all read yet"
+
+        give_states(project, list(range(25, COUNT + 1)))
+        run(project, fitting(project, "both"))
+        assert all(curve != by_words[key] for key, curve in curves(project).items())
+        found = ScoreSets(project).all()
+        assert [(one.features, one.partial, one.in_force) for one in found] == [
+            ("words", False, False),
+            ("both", False, True),
+        ]
+        tests = {one.features: one.test for one in found}
+        assert tests["both"] is not None
+        assert tests["words"] is not None
+        assert tests["both"].auroc.value > 0.95 > tests["words"].auroc.value
+
+    def test_states_that_tell_nothing_do_no_harm(self, project: Project) -> None:
+        """With states of noise the scores by both tell ends as well as words do, or nearly."""
+        run(project, fitting(project, "words"))
+        give_states(project, list(range(1, COUNT + 1)), signal=0.0)
+        run(project, fitting(project, "both"))
+        words, both = (one.test for one in ScoreSets(project).all())
+        assert words is not None
+        assert both is not None
+        assert both.auroc.value > words.auroc.value - 0.05
+
+    def test_of_many_unseen_ones_are_scored_by_both(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With more conversations than are learned from, those with states come first, and others with states are
+        scored by both too."""
+        give_states(project, list(range(1, 29)), signal=6.0)
+        monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 24)
+        run(project, fitting(project, "both"))
+        found = curves(project)
+        assert len(found) == COUNT
+        learned = probe.sample_conversations(range(1, COUNT + 1), range(1, 29))
+        for key in set(range(1, 29)).difference(learned):
+            curve = list(found[key].values())
+            assert all((p or 0) > 0.5 for p in curve[-1:])
+            assert all((p or 0) < 0.5 for p in curve[:-1])
+
+
 class TestReading:
     def test_states_at_every_boundary_and_nothing_is_read_twice(
         self,
@@ -434,6 +600,51 @@ class TestReading:
             for entries in (whole, parts)
         )
         assert np.corrcoef(first.astype(float), second.astype(float))[0, 1] > 0.9999
+
+    def test_what_words_leave_open_is_read_first(
+        self,
+        tmp_path: Path,
+        process: ModelProcess,
+        shallow_weights: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A round reads up to its number of conversations: those without a score by words first, then those whose
+        score is nearest to one half. The next round goes on from there, and once its number is read it does nothing."""
+        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four
+        scored.make(tmp_path / "a.wb")
+        by_words = {key: 0.5 + 0.04 * (key % 6) for key in range(1, 13)}
+        with Project.open(tmp_path / "a.wb") as project:
+            give_scores(project, {**by_words, 11: None}, "w")
+            read = []
+            for most in (4, 4, 8, None):
+                stage = ReadingStage(
+                    project, process, scored.model(), most=most, words_key=lambda: "w"
+                )
+                assert isinstance(run(project, stage), JobDone)
+                with project.reading() as conn:
+                    read.append(set(hidden_states.ids_with_entry(conn, stage.config_hash)))
+        nearest = sorted(by_words, key=lambda key: (key != 11, by_words[key]))
+        assert [len(ids) for ids in read] == [4, 4, 8, 12]
+        assert read[0] == read[1]
+        assert {11, 6, 12} < read[0] <= set(nearest[:5])
+        assert read[0] < read[2] <= set(nearest[:9])
+
+    def test_over_its_time_it_stops_once_a_probe_is_possible(
+        self,
+        project: Project,
+        process: ModelProcess,
+        shallow_weights: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Without any time left, conversations are read until a probe can be fitted to their states, and no more."""
+        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
+        budget = ReadingBudget(0.0)
+        stage = ReadingStage(project, process, scored.model(), budget=budget)
+        assert isinstance(run(project, stage), JobDone)
+        assert stage.read == MIN_CONVERSATIONS_FOR_PROBE < COUNT
+        assert budget.seconds_left < 0
 
 
 def test_states_are_never_counted_as_scores(project: Project) -> None:

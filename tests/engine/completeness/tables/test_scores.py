@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -17,6 +20,9 @@ from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
+
+WORDS = ScoreConfig("w", "words", "", features="words")
+BOTH = ScoreConfig("b", "probe", "m", features="both")
 
 
 @given(
@@ -120,53 +126,81 @@ class TestScores:
         """Only the first set, and a refreshed set of the same kind with as many scores, come into force by
         themselves; a set of another mode, model or adapter does not."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
-        run_id = _run(project)
 
-        def score(config: ScoreConfig, ids: list[int]) -> str | None:
-            def work(conn: sqlite3.Connection) -> None:
-                score_sets.register(conn, config)
-                entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
-                scores.add(conn, config.config_hash, run_id, entries)
-                score_sets.put_in_force_if_due(conn, config.config_hash, finished=True)
-
-            project.write(work)
-            with project.reading() as conn:
-                return score_sets.hash_in_force(conn)
-
-        assert score(ScoreConfig("a", "tuned", "m", "x"), [1, 2]) == "a"
-        assert score(ScoreConfig("b", "base", "m"), [1, 2, 3]) == "a"
-        assert score(ScoreConfig("c", "tuned", "m", "y"), [1, 2, 3]) == "a"
-        assert score(ScoreConfig("d", "tuned", "other", "x"), [1, 2, 3]) == "a"
-        assert score(ScoreConfig("e", "tuned", "m", "x"), [1]) == "a"
-        assert score(ScoreConfig("f", "tuned", "m (bf16)", "x"), [1, 2, 3]) == "f"
+        assert _score(project, ScoreConfig("a", "tuned", "m", "x"), [1, 2]) == "a"
+        assert _score(project, ScoreConfig("b", "base", "m"), [1, 2, 3]) == "a"
+        assert _score(project, ScoreConfig("c", "tuned", "m", "y"), [1, 2, 3]) == "a"
+        assert _score(project, ScoreConfig("d", "tuned", "other", "x"), [1, 2, 3]) == "a"
+        assert _score(project, ScoreConfig("e", "tuned", "m", "x"), [1]) == "a"
+        assert _score(project, ScoreConfig("f", "tuned", "m (bf16)", "x"), [1, 2, 3]) == "f"
         found = score_sets.sets(project.reader())
         assert [one.config_hash for one in found if one.in_force] == ["f"]
         assert sorted(one.scored for one in found) == [1, 2, 3, 3, 3, 3]
 
-    @pytest.mark.parametrize(
-        ("scored", "finished", "gives_way"),
-        [([1], True, True), ([1, 2, 3], False, False), ([], True, False)],
-        ids=["finished", "half-way", "without a score"],
-    )
-    def test_a_provisional_set_gives_way_to_a_finished_one(
-        self, project: Project, scored: list[int], finished: bool, gives_way: bool
+    @pytest.mark.parametrize(("scored", "replaced"), [([1, 2], True), ([1], False), ([], False)])
+    def test_words_give_way_to_words_and_states(
+        self, project: Project, scored: list[int], replaced: bool
     ) -> None:
-        """A run that reached all that it was to score replaces a provisional set of another kind, also one with more
-        scores; one that goes on, or that scored nothing, does not."""
-        fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
-        give_scores(project, {1: 0.9, 2: 0.9}, "first look")
-        run_id = _run(project)
+        """A set by words and states replaces one by words alone, whatever the model, once it has as many scores; words
+        never replace it, and states alone replace neither."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(2)])
+        states = ScoreConfig("s", "probe", "m", features="states")
+        assert _score(project, WORDS, [1, 2]) == "w"
+        assert _score(project, states, [1, 2]) == "w"
+        assert _score(project, BOTH, scored) == ("b" if replaced else "w")
+        if replaced:
+            assert _score(project, replace(WORDS, config_hash="w2"), [1, 2]) == "b"
+            assert _score(project, replace(states, config_hash="s2"), [1, 2]) == "b"
 
-        def work(conn: sqlite3.Connection) -> None:
-            score_sets.mark_provisional(conn, "first look")
-            score_sets.register(conn, ScoreConfig("new", "tuned", "m", "x"))
-            entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in scored]
-            scores.add(conn, "new", run_id, entries)
-            score_sets.put_in_force_if_due(conn, "new", finished=finished)
-
-        project.write(work)
+    @pytest.mark.parametrize("chosen", [False, True])
+    def test_a_partial_set_goes_when_it_is_replaced(self, project: Project, chosen: bool) -> None:
+        """A set from when the model had read only some conversations is deleted with its scores once another stands in
+        its place; not if a person put it in force."""
+        fill(project, [talk("a", "hi")])
+        _score(project, BOTH, [1])
+        project.write(lambda conn: score_sets.put_partial(conn, "b"))
         with project.reading() as conn:
-            assert score_sets.hash_in_force(conn) == ("new" if gives_way else "first look")
+            assert [one.partial for one in score_sets.sets(conn)] == [True]
+        if chosen:
+            project.write(lambda conn: score_sets.switch_with_rules(conn, "b"))
+        assert _score(project, replace(BOTH, config_hash="b2"), [1]) == "b2"
+        project.write(lambda conn: score_sets.put_partial(conn, "b2"))
+        with project.reading() as conn:
+            found = {one.config_hash: one.partial for one in score_sets.sets(conn)}
+            kept = {"b": False} if chosen else {}
+            assert found == {**kept, "b2": True}
+            assert set(scores.values(conn, "b", [1])) == ({1} if chosen else set())
+        project.write(lambda conn: score_sets.put_partial(conn, None))
+        with project.reading() as conn:
+            assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
+            assert not any(one.partial for one in score_sets.sets(conn))
+
+    @pytest.mark.parametrize("in_force", [False, True])
+    def test_older_sets_by_words_go(self, project: Project, in_force: bool) -> None:
+        """With a new set by words the older ones are deleted, but not the one in force, and no set of another kind."""
+        fill(project, [talk("a", "hi")])
+        _score(project, WORDS, [1])
+        _score(project, BOTH, [1])
+        _score(project, replace(WORDS, config_hash="w2"), [1])
+        if in_force:
+            project.write(lambda conn: score_sets.switch_with_rules(conn, "w"))
+        project.write(lambda conn: score_sets.drop_older_words(conn, "w2"))
+        with project.reading() as conn:
+            left = {one.config_hash for one in score_sets.configs(conn)}
+        assert left == {"b", "w2"} | ({"w"} if in_force else set())
+
+    def test_a_set_with_remaining_tasks_is_kept(self, project: Project) -> None:
+        """A partial set for which remaining tasks were written is not deleted: a model spent time on them."""
+        fill(project, [talk("a", "hi")])
+        _score(project, BOTH, [1])
+        _score(project, replace(BOTH, config_hash="b2"), [1])
+        run_id = _run(project)
+        tasks = [RemainingTasks(1, "Say goodbye.")]
+        project.write(lambda conn: scores.add_remaining(conn, "r", "b", run_id, tasks))
+        for key in ("b", "b2"):
+            project.write(partial(score_sets.put_partial, config_hash=key))
+        with project.reading() as conn:
+            assert [one.config_hash for one in score_sets.configs(conn)] == ["b", "b2"]
 
     def test_each_set_has_its_own_rule(self, project: Project) -> None:
         """A switch takes the decision rule of the set along, and switching back restores the other one."""
@@ -263,6 +297,21 @@ class TestRemaining:
         assert (row.text, row.reason) == ("pay", None)
         give_scores(project, {2: 0.3}, "other")
         assert scores.current_remaining(project.reader(), 2) is None  # belongs to another score
+
+
+def _score(project: Project, config: ScoreConfig, ids: Sequence[int]) -> str | None:
+    """Stores a set with scores of these conversations; returns the set that is in force then."""
+    run_id = _run(project)
+
+    def work(conn: sqlite3.Connection) -> None:
+        score_sets.register(conn, config)
+        entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
+        scores.add(conn, config.config_hash, run_id, entries)
+        score_sets.put_in_force_if_due(conn, config.config_hash)
+
+    project.write(work)
+    with project.reading() as conn:
+        return score_sets.hash_in_force(conn)
 
 
 def _run(project: Project) -> int:

@@ -122,14 +122,16 @@ class TestChoice:
 
         monkeypatch.setattr(workspace.process, "ask", ask)
         run = workspace.scoring_runs.make_run(ScoringRequest(model="large", context=512))
-        assert run.model.label == "large"
+        assert run.reading is not None
+        model = run.reading.model
+        assert model.label == "large"
         for _ in run.stages[0].run(0):
             pass
-        assert run.reading.title == "Scoring completeness with large (bf16)"
-        assert run.model.options == LoadOptions(context=512, threads=2)
+        assert run.reading.stage.title == "Scoring completeness with large (bf16)"
+        assert model.options == LoadOptions(context=512, threads=2)
         request = ScoringRequest(model="large")
         assert workspace.scoring_runs.make_run(request).stages[0].name != "tune"
-        workspace.catalog.record_speed(run.model, 20.0, 0.01)
+        workspace.catalog.record_speed(model, 20.0, 0.01)
         title = workspace.scoring_runs.make_run(request).stages[0].title
         assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
 
