@@ -95,7 +95,9 @@ def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
     """Returns the bar, share and words of a reason, who speaks, and how many messages back from the boundary."""
     text, place = one_line(in_words(reason), MAX_WORD_CHARACTERS), ROLE_LABELS[reason.role]
     if reason.kind == "speakers":
-        text, place = ", ".join(ROLE_LABELS[role] for role in reason.roles) + " speak", ""
+        text, place = in_words(reason), ""
+        for role, label in ROLE_LABELS.items():
+            text = text.replace(role, label)
     elif reason.distance:
         place += f" {reason.distance} back"
     return Content.assemble(
