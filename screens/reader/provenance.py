@@ -39,7 +39,7 @@ class ProvenanceDialog(Dialog[None]):
 
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,w", "dismiss(None)", "Close"),
+        Binding("escape,q,W", "dismiss(None)", "Close"),
         Binding("y", "copy", "Copy"),
     ]
 
