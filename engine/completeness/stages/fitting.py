@@ -429,7 +429,7 @@ class FittingStage(CpuStage):
                 hidden_states.ids_with_entry(conn, self._states_key())
             )
             score_sets.put_partial(conn, config_hash if unread else None)
-        elif self._features == "words":
+        else:
             score_sets.drop_older_words(conn, config_hash)
 
     def _score_entries(

@@ -6,7 +6,9 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatures
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
+from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets, scores
@@ -209,16 +212,15 @@ class TestFitting:
             assert len(score_sets.configs(conn)) == 1
 
     def test_more_conversations_are_a_new_set(self, project: Project) -> None:
-        """After more were read, all are scored anew in a set of its own, and the old set is kept."""
+        """After more were read, all are scored anew in a set of its own, in the place of the one of fewer."""
         give_states(project, list(range(1, 26)))
         run(project, fitting(project))
         give_states(project, list(range(26, COUNT + 1)))
         run(project, fitting(project))
         with project.reading() as conn:
-            first, second = score_sets.configs(conn)
-            assert score_sets.config_in_force(conn) == second
-            assert len(scores.values(conn, first.config_hash, range(1, COUNT + 1))) == 25
-            assert len(scores.values(conn, second.config_hash, range(1, COUNT + 1))) == COUNT
+            (config,) = score_sets.configs(conn)
+            assert score_sets.config_in_force(conn) == config
+            assert len(scores.values(conn, config.config_hash, range(1, COUNT + 1))) == COUNT
 
     def test_of_many_some_are_learned_from_and_all_are_scored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -636,7 +638,9 @@ class TestReading:
         """Without any time left, conversations are read until a probe can be fitted to their states, and no more."""
         monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
-        stage = ReadingStage(project, process, scored.model(), minutes=0)
+        clock = SimpleNamespace(monotonic=count(0, 100).__next__)  # each look takes 100 s
+        monkeypatch.setattr(reading_states, "time", clock)
+        stage = ReadingStage(project, process, scored.model(), minutes=1)
         assert isinstance(run(project, stage), JobDone)
         assert stage.read == MIN_CONVERSATIONS_FOR_PROBE < COUNT
 
