@@ -131,7 +131,7 @@ def estimate_scoring(
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
     client = process.client_for(model)
-    loaded = client.load(model.path, model.options, model.adapter, model.merged)
+    loaded = client.load(model.path, model.options, model.adapter, model.weights_copy)
     logs = [render_log(messages) for _, messages in sample]
     sample_tokens = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
     sample_chars = sum(len(piece.text) for log in logs for piece in log)

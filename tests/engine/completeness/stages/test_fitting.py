@@ -33,6 +33,7 @@ from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
 from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.model.catalog import FIRST_LAYERS
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -60,7 +61,8 @@ def fitting(
     if features == "words":
         return FittingStage(project, features, required=required)
     model = scored.model()
-    work = replace(model, path=weights or model.path)
+    options = replace(model.options, layers=FIRST_LAYERS)
+    work = replace(model, path=weights or model.path, options=options)
     return FittingStage(project, features, model=work, states_key=lambda: KEY, required=required)
 
 
@@ -295,7 +297,7 @@ class TestFitting:
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
-        bundled = load_bundled_probe()[0]
+        bundled = load_bundled_probe().probe
         give_states(project, list(range(1, number + 1)), dimensions=len(bundled.regression.weights))
         outcome = run(project, fitting(project))
         assert not isinstance(outcome, JobFailed)
@@ -310,6 +312,16 @@ class TestFitting:
                 stored = scores.values(conn, config.config_hash, [entry.conversation_id])
                 found = list(stored[entry.conversation_id].values())
                 assert found == pytest.approx(bundled.p(raw.astype(np.float32)).tolist())
+
+    def test_the_bundled_probe_reads_the_first_layers(self, project: Project) -> None:
+        """Few conversations that were read with the whole model get no scores: the bundled probe reads the states after
+        its first layers."""
+        give_states(project, [1, 2])
+        whole = FittingStage(
+            project, "states", model=scored.model(), states_key=lambda: KEY, required=True
+        )
+        outcome = run(project, whole)
+        assert isinstance(outcome, JobFailed)
 
     def test_too_few(self, project: Project, shallow_weights: Path) -> None:
         """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
