@@ -20,6 +20,7 @@ from engine.completeness.words import (
     DISTANCES,
     Floats,
     Ints,
+    Words,
     origins,
     read_text,
     split_words,
@@ -240,7 +241,7 @@ def _of_message(piece: LogPiece, distance: int, weights: Floats) -> tuple[float,
     of_speaker = single[0] + single[end]
     if end == 1:
         return of_speaker, [_reason(piece, distance, "empty", "", pair[0], ())]
-    spans = _spans(single, pair)
+    spans = _spans(words, single, pair)
     weight_of_span = dict.fromkeys(spans.values(), 0.0)
     for word, span in spans.items():
         weight_of_span[span] += single[word]
@@ -281,19 +282,29 @@ class _Span(NamedTuple):
     last: int
 
 
-def _spans(single: Sequence[float], pair: Sequence[float]) -> dict[int, _Span]:
+def _spans(words: Words, single: Sequence[float], pair: Sequence[float]) -> dict[int, _Span]:
     """Returns the span of each word of a message, by its index: a pair where that says more, else the word alone.
+
+    A sign such as a comma goes with a word only where the two touch, so that no `, thank` is told.
 
     Args:
         single: Weight of each word, the marks at both ends included.
         pair: Weight of each of them with the one after it.
     """
     end = len(single) - 1
+    parts = [
+        words.text[first : last + 1]
+        for first, last in zip(words.first.tolist(), words.last.tolist(), strict=True)
+    ]
+    is_sign = [part.isascii() and not part.replace(b"_", b"").isalnum() for part in parts]
+    touches = words.last[:-1] + 1 == words.first[1:]
     spans: dict[int, _Span] = {}
     for first in sorted(range(end), key=lambda first: -abs(pair[first])):
         both = [word for word in (first, first + 1) if 0 < word < end]
         stronger = max(abs(single[word]) for word in both)
         if abs(pair[first]) < MIN_SHARE_OF_PAIR * stronger or any(word in spans for word in both):
+            continue
+        if len(both) == 2 and any(is_sign[word] for word in both) and not touches[first]:
             continue
         kind: Kind = "begins" if first == 0 else "ends" if first == end - 1 else "words"
         spans |= dict.fromkeys(both, _Span(kind, both[0], both[-1]))

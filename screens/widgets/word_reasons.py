@@ -93,15 +93,17 @@ def sum_content(found: ScoreReasons) -> Content:
 
 def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
     """Returns the bar, share and words of a reason, who speaks, and how many messages back from the boundary."""
-    limit, place = MAX_WORD_CHARACTERS, ROLE_LABELS[reason.role]
+    text, place = one_line(in_words(reason), MAX_WORD_CHARACTERS), ROLE_LABELS[reason.role]
     if reason.kind == "speakers":
-        limit, place = 3 * MAX_WORD_CHARACTERS, ""
+        text, place = in_words(reason), ""
+        for role, label in ROLE_LABELS.items():
+            text = text.replace(role, label)
     elif reason.distance:
         place += f" {reason.distance} back"
     return Content.assemble(
         (bar(reason.share / strongest, BAR_CELLS), tone),
         (f" {reason.share:>4.0%} ", tone),
-        one_line(in_words(reason), limit),
+        text,
         (f"  {place}", "$tone-muted"),
     )
 

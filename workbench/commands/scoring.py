@@ -196,7 +196,7 @@ def _reasons_result(found: ScoreReasons) -> CommandResult:
     sides = [("for an end", found.for_end), ("against", found.against_end)]
     columns: list[tuple[str, CellKind]] = []
     for title, _ in sides:
-        columns += [(title, "difference"), ("", "percent"), ("", "text"), ("message", "text")]
+        columns += [(title, "share"), ("", "percent"), ("", "text"), ("message", "text")]
     rows = zip_longest(*(map(_cells, side) for _, side in sides), fillvalue=("",) * 4)
     others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
     others += [] if found.states is None else [f"the model's states {signed(found.states)}"]
