@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.base import folders
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, figure
+from engine.base.number_format import counted, figure, signed
 from engine.base.report_table import text_table
 from engine.base.statistics.intervals import wilson
 from engine.base.text import one_line
@@ -73,6 +73,9 @@ QUOTE_CHARACTERS = 400
 
 MAX_POINTS = 600
 """Number of conversations on the map of goals."""
+
+STRONGEST_WORDS = 8
+"""Most words for an end, and most against one."""
 
 BINS = 20
 """Number of bars of the histogram of scores."""
@@ -273,6 +276,29 @@ class _Report:
             tuple((f"{index / BINS:.2f}", int(count)) for index, count in enumerate(bins)),
             (rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
+        words = self._services.word_reasons.strongest(STRONGEST_WORDS)
+        if words:
+            yield text_table(
+                "The words that speak most for an end and against one",
+                (
+                    "words",
+                    "in a message of",
+                    "messages before the end",
+                    "log-odds",
+                    "conversations",
+                ),
+                tuple(
+                    (
+                        one_line(word.text, GOAL_CHARACTERS),
+                        word.role,
+                        f"{word.distance}",
+                        signed(word.weight),
+                        f"{word.share:.0%}",
+                    )
+                    for word in words
+                ),
+                (2, 3, 4),
+            )
 
     def _goals(self) -> Iterator[Block]:
         """Yields the goals with shares, completion and examples, and the map."""

@@ -188,7 +188,9 @@ class TestBoundaries:
     def test_sums_are_those_of_the_matrix(self, found: BoundaryWords, seed: int) -> None:
         """The weights of the words at a boundary add up to the product with the row of the matrix."""
         weights = np.random.default_rng(seed).normal(size=DISTANCES * COLUMNS)
-        assert found.sums(weights) == pytest.approx(found.matrix() @ weights, abs=1e-9)
+        assert found.sums(weights, np.zeros(DISTANCES)) == pytest.approx(
+            found.matrix() @ weights, abs=1e-9
+        )
 
     @settings(deadline=None)
     @given(boundary_words(), st.data())
