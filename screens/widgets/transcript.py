@@ -288,6 +288,11 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         if self._turns:
             self.go_to_message(self._turns[min(max(turn, 1), self.turns)])
 
+    def reveal_turn(self) -> None:
+        """Scrolls to the end of the current turn unless it is in sight."""
+        if self._layout is not None and self._current >= 0:
+            self.reveal(self._layout.start(self.last_of_turn + 1) - 1)
+
     def go_to_message(self, index: int) -> None:
         """Makes a message the current one and brings its beginning to the top."""
         if self._layout is not None:
