@@ -1,8 +1,8 @@
-"""The screen that shows how two parts of a project differ, or how completion differs between the values of a field."""
+"""The screen that shows how two parts of a project differ, or how many ended differs between the values of a field."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.base import number_format
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
@@ -56,11 +57,13 @@ class Row:
         values: Texts of the columns, by key.
         filter: The filter of the conversations behind it; None where no filter selects them.
         bright: Whether its difference is significant.
+        faint: Keys of the figures that are of few conversations.
     """
 
     values: dict[str, str]
     filter: str | None
     bright: bool
+    faint: Collection[str]
 
 
 class ComparisonScreen(WorkbenchScreen[None]):
@@ -176,10 +179,13 @@ class ComparisonScreen(WorkbenchScreen[None]):
         self.set_class(False, "-empty")
         if isinstance(result, Comparison):
             sides = (
-                f"{letter}  {side_text(side)}"
+                Content.styled(
+                    f"{letter}  {side_text(side)}",
+                    "$tone-muted" if number_format.is_few(side.rate.scored) else "",
+                )
                 for letter, side in zip("AB", result.sides, strict=True)
             )
-            summary, notes = Content("\n".join(sides)), comparison_notes(result)
+            summary, notes = Content("\n").join(sides), comparison_notes(result)
             rows = [_difference_row(difference, result) for difference in result.differences]
             columns = _COMPARED
         else:
@@ -219,18 +225,24 @@ def _difference_row(difference: Difference, comparison: Comparison) -> Row:
         filter = str(Filter((*parse_filter(filter).terms, *goal.terms)))
     keys = ("name", "first", "second", "change", "p", "needed")
     values = dict(zip(keys, difference_cells(difference), strict=True))
-    return Row(values, filter, difference.significant)
+    faint = [
+        key
+        for key, cases in zip(("first", "second"), difference.cases, strict=True)
+        if number_format.is_few(cases)
+    ]
+    return Row(values, filter, difference.significant, faint)
 
 
 def _part_row(part: Part) -> Row:
     """Returns the conversations with one value of a field as a line of the table."""
-    keys = ("name", "count", "scored", "complete", "corrected", "change", "p")
+    keys = ("name", "count", "scored", "ended", "corrected", "change", "p")
     values = dict(zip(keys, completion_cells(part), strict=True))
     _, _, *entropies = entropy_cells(part)
     values |= zip(("entropy", "entropy_change", "entropy_p"), entropies, strict=True)
     changes = (part.change, part.entropy_change)
     bright = any(change is not None and change.significant for change in changes)
-    return Row(values, part.filter, bright)
+    faint = ["ended"] if number_format.is_few(part.rate.scored) else []
+    return Row(values, part.filter, bright, faint)
 
 
 def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = True) -> Column[Row]:
@@ -238,6 +250,8 @@ def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = Tr
 
     def cell(row: Row) -> Sequence[Piece]:
         """Returns the text of a row's cell."""
+        if key in row.faint:
+            return [(row.values[key], "tone--muted")]
         return [(row.values[key], "tone--bright" if row.bright else "")]
 
     return Column(key, title, width, cell, flexible=key == "name", right=right, keep=keep)
@@ -257,12 +271,12 @@ _BY_FIELD = [
     _column("name", "value", 10, right=False),
     _column("count", "conv.", 8),
     _column("scored", "scored", 8, keep=3),
-    _column("complete", "complete", 8),
+    _column("ended", "ended", number_format.RATE_WIDTH),
     _column("corrected", "corrected", 17, keep=4),
     _column("change", "change (95%)", 24, keep=7),
     _column("p", "p", 6),
 ]
-"""Columns of the completion by the values of a field."""
+"""Columns of the share that ended by the values of a field."""
 
 _ENTROPY = [
     _column("entropy", "entropy", 7, keep=6),

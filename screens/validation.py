@@ -451,13 +451,13 @@ def figures_of(table: ReportTable) -> list[Figure]:
     if table.metric == "verdicts":
         return [
             *(
-                Figure(f"verdict {verdict}", parse_filter(f"verdict:{verdict} -state:unscored"))
+                Figure(f"verdict {verdict}", parse_filter(f"verdict:{verdict} -state:not-scored"))
                 for verdict in Verdict
             ),
             Figure("verdict and score in force differ", parse_filter("disagreement:verdict")),
             Figure("two sets of scores differ", parse_filter("disagreement:scores")),
         ]
-    measured = "leaves>=0" if table.metric == "trees" else "-state:unscored"
+    measured = "leaves>=0" if table.metric == "trees" else "-state:not-scored"
     if table.title not in _CLAIMS:
         return [Figure("measured", parse_filter(measured))]
     holds, fails = _CLAIMS[table.title]

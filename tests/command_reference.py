@@ -56,7 +56,9 @@ def manual() -> str:
     os.environ["COLUMNS"] = "80"  # of the usage lines, whatever the terminal
     for each in parser.with_commands():
         each.description = each.description and each.description[:1].upper() + each.description[1:]
-    parser.man_short_description = "what users wanted, whether they got it, how sure the model was"
+    parser.man_short_description = (
+        "what users wanted, whether conversations ended, how sure the model was"
+    )
     head = '.TH WORKBENCH "1" "" "" "Conversation Workbench"'
     return re.sub(r"^\.TH .*$", head, str(Manpage(parser)), count=1, flags=re.M)
 

@@ -44,7 +44,7 @@ goals merge d/demo.wb 1 2
 goals apart d/demo.wb 2 3
 goals split d/demo.wb 1 --dry-run
 goals move d/demo.wb 2 sql-0004
-filters d/demo.wb --save open state:incomplete
+filters d/demo.wb --save open state:broken-off
 scores d/demo.wb
 verdicts give d/demo.wb sql-0004 --verdict complete --annotator Ada
 verdicts undo d/demo.wb

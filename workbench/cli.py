@@ -3,7 +3,7 @@
 The commands are in `workbench.command_table`, what each does in `workbench.commands`. The module of a command is
 imported when the command is named: `workbench --help` needs the standard library only.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 done with unscored or quarantined items, 130 cancelled.
+Exit codes: 0 done, 1 failed, 2 usage, 3 done with items not scored or quarantined, 130 cancelled.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from workbench.command_table import COMMANDS, GROUPS, Command
 from workbench.surroundings import checked, like_ctrl_c, on_terminal
 
 DESCRIPTION = """\
-Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
-got it, and how sure the model was. `workbench PROJECT` opens a project. Nothing leaves this machine unless you name
-an endpoint or ask a hub; with --offline, not even then."""
+Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether
+conversations ended, and how sure the model was. `workbench PROJECT` opens a project. Nothing leaves this machine
+unless you name an endpoint or ask a hub; with --offline, not even then."""
 """The beginning of `workbench --help`."""
 
 EPILOG = """\
-exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantined items · 130 cancelled
+exit codes: 0 done · 1 failed · 2 usage · 3 done, with items not scored or quarantined · 130 cancelled
 Results go to standard output, progress and notes to standard error; every command takes --json.
 With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ..., "code": ...}.
 `workbench help CODE` explains the code of an error, `workbench help WORD` a word of the glossary."""
 """The end of `workbench --help`."""
 
 MAIN_PATH = """\
-Conversation Workbench: what users wanted, whether they got it, and how sure the model was.
+Conversation Workbench: what users wanted, whether conversations ended, and how sure the model was.
 
   workbench demo                            build a sample project and look at it
   workbench open logs.jsonl                 read, score and group your own conversations, then look at them

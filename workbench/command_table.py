@@ -70,7 +70,7 @@ GROUPS = {
     "requests": Group(
         "ACTION",
         "find, list and correct the several requests of a conversation, and assign each to a goal",
-        "A conversation may hold several requests, one after another. Each has its own completeness and goal;"
+        "A conversation may hold several requests, one after another. Each has its own score and goal;"
         " `workbench export PROJECT requests` writes each as a conversation.",
     ),
     "models": Group(
@@ -86,7 +86,7 @@ COMMANDS = (
     Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
     Command("tour", "walk over the screens key by key, on the demo's project", "demo:tour"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
-    Command("run complete", "score completeness", "scoring:run_complete"),
+    Command("run complete", "score how likely each conversation has ended", "scoring:run_complete"),
     Command("run success", "fit a probability of success to your verdicts", "verdicts:run_success"),
     Command("run tag", "fit a probe to a tag's examples, and predict the tag for others", "verdicts:run_tag"),
     Command("run trees", "grow response trees", "trees:run_trees"),
@@ -146,7 +146,7 @@ COMMANDS = (
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "reports:compare"),
     Command("requests find", "find where requests after the first begin, by the curve or by a model", "requests:find"),
     Command(
-        "requests list", "list requests, the first included, with completeness and goal", "requests:list_requests"
+        "requests list", "list requests, the first included, with state, score and goal", "requests:list_requests"
     ),
     Command("requests goals", "assign each request to a goal, and count requests by goal", "requests:goals"),
     Command("requests mark", "say that a request begins with a turn, or that none does", "requests:mark"),
@@ -166,7 +166,7 @@ COMMANDS = (
     ),
     Command(
         "analyse trees",
-        "trees with many branches and an improbable best response, with completion and goal",
+        "trees with many branches and an improbable best response, with state and goal",
         "trees:analyse_trees",
     ),
     Command(

@@ -243,12 +243,28 @@ def content_hash(messages: Iterable[Message]) -> bytes:
 
 
 class State(StrEnum):
-    """The state of a conversation by its completeness score; `unscored` is never counted as one of the others."""
+    """The state of a conversation by its completeness score; `unscored` is never counted as one of the others.
+
+    The values are what JSON, the Python API and the project file have; `word` is what people read.
+    """
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
     BORDERLINE = "borderline"
     UNSCORED = "unscored"
+
+    @property
+    def word(self) -> str:
+        """The answer to "Did it end?": `ended`, `broken off`, `open` near the threshold, or `not scored`."""
+        return _STATE_WORDS[self]
+
+
+_STATE_WORDS = {
+    State.COMPLETE: "ended",
+    State.INCOMPLETE: "broken off",
+    State.BORDERLINE: "open",
+    State.UNSCORED: "not scored",
+}
 
 
 class Verdict(StrEnum):

@@ -288,7 +288,7 @@ class RequestRefused(ModelError):
 
     Why: No honest answer exists, for instance because a server does not give the probabilities that are needed.
 
-    What to do: Mostly nothing: the conversation stays unscored, with this reason. `workbench models add URL` tests
+    What to do: Mostly nothing: the conversation keeps no score, with this reason. `workbench models add URL` tests
     again what a server can do.
     """
 

@@ -98,8 +98,13 @@ def rate(part: int, total: int) -> str:
     return f"{100 * part / total:.0f}% [{low}, {high}]"
 
 
+def is_few(number: int) -> bool:
+    """Returns whether so few conversations are behind a figure that it is drawn faint: its range says more than it."""
+    return number < 10
+
+
 def at_least(threshold: float) -> str:
-    """Returns which scores count as complete, beside a rate of them: `≥ .50`."""
+    """Returns which scores count as ended, beside a rate of them: `≥ .50`."""
     return f"≥ {probability(threshold)}"
 
 

@@ -74,6 +74,7 @@ class ReportRow:
         curves: The curves of the row, one for each plot of the table.
         plays: Ids of the simulated conversations (plays) that are counted in the row.
         details: Further values for JSON, by name.
+        faint: Indices of the cells whose figures are of so few conversations that they are drawn faint.
     """
 
     cells: tuple[Cell, ...]
@@ -85,6 +86,7 @@ class ReportRow:
     curves: tuple[Curve, ...] = ()
     plays: tuple[int, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    faint: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -200,15 +202,24 @@ def text_table(
     columns: Sequence[str],
     rows: Iterable[tuple[str, ...]],
     figures: Collection[int] = (),
+    faint: Collection[tuple[int, int]] = (),
 ) -> ReportTable:
-    """Returns a table of texts, such as a document has; the columns at the indices `figures` are aligned right."""
+    """Returns a table of texts, such as a document has.
+
+    Args:
+        figures: Indices of the columns that are aligned right.
+        faint: Row and column of the cells that are drawn faint, as in `ReportRow`.
+    """
     return ReportTable(
         title,
         tuple(
             ReportColumn(name, "number" if index in figures else "text")
             for index, name in enumerate(columns)
         ),
-        tuple(map(ReportRow, rows)),
+        tuple(
+            ReportRow(cells, faint=tuple(column for row, column in faint if row == index))
+            for index, cells in enumerate(rows)
+        ),
     )
 
 

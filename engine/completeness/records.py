@@ -26,6 +26,12 @@ SetMode = Literal["words", "probe", "base", "tuned", "judge", "outside"]
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
+
+def mode_in_words(mode: SetMode, features: ProbeFeatures | None) -> str:
+    """Returns how scores were had: their mode, or "probe on states" for a probe that reads no words."""
+    return "probe on states" if features == "states" else mode
+
+
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
 
@@ -41,8 +47,8 @@ class DecisionRule:
     """The rule that turns a score into a state.
 
     Attributes:
-        threshold: Normalised score from which a conversation is complete, in [0, 1].
-        band: Half-width of the borderline band around the threshold.
+        threshold: Normalised score from which a conversation has ended, in [0, 1].
+        band: Half-width of the band around the threshold, in which a score is open.
         source: Where the threshold is from.
     """
 
@@ -73,12 +79,12 @@ class DecisionRule:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many conversations are in each state, and the rate of complete ones that every screen, command, report and
+    """How many conversations are in each state, and the rate of ended ones that every screen, command, report and
     export gives.
 
     Attributes:
-        above: Those of the scored ones whose score is at or above the threshold: the complete ones, and of the
-            borderline ones the upper half of the band.
+        above: Those of the scored ones whose score is at or above the threshold: the ended ones, and of the
+            open ones the upper half of the band.
     """
 
     complete: int = 0
@@ -160,7 +166,8 @@ class ScoreSet:
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
         features: What the probe reads; None for other modes.
-        partial: Whether the model had read only some of the conversations; it goes when it is replaced.
+        read: Number of conversations whose score is by states too; None for modes without a probe, and in a set of an
+            earlier version.
     """
 
     number: int
@@ -172,7 +179,7 @@ class ScoreSet:
     test: EndingTest | None
     in_force: bool
     features: ProbeFeatures | None = None
-    partial: bool = False
+    read: int | None = None
 
 
 def normalised(p_end: float, p_continue: float) -> float | None:
@@ -228,6 +235,7 @@ class ScoreRow:
         adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
         noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
             are meaningless.
+        features: What the probe reads; None for other modes.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
     """
 
@@ -243,6 +251,7 @@ class ScoreRow:
     model: str
     adapter: str | None
     noise: float | None
+    features: ProbeFeatures | None = None
     generated: bool | None = None
 
 

@@ -149,9 +149,10 @@ def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
     if field.optional and not field.choices:
         values += [ANY_VALUE, NO_VALUE]
     return [
-        Completion(start, quote_value(value), field.help, count=counts.get(value))
+        Completion(start, quote_value(written), field.help, count=counts.get(value))
         for value in dict.fromkeys(values)
-        if _has_word_beginning(value.lower(), typed) and value.lower() != typed
+        if (written := field.written(value)).lower() != typed
+        and _has_word_beginning(written.lower(), typed)
     ]
 
 

@@ -11,7 +11,7 @@ import math
 import sqlite3
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from engine.base.conversation import State, Verdict
@@ -70,6 +70,7 @@ class Field:
         kind: What its values are.
         help: Explains the field, in completion and documentation.
         choices: The only values that it can have; empty where any value will do.
+        words: What a filter writes in place of a choice, where that differs; it reads both.
         example: Terms that show how it is used; empty where the usual example of its kind does.
         optional: Whether a conversation may have no value, so that `any` and `none` can be asked for.
         minimum: The smallest number that it can be.
@@ -82,6 +83,11 @@ class Field:
     example: str = ""
     optional: bool = False
     minimum: float = 0
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def written(self, value: str) -> str:
+        """Returns a value as filters write it: the word of a choice that has one, others as they are."""
+        return self.words.get(value, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,13 @@ class FieldQuery:
 
 
 _FIELDS = (
-    Field("state", "choice", "what the score says", tuple(State)),
+    Field(
+        "state",
+        "choice",
+        "did it end, by its score",
+        tuple(State),
+        words={state: state.word.replace(" ", "-") for state in State},
+    ),
     Field("verdict", "choice", "your verdict", (*Verdict, ANY_VALUE, NO_VALUE), optional=True),
     Field(
         "disagreement",
@@ -267,5 +279,5 @@ SortKey = Literal[
 ]
 """What a list can be ordered by: `id` is the order of import, each other one is the `Field` of that name.
 
-`p` is the probability that the conversation is complete, `success` that you would call it a success (fitted to your
+`p` is the probability that the conversation has ended, `success` that you would call it a success (fitted to your
 verdicts), and `length` the number of characters of its messages."""

@@ -1,6 +1,6 @@
 """The filter language of the list, of triage and of the command line.
 
-A filter is a line of terms that must all hold: `state:incomplete turns>5 -tag:spam "refund please"`.
+A filter is a line of terms that must all hold: `state:broken-off turns>5 -tag:spam "refund please"`.
 
     word, "some words"      occurs in a message (a word also as the beginning of one), with its signs
     field:a,b               is a or b; for a number or a date, equals it or begins with it
@@ -85,8 +85,11 @@ class Term:
         sign = "-" if self.negated else ""
         if self.field == WORD_FIELD:
             return sign + (f'"{self.values[0]}"' if self.whole else self.values[0])
+        field = FIELDS[self.field.partition(".")[0]]
         values = (
-            "..".join(self.values) if self.span else ",".join(quote_value(v) for v in self.values)
+            "..".join(self.values)
+            if self.span
+            else ",".join(quote_value(field.written(value)) for value in self.values)
         )
         return f"{sign}{quote_key(self.field)}{self.op}{values}"
 
@@ -403,7 +406,7 @@ def _split_values(text: str, quoted: Sequence[bool]) -> list[str]:
 
 
 def _check_value(field: Field, value: str, values_start: int) -> str:
-    """Returns a value in the form of `Term.values`: a choice in lower case, others as they are.
+    """Returns a value in the form of `Term.values`: a choice in lower case, also for its word, others as they are.
 
     Raises:
         FilterError: The field cannot have this value.
@@ -412,9 +415,11 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
         f"“{value}” is no value of “{field.name}”.", _usage_hint(field), values_start
     )
     if field.kind == "choice":
-        if value.lower() not in field.choices:
-            raise wrong
-        return value.lower()
+        written = value.lower().replace(" ", "-")  # `state:"broken off"` is `state:broken-off`
+        for choice in field.choices:
+            if written in (choice, field.written(choice)):
+                return choice
+        raise wrong
     if field.kind == "number":
         try:
             if not float(value) >= field.minimum:  # also true of NaN, which `<` would let pass
@@ -434,7 +439,7 @@ def _usage_hint(field: Field) -> str:
         "number": f"Like {field.name}>5, {field.name}:3..7",
         "date": f"Like {field.name}:2026-03, {field.name}{'>=' if field.name == 'date' else ':'}2026-03-14",
         "text": f"Like {field.name}:web, or quoted when it has spaces",
-        "choice": f"One of {', '.join(field.choices)}",
+        "choice": f"One of {', '.join(map(field.written, field.choices))}",
     }
     return example[field.kind] + "."
 
@@ -465,7 +470,7 @@ def _in_quotes(text: str) -> str:
 
 
 FILTER = Option(
-    "only conversations that match, like 'state:incomplete turns>5 \"refund\"'",
+    "only conversations that match, like 'state:broken-off turns>5 \"refund\"'",
     metavar="F",
     convert=parse_filter,
 )

@@ -15,8 +15,11 @@ from pathlib import Path
 from engine.base.files import create_private_file, create_private_folder
 from engine.project.sql import chunks, placeholders
 
-MOST_BYTES = 2_000_000_000
-"""Size above which the least recently used replies are deleted when the file is opened."""
+MOST_BYTES = 500_000_000
+"""Size above which the least recently used replies are deleted."""
+
+KEPT_SHARE = 0.9
+"""Share of that size which is left after a deletion, so that not every further reply deletes some."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS reply (
@@ -34,12 +37,16 @@ class ReplyCache:
         """Opens the file; replaces a file that is not such a cache."""
         create_private_folder(path.parent)
         self._guard = threading.Lock()
+        self._most_bytes = most_bytes
         try:
             self._conn = _open(path)
         except sqlite3.DatabaseError:
             path.unlink(missing_ok=True)
             self._conn = _open(path)
-        self._evict(most_bytes)
+        (self._stored_bytes,) = self._conn.execute(
+            "SELECT coalesce(sum(bytes), 0) FROM reply"
+        ).fetchone()
+        self._evict()
 
     def get(self, key: str) -> str | None:
         """Returns the reply stored under a key, or None."""
@@ -56,23 +63,28 @@ class ReplyCache:
         row = (key, value, len(value), time.time())
         with self._guard:
             self._conn.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?)", row)
+            self._stored_bytes += len(value)
+            self._evict()
 
     def close(self) -> None:
         """Closes the file."""
         with self._guard:
             self._conn.close()
 
-    def _evict(self, most_bytes: int) -> None:
-        """Deletes the least recently used replies, so that the others have at most so many bytes together."""
-        (stored_bytes,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
-        if stored_bytes <= most_bytes:
+    def _evict(self) -> None:
+        """Deletes the least recently used replies where all together have more bytes than they may. A reply that took
+        the place of another, or was stored by another program, is counted then."""
+        if self._stored_bytes <= self._most_bytes:
             return
         # Each reply with the bytes of itself and of all that were used after it.
         sums = "SELECT key, sum(bytes) OVER (ORDER BY used DESC, key) AS upto FROM reply"
         self._conn.execute(
             f"DELETE FROM reply WHERE key IN (SELECT key FROM ({sums}) WHERE upto > ?)",
-            (most_bytes,),
+            (self._most_bytes * KEPT_SHARE,),
         )
+        (self._stored_bytes,) = self._conn.execute(
+            "SELECT coalesce(sum(bytes), 0) FROM reply"
+        ).fetchone()
 
 
 def _open(path: Path) -> sqlite3.Connection:

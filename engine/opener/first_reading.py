@@ -40,7 +40,7 @@ class FirstReading(NamedTuple):
 
 
 def conversations_to_read(project: OpenProject) -> list[FirstReading]:
-    """Returns the conversations to read first, the lowest score first; none where all that is scored looks complete."""
+    """Returns the conversations to read first, the lowest score first; none where all that is scored looks ended."""
     conversations = project.conversations
     ids = conversations.ids(ListQuery(sort="p"))[:LOWEST_CONSIDERED]
     rows = [

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base import folders
+from engine.base.conversation import State
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, figure, signed
+from engine.base.number_format import counted, figure, is_few, rate, signed
 from engine.base.report_table import text_table
 from engine.base.statistics.intervals import wilson
 from engine.base.text import one_line
@@ -22,7 +23,6 @@ from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from engine.questions.records import CompletionRate
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,
@@ -84,7 +84,7 @@ MAX_VALUES = 12
 """Most values of a field (source, language, model) that are listed."""
 
 MAX_COMPLETION_BARS = 15
-"""Most goals whose completion is drawn."""
+"""Most goals of which the share that ended is drawn."""
 
 EXAMPLES_TO_CHOOSE_FROM = 10
 """Members of a goal of which one is its example."""
@@ -148,17 +148,18 @@ def write_report(
 
 
 class _GoalCompletion(NamedTuple):
-    """How many conversations of a goal are complete.
+    """How many conversations of a goal ended.
 
     Attributes:
         label: The goal.
         complete: Number of its conversations at or above the threshold.
-        scored: Number of those that are scored.
+        scored, conversations: Number of those that are scored, and of all.
     """
 
     label: str
     complete: int
     scored: int
+    conversations: int
 
 
 class _Report:
@@ -174,7 +175,8 @@ class _Report:
         services, filter, total = self._services, self._filter, len(self._measured.ids)
         sections = {
             "What is here": self._contents(),
-            "Did users get what they wanted?": self._completion(),
+            "Did it end?": self._ended(),
+            "Did they get it?": self._verdicts(),
             "What users wanted": self._goals(),
             "What to read first": self._to_read(),
             "How sure the model was": self._trees(),
@@ -241,8 +243,8 @@ class _Report:
         if sentences:
             yield Paragraph(" ".join(sentences))
 
-    def _completion(self) -> Iterator[Block]:
-        """Yields the completion rate with its interval, corrected by verdicts, and the histogram of scores."""
+    def _ended(self) -> Iterator[Block]:
+        """Yields the rate of ended conversations with its interval, and the histogram of scores."""
         states = self._measured.states()
         now = in_force(self._sets)
         if states.rate is None or now is None:
@@ -250,20 +252,17 @@ class _Report:
             return
         rule = self._services.conversations.rule()
         yield Paragraph(
-            f"{states.rate.value:.0%} of the scored conversations are complete by their score"
+            f"{states.rate.value:.0%} of the scored conversations ended, by their score"
             f" (95% interval {states.rate.low:.0%} to {states.rate.high:.0%}):"
             f" {states.above:,} have {figure(rule.threshold)} or more;"
             f" {states.scored:,} of {len(self._measured.ids):,} are scored.",
-            True,
+            important=not is_few(states.scored),
         )
         if states.borderline:
             yield Paragraph(
-                f"{states.borderline:,} of the scored ones are borderline: within {figure(rule.band)} of"
+                f"{states.borderline:,} of the scored ones are open: within {figure(rule.band)} of"
                 " the threshold, and counted on their side of it."
             )
-        yield from _corrected(
-            self._measured.rate(by_score=self._services.comparison.goes_by_score(self._filter))
-        )
         report = reliability(now, self._sets)
         yield Paragraph(
             f"Scores in force: {name_of(now)}. {report.test[:1].upper()}{report.test[1:]}."
@@ -300,8 +299,22 @@ class _Report:
                 (2, 3, 4),
             )
 
+    def _verdicts(self) -> Iterator[Block]:
+        """Yields what verdicts say: the rate of complete conversations, or why it is not known."""
+        by_score = self._services.comparison.goes_by_score(self._filter)
+        by_verdicts = self._measured.rate(by_score=by_score)
+        if by_verdicts.corrected is None:
+            yield Paragraph(f"Only verdicts say. The rate is not known: {by_verdicts.why}.", True)
+            return
+        share = by_verdicts.corrected
+        yield Paragraph(
+            f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) of the conversations"
+            " are complete, by verdicts: the scores without their errors, as verdicts show them.",
+            True,
+        )
+
     def _goals(self) -> Iterator[Block]:
-        """Yields the goals with shares, completion and examples, and the map."""
+        """Yields the goals with shares, how many ended, and examples, and the map."""
         if not self._measured.goals:
             yield Paragraph(
                 "Nothing is clustered. `workbench run cluster PROJECT` groups conversations by goal.",
@@ -310,9 +323,11 @@ class _Report:
             return
         parts = self._parts
         total = len(self._measured.ids)
-        rows = []
-        for label, part in parts[:MAX_GOALS]:
+        rows, faint = [], []
+        for index, (label, part) in enumerate(parts[:MAX_GOALS]):
             above, scored = part.counts()
+            if is_few(scored):
+                faint.append((index, 3))
             count = len(part.ids)
             shares = _share(count, total), _share(above, scored)
             rows.append((label, f"{count:,}", *shares, self._example(part)))
@@ -322,11 +337,12 @@ class _Report:
                 "goal",
                 "conversations",
                 "share (95% interval)",
-                "complete (95% interval)",
+                "ended (95% interval)",
                 "for example",
             ),
             tuple(rows),
             (1, 2, 3),
+            faint,
         )
         unlisted = len(parts) - MAX_GOALS
         without = total - sum(len(part.ids) for _, part in parts)
@@ -336,10 +352,16 @@ class _Report:
             yield Paragraph(f"{more}{none}")
         yield largest_goals([(label, len(part.ids)) for label, part in parts], total)
         yield Bars(
-            "Completion by goal, the lowest first",
+            "Ended by goal, the lowest share first. Pale: open or broken off; empty: not scored",
             tuple(
-                Bar(label, complete / scored, f"{complete / scored:.0%} of {scored:,}")
-                for label, complete, scored in self._by_completion[:MAX_COMPLETION_BARS]
+                Bar(
+                    goal.label,
+                    goal.complete / goal.conversations,
+                    f"{rate(goal.complete, goal.scored)} of {goal.scored:,}",
+                    pale=(goal.scored - goal.complete) / goal.conversations,
+                    faint=is_few(goal.scored),
+                )
+                for goal in self._by_completion[:MAX_COMPLETION_BARS]
             ),
         )
         if not self._filter:
@@ -362,15 +384,15 @@ class _Report:
         )
 
     def _to_read(self) -> Iterator[Block]:
-        """Yields conversations of the goals with the lowest completion, quoted, and a list of the least complete
-        ones."""
+        """Yields conversations of the goals of which the fewest ended, quoted, and a list of those with the lowest
+        scores."""
         worst = [goal for goal in self._by_completion if goal.scored >= MIN_SCORED][:WORST_GOALS]
         parts = dict(self._parts)
-        for label, complete, scored in worst:
+        for goal in worst:
             yield Paragraph(
-                f"“{label}”: {complete:,} of {scored:,} complete. The least complete one:"
+                f"“{goal.label}”: {goal.complete:,} of {goal.scored:,} ended. The one with the lowest score:"
             )
-            part = parts[label]
+            part = parts[goal.label]
             yield self._quote(int(part.ids[np.nanargmin(part.score)]))
         ids = self._measured.ids[np.argsort(self._measured.score, kind="stable")]
         count = min(int(self._measured.scored.sum()), CONVERSATIONS_TO_READ)
@@ -379,7 +401,7 @@ class _Report:
             yield Paragraph("Nothing is scored, so nothing can be put first.")
             return
         yield text_table(
-            "The conversations that are least complete",
+            "The conversations with the lowest scores",
             ("conversation", "score", "begins with", "what is left to do"),
             tuple(
                 (
@@ -452,7 +474,7 @@ class _Report:
             )
 
     def _over_time(self) -> Iterator[Block]:
-        """Yields completion and uncertainty by month, each with the change from the month before."""
+        """Yields the share that ended and uncertainty by month, each with the change from the month before."""
         try:
             months = self._services.comparison.breakdown(self._measured, "month", self._filter)
         except UsageError:
@@ -517,7 +539,9 @@ class _Report:
     @cached_property
     def _by_completion(self) -> list[_GoalCompletion]:
         """The goals with scored conversations, the lowest rate first."""
-        goals = [_GoalCompletion(label, *part.counts()) for label, part in self._parts]
+        goals = [
+            _GoalCompletion(label, *part.counts(), len(part.ids)) for label, part in self._parts
+        ]
         return sorted(
             (goal for goal in goals if goal.scored), key=lambda goal: goal.complete / goal.scored
         )
@@ -553,19 +577,6 @@ class _Report:
         return Quote(f"{name}, {counted(len(messages), 'message')}", tuple(quoted))
 
 
-def _corrected(rate: CompletionRate) -> Iterator[Block]:
-    """Yields the completion rate without the errors of the scores, or why it is not known."""
-    if rate.corrected is not None:
-        interval = rate.corrected
-        yield Paragraph(
-            "Without the errors of the scores, as verdicts show them:"
-            f" {interval.value:.0%} (95% interval {interval.low:.0%} to {interval.high:.0%})"
-            " of the conversations are complete."
-        )
-    elif rate.why:
-        yield Paragraph(f"The rate is not corrected by verdicts: {rate.why}.")
-
-
 def _comparison(compared: Compared) -> Iterator[Block]:
     """Yields what differs, and conversations to read."""
     comparison, stores = compared.comparison, compared.stores
@@ -581,7 +592,7 @@ def _comparison(compared: Compared) -> Iterator[Block]:
             cells.append((label, row.external_id, score, one_line(row.opening, 100)))
     if cells:
         yield text_table(
-            "What differs most: its least complete conversations",
+            "What differs most: its conversations with the lowest scores",
             ("what", "conversation", "score", "begins with"),
             tuple(cells),
             (2,),
@@ -591,6 +602,6 @@ def _comparison(compared: Compared) -> Iterator[Block]:
 def _share(part: int, of: int) -> str:
     """Returns a share with its interval, as a cell of a table."""
     if not of:
-        return "unscored"
+        return State.UNSCORED.word
     share = wilson(part, of)
     return f"{part / of:.0%} ({share.low:.0%} to {share.high:.0%})"

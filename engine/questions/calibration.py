@@ -413,7 +413,7 @@ def completion_rate(
     rates = np.clip((apparent_draws + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
     interval = _interval(value, np.where(telling, rates, 0.0), np.where(telling, rates, 1.0))
     if interval.low == interval.high:
-        why = "no completion rate gives such a share with these errors: they must be others here"
+        why = "no rate gives such a share with these errors: they must be others here"
         return rate(corrected=None, why=why)
     return rate(corrected=interval)
 

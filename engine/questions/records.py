@@ -186,6 +186,11 @@ class CompletionRate:
     high: float | None = None
     borderline: int = 0
 
+    @property
+    def above(self) -> int:
+        """Number of scored conversations at or above the threshold."""
+        return round((self.apparent or 0.0) * self.scored)
+
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:

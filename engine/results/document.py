@@ -26,11 +26,16 @@ class Quote:
 
 
 class Bar(NamedTuple):
-    """One bar; `value` is its length in [0, 1], and `text` stands beside it."""
+    """One bar; `value` is its length in [0, 1], and `text` stands beside it.
+
+    `pale` is the length of a paler part that goes on from there; a `faint` text is a figure of few conversations.
+    """
 
     label: str
     value: float
     text: str
+    pale: float = 0.0
+    faint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,10 @@ def _mapped(block: Block, change: Callable[[str], str]) -> Block:
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):
-        rows = (ReportRow(tuple(change(str(cell)) for cell in row.cells)) for row in block.rows)
+        rows = (
+            ReportRow(tuple(change(str(cell)) for cell in row.cells), faint=row.faint)
+            for row in block.rows
+        )
         return replace(block, title=change(block.title), rows=tuple(rows))
     if isinstance(block, Quote):
         messages = tuple((speaker, change(text)) for speaker, text in block.messages)

@@ -152,15 +152,21 @@ def _html_table(table: ReportTable) -> str:
     rows = "\n".join(
         f'<tr><th scope="row">{escape(name)}</th>'
         + "".join(
-            f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], cells, strict=True)
+            f"<td{kind}>{_html_cell(cell, faint=index in row.faint)}</td>"
+            for index, (kind, cell) in enumerate(zip(kinds[1:], cells, strict=True), 1)
         )
         + "</tr>"
-        for name, *cells in _cell_texts(table)
+        for row, (name, *cells) in zip(table.rows, _cell_texts(table), strict=True)
     )
     return (
         f'<div class="wide"><table><caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
+
+
+def _html_cell(text: str, *, faint: bool) -> str:
+    """Returns the text of a cell as HTML."""
+    return f'<span class="faint">{escape(text)}</span>' if faint else escape(text)
 
 
 def _cell_texts(table: ReportTable) -> list[list[str]]:

@@ -1,7 +1,8 @@
 """Figures as SVG: readable in black and white, by a screen reader, and without any script.
 
 All lengths are in the units of the view box, which is `WIDTH` wide; y grows downwards. Colors come from classes: `bar`
-and `dot` are filled or outlined marks, `ink` lines of the data, `line` a dashed mark, `rail` the ground.
+and `dot` are filled or outlined marks, `pale` is the paler part of a bar, `faint` a figure of few, `ink` lines of the
+data, `line` a dashed mark, `rail` the ground.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WIDTH = 640
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """The signs of groups in a picture of points."""
 
-_LABEL_WIDTH, _VALUE_WIDTH, _ROW_HEIGHT = 230, 106, 22
+_LABEL_WIDTH, _VALUE_WIDTH, _ROW_HEIGHT = 230, 150, 22
 """Widths of the label and of the value in a row of bars, and the height of the row."""
 
 _LABEL_CELLS = 34
@@ -64,7 +65,8 @@ DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "14 5")
 
 _FILE_STYLE = (
     "text { font: 12px system-ui, sans-serif; fill: #1b1d22; } .head { font-weight: bold; }"
-    " .rail { fill: none; stroke: #d4d8de; } .bar { fill: #3b5b8c; }"
+    " .rail { fill: none; stroke: #d4d8de; } .bar { fill: #3b5b8c; } .pale { fill: #3b5b8c; opacity: .35; }"
+    " .faint { fill: #5d6470; }"
     " .line { stroke: #b3541e; stroke-width: 2; stroke-dasharray: 5 3; }"
     " .ink { fill: none; stroke: #1b1d22; stroke-width: 1.5; }"
     " .dot { fill: none; stroke: #3b5b8c; stroke-width: 1.2; }"
@@ -138,14 +140,19 @@ def _bars(figure: Bars) -> _Drawing:
     """Returns horizontal bars, a row each, with the value as text beside them."""
     room = WIDTH - _LABEL_WIDTH - _VALUE_WIDTH
     elements = []
-    for row, (label, value, text) in enumerate(figure.values):
+    for row, (label, value, text, pale, faint) in enumerate(figure.values):
         y, name = row * _ROW_HEIGHT, escape(one_line(label, _LABEL_CELLS))
         length = max(0.0, min(1.0, value)) * room
+        pale_length = max(0.0, min(1.0, value + pale)) * room - length
+        tone = ' class="faint"' if faint else ""
         elements += [
             f'<text x="{_LABEL_WIDTH - 8}" y="{y + _TEXT_DROP}" text-anchor="end">{name}</text>',
             f'<rect class="rail" x="{_LABEL_WIDTH}" y="{y + 4}" width="{room}" height="14"/>',
             f'<rect class="bar" x="{_LABEL_WIDTH}" y="{y + 4}" width="{length:.1f}" height="14"/>',
-            f'<text x="{_LABEL_WIDTH + room + 6}" y="{y + _TEXT_DROP}">{escape(text)}</text>',
+            f'<rect class="pale" x="{_LABEL_WIDTH + length:.1f}" y="{y + 4}" width="{pale_length:.1f}" height="14"/>'
+            if pale
+            else "",
+            f'<text{tone} x="{_LABEL_WIDTH + room + 6}" y="{y + _TEXT_DROP}">{escape(text)}</text>',
         ]
     description = "; ".join(f"{bar.label}: {bar.text}" for bar in figure.values)
     return _Drawing(description, len(figure.values) * _ROW_HEIGHT + 4, elements)

@@ -30,7 +30,7 @@ _COLUMNS = (
     ReportColumn(
         "max logprob", "number", description="Log-probability of the most probable response."
     ),
-    ReportColumn("completed", "text", description="By the completeness scores in force."),
+    ReportColumn("state", "text", description="Did the conversation end, by the scores in force."),
     ReportColumn("goal", "text", description="Group of the clustering that is shown."),
 )
 """Columns of the table of unusual trees, in the order of the cells of `table`."""
@@ -125,7 +125,7 @@ def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
                 tree.step,
                 tree.branches,
                 tree.max_logprob,
-                tree.completed.value,
+                tree.completed.word,
                 one_line(tree.goal, _LONGEST_NAME) or "–",
             )
         )

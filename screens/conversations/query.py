@@ -20,7 +20,7 @@ from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
 from screens.widgets.background import background
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, rate_piece
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,
@@ -45,7 +45,7 @@ SORT_TITLES: dict[SortKey, str] = {
 }
 """What each order is called on the screen."""
 _OUTCOME = ("state", "verdict", "p", "success", "remaining", "disagreement")
-"""Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
+"""Filter fields about the outcome. A rate over conversations chosen by them would mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +175,20 @@ class HitCounts:
         )
 
 
-def format_counts(shown: int, counts: ListCounts) -> str:
-    """Returns `812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only,
+def format_counts(shown: int, counts: ListCounts) -> Content:
+    """Returns `812 of 2,000 · 71% [68, 74] ended, ≥ .50 (96% scored)`; the rate is over scored conversations only,
     and left out where they were chosen by their outcome."""
     words = f"{shown:,} of {counts.everything.conversations:,}"
     count = counts.matching
-    if count.scored and counts.has_rate:
-        scored = 100 * count.scored / count.conversations
-        words += (
-            f" · {number_format.rate(count.above, count.scored)} complete,"
-            f" {number_format.at_least(counts.rule.threshold)} ({scored:.0f}% scored)"
-        )
-    return words
+    if not (count.scored and counts.has_rate):
+        return Content(words)
+    threshold = number_format.at_least(counts.rule.threshold)
+    scored = 100 * count.scored / count.conversations
+    return Content.assemble(
+        f"{words} · ",
+        rate_piece(count.above, count.scored),
+        f" ended, {threshold} ({scored:.0f}% scored)",
+    )
 
 
 def summary_content(listing: Listing, marked: int) -> Content:

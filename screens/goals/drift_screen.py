@@ -20,6 +20,7 @@ from engine.opener.open_project import OpenProject
 from engine.results.comparison.differences import all_differ
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.empty_state import EmptyState
+from screens.widgets.formatting import rate_piece
 from screens.widgets.groups import goal_value, label_of
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
@@ -137,7 +138,10 @@ class GoalDriftScreen(WorkbenchScreen[None]):
                 Column("last", "last", 6, lambda r: [(f"{100 * r.shares[-1]:.1f}%", "")], right=True),
                 Column("change", "points", 7, _change_cell, right=True),
                 Column("p", "p", 5, _p_cell, right=True),
-                Column("rate", "complete", 13, _rate_cell, right=True, keep=4),
+                Column("rate-first", "ended, first", number_format.RATE_WIDTH, lambda r: _rate_cell(r.first),
+                       right=True, keep=3),
+                Column("rate-last", "ended, last", number_format.RATE_WIDTH, lambda r: _rate_cell(r.last),
+                       right=True, keep=4),
             ],
             lambda ids: [self._drifts[row] for row in ids if row < len(self._drifts)],
             lambda drift: drift.row,
@@ -220,10 +224,6 @@ def _p_cell(row: Drift) -> Sequence[Piece]:
     ]
 
 
-def _rate_cell(row: Drift) -> Sequence[Piece]:
-    """Returns the rates of complete conversations in the first and in the last period."""
-    rates = [
-        "–" if states.rate is None else f"{100 * states.rate.value:.0f}%"
-        for states in (row.first, row.last)
-    ]
-    return [(rates[0], "tone--muted"), (" → ", "tone--muted"), (rates[1], "")]
+def _rate_cell(states: StateCounts) -> Sequence[Piece]:
+    """Returns the rate of ended conversations in a period."""
+    return [rate_piece(states.above, states.scored, faint="tone--muted")]

@@ -11,8 +11,8 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow
 from screens.goals.run_form import GOAL_TEXTS
-from screens.widgets.formatting import STATE_LOOKS, date_and_minute
-from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of
+from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
+from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, state_bar
 from screens.widgets.row_table import Column, Piece, ordered_by
 
 MAX_TEXT_CHARACTERS = 400
@@ -35,7 +35,7 @@ class Order:
 
 
 def rate_of(group: GoalGroup) -> float | None:
-    """Returns the rate of complete conversations among the members with a score; None where none has one."""
+    """Returns the rate of ended conversations among the members with a score; None where none has one."""
     rate = group.states.rate
     return None if rate is None else rate.value
 
@@ -43,7 +43,7 @@ def rate_of(group: GoalGroup) -> float | None:
 ORDERS: dict[str, Order] = {
     "size": Order("size", lambda group: group.size, descending=True),
     "label": Order("label", lambda group: group.label.lower()),
-    "rate": Order("completeness, lowest first", rate_of),
+    "rate": Order("share that ended, lowest first", rate_of),
     "leaves": Order(
         "leaves of the response trees, most first", lambda group: group.leaves, descending=True
     ),
@@ -79,14 +79,10 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         ]
 
     def rate(row: Listed) -> Sequence[Piece]:
-        """Returns the rate of complete conversations as a bar and in numbers."""
+        """Returns the states of all its conversations as a bar, and the rate of ended ones."""
         states = row[1].states
-        if states.rate is None:
-            return _NO_VALUE
-        return [
-            (number_format.bar(states.rate.value), "tone--complete"),
-            (f" {number_format.rate(states.above, states.scored)}", ""),
-        ]
+        rate = rate_piece(states.above, states.scored, faint="tone--muted")
+        return [*state_bar(states), (" ", ""), rate]
 
     def coverage(row: Listed) -> Sequence[Piece]:
         """Returns which part of the conversations has a score."""
@@ -113,7 +109,7 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         Column("label", "goal", 20, label, flexible=True),
         Column("size", "size", 8, lambda r: [(f"{r[1].size:,}", "")], right=True, keep=8),
         Column("share", "share", number_format.BAR_WIDTH + 6, share, keep=5),
-        Column("rate", "complete", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate, keep=7),
+        Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate, keep=7),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),
         Column("leaves", "leaves", 6, leaves, right=True, keep=3),
         Column("spread", "spread", 6, lambda r: [(number_format.probability(r[1].spread), "tone--muted")],

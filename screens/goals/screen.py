@@ -492,7 +492,7 @@ class GoalsScreen(DecisionScreen):
 
     def action_copy_list(self) -> None:
         """Copies the list as shown: a line for each group, with tabs between the columns."""
-        rows = ["goal\tsize\tshare\tcomplete\tscored\tstable"]
+        rows = ["goal\tsize\tshare\tended\tscored\tstable"]
         for _, group in self._fetch(self.table.ids):
             scored, rate_value = group.states.scored, rate_of(group)
             rate = "" if rate_value is None else f"{rate_value:.4f}"

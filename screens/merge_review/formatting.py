@@ -11,7 +11,7 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import ClusteringSummary, GoalDecision, MergeOrder, ReviewProgress
 from screens.widgets.empty_state import CLUSTER, EmptyState
-from screens.widgets.formatting import format_agreement
+from screens.widgets.formatting import agreement_piece
 from screens.widgets.groups import GLYPHS, Piece, decision_text
 
 ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
@@ -57,7 +57,7 @@ def status_content(progress: ReviewProgress) -> Content:
     if least := _least_similarity(progress):
         parts.append((f" · {least}", "$tone-muted"))
     if progress.agreement.n:
-        parts.append(f" · model agrees {format_agreement(progress.agreement)}")
+        parts += [" · model agrees ", agreement_piece(progress.agreement)]
     if progress.unasked:
         calls = number_format.counted(progress.calls, "model call")
         wait = (

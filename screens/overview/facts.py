@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.conversation import Verdict
+from engine.base.conversation import State, Verdict
 from engine.base.errors import FilterError
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
@@ -24,7 +24,7 @@ from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
-from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, rate_piece
 from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
@@ -136,19 +136,15 @@ def _saved(text: str) -> Filter | None:
 
 
 def parts_content(parts: list[Part]) -> Content:
-    """Returns a line for each part: its name, the rate of complete ones with its interval, how many are scored."""
+    """Returns a line for each part: its name, the rate of ended ones with its interval, how many are scored."""
     lines = [
         Content.assemble(
             (f"{_short_name(part.name):<{MAX_PART_CELLS}} ", "bold"),
-            (
-                number_format.rate(part.counts.above, part.counts.scored).ljust(
-                    number_format.RATE_WIDTH
-                ),
-                "$tone-complete",
-            ),
+            (rate.ljust(number_format.RATE_WIDTH), tone),
             (f"  n {part.counts.scored:,} of {part.counts.conversations:,}", "$tone-muted"),
         )
         for part in parts
+        for rate, tone in [rate_piece(part.counts.above, part.counts.scored, "$tone-complete")]
     ]
     return Content("\n").join(lines)
 
@@ -176,7 +172,10 @@ def figures_of(
         ]
         return [*given, Figure("no verdict yet", _only("verdict", NO_VALUE)), *differ]
     if card == "rate":
-        states = [Figure(name, _only("state", name), n) for name, n in values("state", Filter())]
+        states = [
+            Figure(State(name).word, _only("state", name), n)
+            for name, n in values("state", Filter())
+        ]
         return [*states, *map(_bin, range(BINS), overview.histogram.bins)]
     everything = [Figure("all conversations", Filter(), overview.counts.conversations)]
     sources = [Figure(name, _only("source", name), n) for name, n in values("source", Filter())]
@@ -418,15 +417,15 @@ def _span(first: str, last: str) -> str:
 
 
 def rate_content(overview: Overview) -> Content:
-    """Returns the rate of complete conversations with interval, threshold and coverage, and the states; two lines.
+    """Returns the rate of ended conversations with interval, threshold and coverage, and the states; two lines.
 
-    The rate is dim where the scores mean little.
+    The rate is faint where the scores mean little or few are scored.
     """
     counts = overview.counts
     if not counts.scored:
         return Content.assemble(
             ("No scores yet.", "bold"),
-            ("\nscoring says which conversations are complete", "$tone-muted"),
+            ("\nscoring says which conversations ended", "$tone-muted"),
         )
     coverage = 100 * counts.scored / counts.conversations
     # a decimal near the ends, so that a part is never written as none or all
@@ -435,8 +434,8 @@ def rate_content(overview: Overview) -> Content:
     doubtful = now is not None and bool(reliability(now, overview.sets).doubt)
     tone = "$tone-muted" if doubtful else "bold $tone-complete"
     parts: list[Piece] = [
-        (number_format.rate(counts.above, counts.scored), tone),
-        " complete",
+        rate_piece(counts.above, counts.scored, tone),
+        " ended",
         (
             f", {number_format.at_least(overview.rule.threshold)}"
             f"  (n {counts.scored:,} · {shown}% scored)\n",
@@ -517,7 +516,7 @@ def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool)
     if not given:
         return Content.assemble(
             ("No verdicts yet.", "bold"),
-            (f"{split}triage: one key a verdict", "$tone-muted"),
+            (f"{split}only verdicts say (3, triage)", "$tone-muted"),
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():
@@ -530,7 +529,7 @@ def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool)
     parts.append(split)
     if overview.model.same is not None:
         same = overview.model.same
-        parts.append(f"model agrees {number_format.rate(same.part, same.of)}")
+        parts += ["model agrees ", rate_piece(same.part, same.of)]
         kappa = (
             f"κ {number_format.signed(overview.model.kappa)} · "
             if overview.model.kappa is not None

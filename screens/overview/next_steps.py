@@ -178,7 +178,7 @@ def _all_steps(now: ProjectProgress) -> Iterator[Step]:
         proposal = now.proposal
         threshold = number_format.probability(proposal.rule.threshold)
         title = f"Take over the threshold {threshold} from your verdicts"
-        yield Step("calibrate", title, f"{proposal.now:.0%} → {proposal.then:.0%} complete")
+        yield Step("calibrate", title, f"{proposal.now:.0%} → {proposal.then:.0%} ended")
     yield from _goals(now)
     yield from _more_verdicts(now)
     yield _adapt(now)
@@ -200,7 +200,7 @@ def _score(now: ProjectProgress) -> Iterator[Step]:
     unscored, cost = now.counts.unscored, now.to_score
     number = number_format.counted(unscored, "conversation")
     if not now.counts.conversations:
-        yield Step("score", "Score: which are complete", after="after an import")
+        yield Step("score", "Score: which ended", after="after an import")
     elif "scoring" in now.working:
         yield Step("wait", "Scoring is at work; the bottom line tells how far it is")
     elif unscored == 0 or (isinstance(cost, Estimate) and cost.items == 0):
@@ -272,11 +272,9 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
 
 def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
     """Yields the steps of looking at the goal that does worst, and of triage in it."""
-    share = (
-        f"“{one_line(goal.label, MAX_GOAL_CHARS)}”, {goal.complete:,} of {goal.scored:,} complete"
-    )
+    share = f"“{one_line(goal.label, MAX_GOAL_CHARS)}”, {goal.complete:,} of {goal.scored:,} ended"
     if goal.complete == goal.scored:
-        yield Step("lowest", "Lowest goal: in every goal all are complete", done=True)
+        yield Step("lowest", "Lowest goal: in every goal all ended", done=True)
     elif now.lowest_seen:
         yield Step("lowest", f"Lowest goal: {share}", done=True)
     else:
@@ -287,7 +285,7 @@ def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
         yield Step("triage-lowest", title, _verdict_time(now, left))
     else:
         given = number_format.counted(goal.judged, "verdict")
-        title = f"Triage of it: {given if goal.judged else 'nothing is incomplete'}"
+        title = f"Triage of it: {given if goal.judged else 'nothing is broken off'}"
         yield Step("triage-lowest", title, done=True)
 
 

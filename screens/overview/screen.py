@@ -74,7 +74,7 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
 
 REPORT_LACKS: dict[Kind, str] = {
     "import": "there is nothing to report yet",
-    "score": "the report cannot say yet how many are complete",
+    "score": "the report cannot say yet how many ended",
     "cluster": "the report has no goals yet",
 }
 """What a report lacks while a step of the path is not done."""
@@ -138,12 +138,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         with Vertical(id="cards"):
             with Card("What is here", id="project"):
                 yield Static("reading …", id="project-text")
-            with Card("Did they get it?", id="rate"):
+            with Card("Did it end?", id="rate"):
                 yield Static(id="rate-text")
                 yield Static(id="set-text")
                 yield Static(id="corrected-text")
                 yield Histogram(id="histogram")
-            with Card("Your verdicts", id="verdicts"):
+            with Card("Did they get it?", id="verdicts"):
                 yield Static(id="verdicts-text")
             with Card("How sure was the model?", id="trees"):
                 yield Static(id="trees-text")

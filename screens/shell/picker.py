@@ -92,7 +92,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         yield Static(
             Content.assemble(
                 (" Conversation Workbench", "bold"),
-                ("  what users wanted, and whether they got it", "$tone-muted"),
+                ("  what users wanted, and whether it ended", "$tone-muted"),
             ),
             id="title",
         )

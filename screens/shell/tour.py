@@ -39,17 +39,17 @@ TOUR = (
     Step("reader.close", "back to the list"),
     Step(
         "conversations.edit-filter",
-        "a line for a filter, such as state:incomplete; tab completes it, enter takes it",
+        "a line for a filter, such as state:broken-off; tab completes it, enter takes it",
     ),
     Step(
         "app.switch-mode-triage",
-        "triage: you say which conversations are complete, and the scores are checked against you",
+        "triage: you say whether users got what they wanted, and the scores are checked against you",
     ),
     Step("triage.verdict-complete", "your verdict “complete” is stored, and the next one comes"),
     Step("triage.undo", "the verdict is taken back; so it is wherever something is decided"),
     Step(
         "app.switch-mode-goals",
-        "what users wanted: groups of conversations, and how many of each are complete",
+        "what users wanted: groups of conversations, and how many of each ended",
     ),
     Step(
         "app.switch-mode-desk",

@@ -393,7 +393,7 @@ def empty_state(
     message = (
         "No training runs yet.\n\n"
         "A run adapts a local model to your conversations: it learns where they end,\n"
-        "so that “did the user get what they wanted?” is measured on your own logs.\n"
+        "so that “did it end?” is measured on your own logs.\n"
         "Nothing leaves this machine; the run goes on when you quit."
     )
     if hidden:

@@ -49,7 +49,7 @@ ORDERS: dict[str, Order] = {
     "held": Order(
         "share of the recorded answer that is in the tree", lambda item: held_share(item.row)
     ),
-    "completed": Order("state of the conversation", lambda item: item.completed.value),
+    "completed": Order("did the conversation end", lambda item: item.completed.word),
     "goal": Order("goal", lambda item: item.goal or None),
 }
 """The orders of the list, by the key of their column."""
@@ -143,7 +143,7 @@ def columns(
 
     def completed(item: TreeItem) -> Sequence[Piece]:
         """Returns the state of the conversation."""
-        return [(item.completed.value, "tone--muted")]
+        return [(item.completed.word, "tone--muted")]
 
     def goal(item: TreeItem) -> Sequence[Piece]:
         """Returns the goal of the conversation."""
@@ -166,7 +166,7 @@ def columns(
         Column("best", "log P", 9, best, right=True),
         Column("covered", "covered", number_format.BAR_WIDTH + 4, covered, keep=6),
         Column("entropy", "entropy", 9, lambda item: _bits_cell(item.row), right=True, keep=7),
-        Column("completed", "completed", 10, completed, keep=3),
+        Column("completed", "state", 10, completed, keep=3),
         Column("goal", "goal", GOAL_WIDTH, goal, keep=2),
         Column("fork", "first fork", 15, fork, keep=0),
         Column("said", "said", 9, lambda item: _recorded_cell(item.row), right=True, keep=5),

@@ -23,7 +23,7 @@ from engine.questions.records import (
     ReliabilityBin,
 )
 from screens.widgets.empty_state import SCORE, EmptyState
-from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
+from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece, rate_piece
 
 Piece = tuple[str, str] | str
 MIN_WELL_COVERED_SHARE = 0.8
@@ -76,10 +76,10 @@ def verdicts_content(report: CalibrationReport) -> Content:
             parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
     if report.model.n:
         parts.append(("\nmodel agrees ", "$tone-muted"))
-        parts.append(format_agreement(report.model))
+        parts.append(agreement_piece(report.model))
     if report.itself.n:
         parts.append(("\nyou with yourself, blind ", "$tone-muted"))
-        parts.append(format_agreement(report.itself))
+        parts.append(agreement_piece(report.itself))
     return Content.assemble(*parts)
 
 
@@ -120,14 +120,14 @@ def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
     return [
         ("\nverdicts suggest ", "$tone-muted"),
         (format_threshold(report.proposal.rule.threshold), "bold $tone-borderline"),
-        f": {now:.0%} → {then:.0%} complete",
+        f": {now:.0%} → {then:.0%} ended",
         ("   a", "bold $tone-accent"),
         (" takes it over", "$tone-muted"),
     ]
 
 
 def rate_content(rate: CompletionRate) -> Content:
-    """Returns the completion rate without the classifier's errors, or why it is unknown."""
+    """Returns the rate of complete conversations without the classifier's errors, or why it is unknown."""
     covered = rate.scored / rate.conversations if rate.conversations else 0.0
     parts: list[Piece] = []
     if rate.corrected is None:
@@ -136,7 +136,8 @@ def rate_content(rate: CompletionRate) -> Content:
         parts.append((format_estimate(rate.corrected), "bold $tone-bright"))
         parts.append((" complete, errors corrected", "$tone-muted"))
     if rate.apparent is not None:
-        parts.append((f"\n{rate.apparent:.0%} ≥ threshold", "$tone-muted"))
+        ended, _ = rate_piece(rate.above, rate.scored)
+        parts.append((f"\n{ended} ended", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
     return Content.assemble(*parts)
 
@@ -187,19 +188,22 @@ def success_content(
 
 def filters_content(report: CalibrationReport, width: int) -> Content:
     """Returns a line for everything and for each saved filter: size, coverage, apparent and corrected rate."""
-    head = f"{'filter':<{NAME_WIDTH}} {'n':>9} {'scored':>6} {'above':>6}  complete"
+    head = f"{'filter':<{NAME_WIDTH}} {'n':>9} {'scored':>6} {'ended':>{number_format.RATE_WIDTH}}  complete"
     lines = [Content.styled(head, "$tone-muted")]
     rates = [("everything", report.rate)]
     rates += [(saved.name, saved.rate) for saved in report.filters]
     for name, rate in rates:
         covered = rate.scored / rate.conversations if rate.conversations else None
         scored = "–" if covered is None else f"{covered:.0%}"
-        apparent = "–" if rate.apparent is None else f"{rate.apparent:.0%}"
+        ended = number_format.rate(rate.above, rate.scored)
         shown = format_estimate(rate.corrected) if rate.corrected else one_line(rate.why) or "–"
         lines.append(
             Content.assemble(
                 Content(one_line(name, NAME_WIDTH)).truncate(NAME_WIDTH, pad=True),
-                (f" {rate.conversations:>9,} {scored:>6} {apparent:>6}  ", "$tone-muted"),
+                (
+                    f" {rate.conversations:>9,} {scored:>6} {ended:>{number_format.RATE_WIDTH}}  ",
+                    "$tone-muted",
+                ),
                 (shown, "bold" if rate.corrected else "$tone-borderline"),
             ).truncate(max(1, width), ellipsis=True)
         )

@@ -28,7 +28,7 @@ from screens.widgets.jobs import EngineFeed
 
 
 class CalibrationScreen(WorkbenchScreen[None]):
-    """Verdicts, threshold, completion rate, reliability, and the rate of each saved filter."""
+    """Verdicts, threshold, rate, reliability, and the rate of each saved filter."""
 
     PLACE = "calibration"
     CSS_PATH = "calibration.tcss"
@@ -63,7 +63,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                     for name, title in (
                         ("verdicts", "Your verdicts on what is scored"),
                         ("threshold", "Threshold"),
-                        ("rate", "Completion rate"),
+                        ("rate", "Did they get it? By your verdicts"),
                         ("success", "Did it succeed? By your verdicts"),
                         ("people", "Agreement of the people who judged"),
                     ):
@@ -75,7 +75,9 @@ class CalibrationScreen(WorkbenchScreen[None]):
                 plot.border_title = "Judged complete, by score"
                 yield plot
             filters = Static(id="filters", classes="section")
-            filters.border_title = "Completion rate, overall and by saved filter"
+            filters.border_title = (
+                "Ended by score and complete by verdicts, overall and by saved filter"
+            )
             yield filters
         yield Static(classes="empty")
 

@@ -16,7 +16,7 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.formatting import TriageStatus
 from screens.triage.queue import BlindRound, load_blind, load_status
 from screens.widgets.background import write_in_order
-from screens.widgets.formatting import format_agreement
+from screens.widgets.formatting import agreement_piece
 
 
 def ask_note(
@@ -123,7 +123,7 @@ def notify_result(
         status = load_status(services)
         if of_others:
             return status, services.calibration.people().of_pairs(status.annotator)
-        return status, [f"You agree with yourself: {format_agreement(status.itself)}"]
+        return status, [f"You agree with yourself: {agreement_piece(status.itself)[0]}"]
 
     def notify(result: tuple[TriageStatus, list[str]]) -> None:
         status, sentences = result

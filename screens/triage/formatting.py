@@ -19,11 +19,11 @@ from engine.questions.records import (
     VerdictRow,
 )
 from screens.widgets.empty_state import SCORE, EmptyState
-from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
+from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "where the score is least certain"),
-    "lowest": ("lowest score first", "surely incomplete ones, to see what goes wrong"),
+    "lowest": ("lowest score first", "surely broken off, to see what goes wrong"),
     "informative": ("most informative first", "few verdicts that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "people": ("people disagree", "judged ones, to decide which verdict holds"),
@@ -116,9 +116,9 @@ def status_line(
     if not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
     if status.model.n:
-        parts.append((f" · model agrees {format_agreement(status.model)}", ""))
+        parts += [(" · model agrees ", ""), agreement_piece(status.model)]
     if status.itself.n:
-        parts.append((f" · you with yourself {format_agreement(status.itself)}", ""))
+        parts += [(" · you with yourself ", ""), agreement_piece(status.itself)]
     if status.success is not None and status.success.test is not None:
         area = number_format.figure(status.success.test.auroc.value)
         chance = "" if status.success.tells else ", at chance"

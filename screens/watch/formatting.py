@@ -14,6 +14,7 @@ from engine.conversations.filter_fields import NOVEL
 from engine.conversations.filters import Filter, Term
 from engine.results.watch.chart import Chart, GoalShift, Part
 from engine.results.watch.service import NOVEL_LABEL, LiveEvent, RulesInForce
+from engine.results.watch.signals import signal_name
 from screens.shell.workbench_screen import Figure
 from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.row_table import Column, Piece
@@ -33,7 +34,7 @@ def _name(row: LiveEvent) -> Sequence[Piece]:
 
 
 def _turn(row: LiveEvent) -> Sequence[Piece]:
-    """Returns the number of the turn; `end` where the conversation ended."""
+    """Returns the number of the turn; `end` where the conversation went quiet."""
     if row.values.get("ended"):
         return [("end", "tone--bright")]
     turn = row.values.get("turn")
@@ -100,9 +101,9 @@ def signals_text(row: LiveEvent) -> str:
     .86`.
     """
     return ", ".join(
-        f"{signal['name']} {probability(signal['precision'])}"
+        f"{signal_name(signal['name'])} {probability(signal['precision'])}"
         if "precision" in signal
-        else signal["name"]
+        else signal_name(signal["name"])
         for signal in row.values.get("signals", [])
     )
 
@@ -114,8 +115,9 @@ def words_of(row: LiveEvent) -> str:
     if row.conversation_id is None:
         kind = "error"
     novel = "novel" if values.get("novel") else ""
+    state = State(values["state"]).word if "state" in values else ""
     parts = (
-        kind, values.get("conversation"), values.get("source"), values.get("state"), values.get("goal"), novel,
+        kind, values.get("conversation"), values.get("source"), state, values.get("goal"), novel,
         signals_text(row), values.get("error"),
     )  # fmt: skip
     return " ".join(str(part) for part in parts if part).lower()
@@ -134,8 +136,8 @@ def event_text(row: LiveEvent) -> Content:
     source = end_of_path(str(values["source"]), MAX_EVENT_CELLS)
     lines = [f"{bar(values['p'])} {probability(values['p'])}  {source}  {goal}"]
     lines += [
-        f"{signal['name']}: {signal['meaning']}; {signal['precision']:.0%} of the past conversations with it ended"
-        f" incomplete ({percent_range(signal['low'], signal['high'])})"
+        f"{signal_name(signal['name'])}: {signal['meaning']}; {signal['precision']:.0%} of the past conversations"
+        f" with it were broken off ({percent_range(signal['low'], signal['high'])})"
         for signal in values["signals"]
         if "precision" in signal
     ]
@@ -148,7 +150,7 @@ def chart_title(chart: Chart) -> list[tuple[str, str]]:
     """Returns what the plot shows, in pieces of text and tone."""
     outside = sum(point.outside for point in chart.points)
     title = [
-        (" Complete, of conversations that ended", "tone--bright"),
+        (" Ended, of conversations that went quiet", "tone--bright"),
         (f" · past {chart.past.share:.0%} of {chart.past.of:,}", "tone--muted"),
     ]
     if chart.points:
@@ -162,8 +164,8 @@ def chart_title(chart: Chart) -> list[tuple[str, str]]:
 def chart_empty(chart: Chart | None) -> str:
     """Returns what the plot says before its first point."""
     if chart is None:
-        return "The plot comes with conversations that end."
-    return f"{chart.waiting} of {chart.size} conversations ended for a first point"
+        return "The plot comes with conversations that go quiet."
+    return f"{chart.waiting} of {chart.size} conversations went quiet for a first point"
 
 
 def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
@@ -194,16 +196,16 @@ def rules_lines(chosen: RulesInForce) -> list[str]:
     """Returns the signals in force with how often they were right, and why the others are not raised."""
     lines = [
         f"Chosen on one half of {counted(chosen.past, 'past conversation')} and tested on the other. A past"
-        " conversation ended incomplete by your verdict, or else by its score.",
+        " conversation was broken off by your verdict “incomplete”, or else by its score.",
         "",
     ]
     for rule in chosen.rules.in_force:
         interval = percent_range(rule.precision.low, rule.precision.high)
         lines.append(
-            f"{rule.name}: {rule.meaning}. {rule.precision.part} of {rule.precision.of} ended incomplete"
+            f"{signal_name(rule.name)}: {rule.meaning}. {rule.precision.part} of {rule.precision.of} were broken off"
             f" ({interval}); of all {rule.base:.0%}. It finds {rule.recall:.0%} of those."
         )
-    lines += [f"{name}: {why}." for name, why in chosen.rules.without_rule]
+    lines += [f"{signal_name(name)}: {why}." for name, why in chosen.rules.without_rule]
     return lines
 
 
@@ -212,7 +214,7 @@ def rules_summary(chosen: RulesInForce | None) -> str:
     if chosen is None:
         return "signals: not chosen yet"
     names = [
-        f"{rule.name} {probability(rule.precision.part / rule.precision.of)}"
+        f"{signal_name(rule.name)} {probability(rule.precision.part / rule.precision.of)}"
         for rule in chosen.rules.in_force
     ]
     return "signals: " + (", ".join(names) or "none was right often enough (r says why)")
@@ -222,7 +224,7 @@ def completion_figures(chart: Chart) -> list[Figure]:
     """Returns the points, the newest first, then those that run and the past ones."""
     points = [
         Figure(
-            f"{point.complete.part} of {point.complete.of} complete"
+            f"{point.complete.part} of {point.complete.of} ended"
             f"{', outside the limits' if point.outside else ''}, up to {point.until[:16].replace('T', ' ')}",
             Filter((_ended(index * chart.size + 1, (index + 1) * chart.size),)),
             point.complete.of,
@@ -252,7 +254,7 @@ def goal_figures(chart: Chart) -> list[Figure]:
 
 
 def _ended(first: int, last: int) -> Term:
-    """Returns the term that selects conversations by the order in which they ended."""
+    """Returns the term that selects conversations by the order in which they went quiet."""
     return Term("ended", ":", (str(first), str(last)), span=True)
 
 

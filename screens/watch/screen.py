@@ -1,4 +1,4 @@
-"""Watches logs as they grow: events as they come, completion over time with control limits, and drift of goals."""
+"""Watches logs as they grow: events as they come, how many ended over time, with limits, and drift of goals."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class WatchScreen(WorkbenchScreen[None]):
         Binding("space", "pause", "Pause", tooltip="Hold the list as it is, or let it go on"),
         Binding("f", "filter", "Filter", tooltip="List only events with these words"),
         Binding("r", "rules", "Signals", tooltip="How often each signal was right on past conversations"),
-        Binding("v", "view", "Goals", tooltip="Completion or goals, on a narrow terminal"),
+        Binding("v", "view", "Goals", tooltip="Which ended, or goals, on a narrow terminal"),
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]  # fmt: skip
 
@@ -86,13 +86,13 @@ class WatchScreen(WorkbenchScreen[None]):
         self.table = ItemTable(formatting.COLUMNS, lambda event: event.number, id="events")
 
     def compose_body(self) -> ComposeResult:
-        """Yields what is watched, the events, the one under the cursor, completion and goals."""
+        """Yields what is watched, the events, the one under the cursor, which ended and goals."""
         yield Static(id="summary")
         yield self.table
         yield Static(classes="empty")
         yield Static(id="event")
         with Container(id="figures"):
-            with Card("Completion over time", id="completion"):
+            with Card("Did it end? Over time", id="completion"):
                 yield LinePlot()
             with Card("Drift of goals", id="goals"):
                 yield Static(id="goals-text")
@@ -105,7 +105,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self.listen()
 
     def refresh_data(self) -> None:
-        """Reads completion and goals again."""
+        """Reads which ended and goals again."""
         self.in_background(self.services.watches.chart, self._show_chart, group="chart")
 
     # Events
@@ -201,7 +201,7 @@ class WatchScreen(WorkbenchScreen[None]):
         choose_figure(self, title, figures(self._chart) if self._chart is not None else [])
 
     def _show_chart(self, chart: Chart | None) -> None:
-        """Draws completion and goals."""
+        """Draws which ended and goals."""
         self._chart = chart
         self._show_summary()
         lines: list[Line] = []
@@ -283,7 +283,7 @@ class WatchScreen(WorkbenchScreen[None]):
             self._filter = " ".join(text.split())
             self._show_events()
 
-        title = "List events with these words, such as stalled, incomplete, novel, end"
+        title = "List events with these words, such as stalled, broken off, novel, end"
         ask(self, TextDialog(title, value=self._filter, placeholder="all events"), list_with)
 
     def action_rules(self) -> None:
@@ -295,13 +295,13 @@ class WatchScreen(WorkbenchScreen[None]):
             self.app.push_screen(RulesDialog(rules))
 
     def action_view(self) -> None:
-        """On a narrow terminal, shows the goals in place of completion, or completion again."""
+        """On a narrow terminal, shows the goals in place of which ended, or back."""
         self.toggle_class("-goals")
         self.call_after_refresh(lambda: self._show_chart(self._chart))
 
 
 DEFAULT_IDLE_MINUTES = 10.0
-"""Minutes without growth after which a conversation has ended, at first."""
+"""Minutes without growth after which a conversation is quiet, at first."""
 
 HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
 """What a watch does, for the dialog."""
@@ -328,7 +328,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             yield Static("File or folder", classes="field")
             yield LineInput(self._path, placeholder="logs/", suggester=PathSuggester(), id="path")
             yield Static(
-                "A conversation has ended after so many minutes without growth", classes="field"
+                "A conversation is quiet after so many minutes without growth", classes="field"
             )
             yield LineInput(f"{DEFAULT_IDLE_MINUTES:g}", id="idle")
             yield Static("Least precision of a signal on past conversations", classes="field")

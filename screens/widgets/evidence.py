@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
+from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
@@ -178,7 +179,7 @@ def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
 
 
 def requests_content(facts: Facts) -> Content:
-    """Returns a line for each request: its first turn, completeness, goal and beginning."""
+    """Returns a line for each request: its first turn, state, goal and beginning."""
     lines = []
     for request in facts.requests:
         look = STATE_LOOKS[request.state]
@@ -198,7 +199,7 @@ def remaining_content(facts: Facts) -> Content:
     """Returns the remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining
     if remaining is None:
-        is_below = facts.row.state == "incomplete"
+        is_below = facts.row.state is State.INCOMPLETE
         why = (
             "not written yet; run scoring on the overview to write them"
             if is_below

@@ -111,7 +111,7 @@ class FilterLine(Keyed, Vertical):
         with Horizontal():
             yield Static(PROMPT, classes="prompt")
             yield FilterInput(
-                placeholder='words, state:incomplete, turns>5, -tag:spam, "a phrase"',
+                placeholder='words, state:broken-off, turns>5, -tag:spam, "a phrase"',
                 select_on_focus=False,
             )
         with Vertical(id="under"):

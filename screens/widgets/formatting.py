@@ -48,12 +48,12 @@ class Look:
 
 
 STATE_LOOKS: dict[State, Look] = {
-    State.COMPLETE: Look("●", "complete", "complete"),
-    State.INCOMPLETE: Look("○", "incomplete", "incomplete"),
-    State.BORDERLINE: Look("◐", "borderline", "borderline"),
-    State.UNSCORED: Look("·", "unscored", "unscored"),
+    State.COMPLETE: Look("●", State.COMPLETE.word, "complete"),
+    State.INCOMPLETE: Look("○", State.INCOMPLETE.word, "incomplete"),
+    State.BORDERLINE: Look("◐", State.BORDERLINE.word, "borderline"),
+    State.UNSCORED: Look("·", State.UNSCORED.word, "unscored"),
 }
-"""How the state of completeness is shown."""
+"""How a state is shown."""
 VERDICT_LOOKS: dict[Verdict, Look] = {
     Verdict.COMPLETE: Look("●", "complete", "complete"),
     Verdict.INCOMPLETE: Look("○", "incomplete", "incomplete"),
@@ -75,12 +75,19 @@ def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
     )
 
 
-def format_agreement(agreement: Agreement) -> str:
-    """Returns the share of equal answers, Cohen's kappa and the number of pairs, `86% (κ .71, n 34)`; a dash without
-    pairs.
+def rate_piece(
+    part: int, total: int, tone: str = "", *, faint: str = "$tone-muted"
+) -> tuple[str, str]:
+    """Returns a share with its interval, `71% [68, 74]`, and its tone, which is `faint` where it is of few."""
+    return number_format.rate(part, total), faint if number_format.is_few(total) else tone
+
+
+def agreement_piece(agreement: Agreement) -> tuple[str, str]:
+    """Returns the share of equal answers, Cohen's kappa and the number of pairs, `86% [70, 94] κ .71 n 34`, and its
+    tone; a dash without pairs.
     """
     if agreement.same is None:
-        return "–"
-    kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)}, "
-    share = agreement.same.part / agreement.same.of
-    return f"{100 * share:.0f}% ({kappa}n {agreement.n})"
+        return "–", ""
+    kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)} "
+    share, tone = rate_piece(agreement.same.part, agreement.same.of)
+    return f"{share} {kappa}n {agreement.n}", tone

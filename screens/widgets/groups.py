@@ -1,4 +1,4 @@
-"""Goal groups as text: label, completeness, stability; their members, merge proposals and decisions.
+"""Goal groups as text: label, how many ended, stability; their members, merge proposals and decisions.
 
 The stability of a group is its mean Jaccard similarity with the groups that come of samples of the conversations. The
 doubt of a member is how near it is to another group: above 1 it is nearer to that one than to its own.
@@ -27,7 +27,7 @@ from engine.goals.records import (
     ReviewProgress,
     model_says_yes,
 )
-from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, rate_piece
 from screens.widgets.messages import safe_text, wrap
 
 Piece = str | tuple[str, str]
@@ -86,23 +86,45 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
     return all(word in text for word in words)
 
 
-def rate_pieces(states: StateCounts) -> list[Piece]:
-    """Returns the rate of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
+def rate_pieces(states: StateCounts) -> list[tuple[str, str]]:
+    """Returns the rate of ended conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`; the rate
+    is faint where it is of few.
+    """
     scored = states.scored
     look = STATE_LOOKS[State.COMPLETE]
     if not scored:
         unscored = STATE_LOOKS[State.UNSCORED]
-        return [(f"{unscored.glyph} none scored", unscored.tone_variable)]
-    shown = number_format.rate(states.above, scored)
-    pieces: list[Piece] = [(f"{look.glyph} {shown}", look.tone_variable)]
+        return [(f"{unscored.glyph} {unscored.word}", unscored.tone_variable)]
+    shown, tone = rate_piece(states.above, scored, look.tone_variable)
+    pieces = [(f"{look.glyph} {shown}", tone)]
     if states.unscored:
         share = scored / (scored + states.unscored)
         pieces.append((f" · {100 * share:.0f}% scored", "$tone-muted"))
     return pieces
 
 
+def state_bar(states: StateCounts) -> list[tuple[str, str]]:
+    """Returns how many conversations of all are in each state, as a bar in pieces of text and component class. The
+    heights of the cells say the state without color; what is not scored is a dotted line.
+    """
+    total = states.scored + states.unscored
+    scored_cells = round(states.scored / max(1, total) * number_format.BAR_WIDTH)
+    dots = number_format.BAR_WIDTH - scored_cells if total else 0
+    pieces, end, before = [], 0, 0
+    for state, block, number in (
+        (State.COMPLETE, "▇", states.complete),
+        (State.BORDERLINE, "▄", states.borderline),
+        (State.INCOMPLETE, "▁", states.incomplete),
+    ):
+        end += number
+        cells = round(end / max(1, states.scored) * scored_cells)
+        pieces.append((block * (cells - before), STATE_LOOKS[state].tone_class))
+        before = cells
+    return [*pieces, ("·" * dots, STATE_LOOKS[State.UNSCORED].tone_class)]
+
+
 def group_line(group: GoalGroup) -> Content:
-    """Returns the size, share, completeness and stability of a group on one line."""
+    """Returns the size, share, rate of ended ones and stability of a group on one line."""
     pieces: list[Piece] = [
         (f"{group.size:,}", "bold"),
         (f" · {100 * group.share:.1f}%  ", "$tone-muted"),
@@ -232,7 +254,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
     if evidence.answer.likelihood_ratio is not None:
         sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
         parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
-    parts += ["\n", *_merged_pieces(proposal, gap)]
+    parts += ["\n", *_merged_pieces(proposal, width)]
     for text, before, after, tone in (
         (evidence.answer.reason, "“", "”", "$tone-model"),
         (evidence.answer.description, "", "", "$tone-muted"),
@@ -278,17 +300,21 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
     return pieces
 
 
-def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
-    """Returns the size, share and completeness of the merged group, beside the completeness of the two."""
+def _merged_pieces(proposal: Proposal, width: int) -> list[tuple[str, str]]:
+    """Returns the size, share and rate of ended ones of the merged group, and the rates of the two: on its line where
+    that has `width` cells for it.
+    """
     a, b = proposal.a, proposal.b
-    pieces: list[Piece] = [
+    pieces = [
         ("after  ", "$tone-muted"),
         (f"{a.size + b.size:,}", "bold"),
         (f" · {100 * (a.share + b.share):.1f}%  ", "$tone-muted"),
         *rate_pieces(proposal.after),
     ]
-    rates_before = [group.states.rate for group in (a, b)]
-    rates = [f"{100 * rate.value:.0f}%" for rate in rates_before if rate is not None]
-    if len(rates) == len(rates_before):
-        pieces.append((f"{gap or '  '}before: {' and '.join(rates)}", "$tone-muted"))
+    if a.states.scored and b.states.scored:
+        rates = (number_format.rate(one.states.above, one.states.scored) for one in (a, b))
+        before = f"before: {' and '.join(rates)}"
+        line = sum(len(text) for text, _ in pieces) + 2 + len(before)
+        gap = "  " if line <= width else "\n" + " " * TITLE_WIDTH
+        pieces.append((gap + before, "$tone-muted"))
     return pieces

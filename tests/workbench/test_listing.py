@@ -14,10 +14,10 @@ from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 
 TABLE = """\
-state     p  turns  messages  length  date        verdict  tags  source   name   opening
-unscored  –      1         2      26  2026-03-14  –        –     a.jsonl  web/1  Refund my lamp.
-unscored  –      2         4      33  –           –        –     a.jsonl  web/2  日本語 ok
-unscored  –      1         1      12  2026-04-01  –        –     a.jsonl  app/3  ␛[2J refund?\
+state       p  turns  messages  length  date        verdict  tags  source   name   opening
+not scored  –      1         2      26  2026-03-14  –        –     a.jsonl  web/1  Refund my lamp.
+not scored  –      2         4      33  –           –        –     a.jsonl  web/2  日本語 ok
+not scored  –      1         1      12  2026-04-01  –        –     a.jsonl  app/3  ␛[2J refund?\
 """
 
 
@@ -69,7 +69,7 @@ class TestList:
         assert names("--filter", "refund date<2026-04") == ["web/1"]
         assert names("--sort", "turns", "--reverse", "--limit", "1") == ["web/2"]
         assert names("--sort", "date") == ["web/1", "app/3", "web/2"]
-        assert names("--filter", "state:complete") == []
+        assert names("--filter", "state:ended") == []
 
     def test_counts_by_a_field(self, project: Path) -> None:
         """--by counts what matches by the values of a field; one that is not there is refused with what is near."""

@@ -122,7 +122,7 @@ def test_commands(project: Path) -> None:
     assert status["verdicts"] == {"complete": 2, "incomplete": 1, "unsure": 0}
     assert status["rate"]["value"] == pytest.approx(RATE)
     assert (status["rule"]["threshold"], status["rule"]["band"]) == (RULE.threshold, RULE.band)
-    assert f"{PERCENT} complete" in workbench("status", project).stdout.decode()
+    assert f"{PERCENT} ended" in workbench("status", project).stdout.decode()
 
     calibrated = data(workbench("calibrate", project, "--json"))
     assert (calibrated["rule"], calibrated["rate"]["borderline"]) == (
@@ -150,17 +150,17 @@ def test_screens(workspace: OpenProject) -> None:
     assert (found.counts.above, found.counts.scored, found.rule.threshold) == (ABOVE, SCORED, 0.6)
     shown = rate_content(found).plain
     assert shown.startswith(f"{PERCENT} [")
-    assert "complete, ≥ .60" in shown
+    assert "ended, ≥ .60" in shown
     for state, number in STATES.items():
-        assert f"{number} {state}" in shown
+        assert f"{number} {State(state).word}" in shown
     every = ListQuery()
     listing = Listing(every, workspace.conversations.ids(every), read_counts(workspace, every))
     summary = summary_content(listing, 0).plain
     assert f"{PERCENT} [" in summary
-    assert "complete, ≥ .60" in summary
-    assert (
-        f"{PERCENT} ≥ threshold" in calibration_content(workspace.calibration.report().rate).plain
-    )
+    assert "ended, ≥ .60" in summary
+    calibrated = calibration_content(workspace.calibration.report().rate).plain
+    assert f"{PERCENT} [" in calibrated
+    assert "ended · 40 scored" in calibrated
     assert parts_content(load_parts(workspace)).plain == ""
     goals = load_goals(workspace)
     assert goals.lowest is not None
@@ -202,13 +202,17 @@ def test_groups(project: Path, workspace: OpenProject) -> None:
     assert done.returncode == 0, done.stderr.decode()
     report = project.with_suffix(".md").read_text("utf-8")
     rows = re.findall(
-        r"^\| ([^|]+) \| (\d+) \| \d+% \([^)]*\) \| (\d+%|unscored)", report, re.MULTILINE
+        r"^\| ([^|]+) \| (\d+) \| \d+% \([^)]*\) \| (\d+%|not scored)", report, re.MULTILINE
     )
     assert rows == [
-        (one.label, str(one.size), "unscored" if (rate := rate_of(one)) is None else f"{rate:.0%}")
+        (
+            one.label,
+            str(one.size),
+            "not scored" if (rate := rate_of(one)) is None else f"{rate:.0%}",
+        )
         for one in groups
     ]
-    assert f"{PERCENT} of the scored conversations are complete" in report
+    assert f"{PERCENT} of the scored conversations ended" in report
     assert f"{ABOVE} have .60 or more; {SCORED} of {ALL} are scored" in report
     project.with_suffix(".md").unlink()
 

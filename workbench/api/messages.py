@@ -111,7 +111,7 @@ def complete(
         adapter, model, mode, context: As in `score`.
 
     Raises:
-        WorkbenchError: As in `score`; or the conversation is unscored, with the reason: no number would be honest.
+        WorkbenchError: As in `score`; or the conversation is not scored, with the reason: no number would be honest.
 
     >>> p = complete([
     ...     {"role": "user", "content": "Cancel my order 17."},
@@ -124,7 +124,7 @@ def complete(
     """
     result = score(messages, adapter=adapter, model=model, mode=mode, context=context)
     if result.p is None:
-        raise WorkbenchError(f"The conversation is unscored: {result.reason}.")
+        raise WorkbenchError(f"The conversation is not scored: {result.reason}.")
     return Probability(result.p, result.how)
 
 

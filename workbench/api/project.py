@@ -67,7 +67,7 @@ class Project:
     It takes the same lock as a workbench: the first one writes, a later one is `read_only` and what would write raises
     ProjectReadOnly; ProjectMoved where another program moved or changed the file. A process that is forked cannot use
     the project of its parent. Every `filter` is a line
-    of the filter language, such as `state:incomplete turns>5 "refund"`; an empty one matches all.
+    of the filter language, such as `state:broken-off turns>5 "refund"`; an empty one matches all.
     """
 
     def __init__(self, path: str | Path, *, create: bool = False, read_only: bool = False) -> None:

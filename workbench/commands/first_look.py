@@ -41,9 +41,6 @@ MAX_GOALS_SHOWN = 12
 SCORING = ScoringRequest(remaining=False)
 """Scores come without remaining tasks, which take longer than all the rest; `run complete` writes those later."""
 
-WORDS = replace(SCORING, mode="words")
-"""The first scores, which need no model."""
-
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""
 
@@ -219,12 +216,7 @@ class _FirstLook:
 
     def _score_by_words(self) -> bool:
         """Scores by words, which takes seconds; returns whether there are enough conversations for that."""
-        try:
-            self._run(self._workspace.scoring_runs.make_run(WORDS).stages)
-        except Cancelled:
-            raise
-        except WorkbenchError as error:
-            narrate(f"No scores by words: {error.message}")
+        self._run([FittingStage(self._workspace.project, "words", required=False)])
         return self._workspace.conversations.counts().scored > 0
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
@@ -315,7 +307,7 @@ class _FirstLook:
         if not self._workspace.conversations.counts().scored:
             return [*lines, "  none: no conversation is scored"]
         if not to_read:
-            return [*lines, "  none: every scored conversation looks complete"]
+            return [*lines, "  none: every scored conversation looks ended"]
         for row, reason in to_read:
             name, opening = one_line(row.external_id, 24), one_line(row.opening, 80)
             lines.append(f"  {probability(row.p_end_normalised):>5}  {name}  {opening}")

@@ -19,6 +19,7 @@ from engine.base.text import as_json, one_line
 from engine.conversations.filter_fields import (
     ANY_VALUE,
     COUNTABLE_FIELDS,
+    FIELDS,
     FIELDS_WITH_KEYS,
     SortKey,
 )
@@ -46,7 +47,7 @@ ROWS_PER_BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
 
 LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
-    ("state", False, lambda row: str(row.state)),
+    ("state", False, lambda row: row.state.word),
     ("p", True, lambda row: probability(row.p_end_normalised)),
     ("success", True, lambda row: probability(row.success)),
     ("turns", True, lambda row: f"{row.turns}"),
@@ -185,7 +186,8 @@ def _print_counts(
         for value, count in values:
             print(as_json({field: value, "conversations": count}))
     else:
-        rows = [(value, count or 0) for value, count in values]
+        written = FIELDS[field.partition(".")[0]].written
+        rows = [(written(value), count or 0) for value, count in values]
         print_text("\n".join(cell_lines([(field, "text"), ("conversations", "count")], rows)))
         all_of_them = f" that match {filter}" if filter else ""
         narrate(

@@ -101,7 +101,7 @@ def find(arguments: argparse.Namespace) -> CommandResult:
     FILTER,
 )
 def list_requests(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the requests of conversations with completeness and goal, a row each, the first ones included.
+    """Lists the requests of conversations with state, score and goal, a row each, the first ones included.
 
     Raises:
         NotFound: Nothing matches.
@@ -119,7 +119,7 @@ def list_requests(arguments: argparse.Namespace) -> CommandResult:
         [
             (
                 one_line(names[key], 30), request.number, len(several), request.turn, request.user_messages,
-                str(request.state), probability(request.p), one_line(request.goal or "", 30),
+                request.state.word, probability(request.p), one_line(request.goal or "", 30),
                 one_line(request.opening, 60),
             )
             for key, several in requests

@@ -91,14 +91,14 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     if decided is not None:
         document["as_generated"] = asdict(decided)
         lines.append(
-            f"By what {decided.model} writes next: {decided.complete:,} complete (the end tag),"
-            f" {decided.incomplete:,} incomplete"
+            f"By what {decided.model} writes next: {decided.complete:,} ended (the end tag),"
+            f" {decided.incomplete:,} broken off"
         )
     notes = []
     if made is None or made is in_force(sets):
         missing = counts.unscored
         if missing:
-            notes = [f"{missing:,} conversations are unscored; `export scores` says why."]
+            notes = [f"{missing:,} conversations are not scored; `export scores` says why."]
     else:
         missing = counts.conversations - made.scored
         notes = [
@@ -149,7 +149,7 @@ def estimate_text(estimate: Estimate) -> str:
             nargs=2,
             type=float,
             metavar=("LOW", "HIGH"),
-            help="what stands for incomplete and for complete (default: 0 1), as 1 5 for stars",
+            help="what stands for broken off and for ended (default: 0 1), as 1 5 for stars",
         ),
         switch("--replace", "replace the outside scores of the same name"),
         DRY_RUN,

@@ -32,7 +32,7 @@ def headline(counts: Counts, rule: DecisionRule) -> str:
 
 
 def rate_line(counts: Counts, rule: DecisionRule) -> str:
-    """Returns the rate of complete conversations with its interval, what counts as one, how many are near it, and
+    """Returns the rate of ended conversations with its interval, what counts as one, how many are near it, and
     coverage.
     """
     rate = counts.rate
@@ -40,14 +40,14 @@ def rate_line(counts: Counts, rule: DecisionRule) -> str:
         return "nothing is scored"
     near = f"; {counts.borderline:,} within {probability(rule.band)} of it" * bool(rule.band)
     return (
-        f"{rate.value:.0%} complete ({rate.low:.0%} to {rate.high:.0%}): {rate.part:,} of {rate.of:,}"
+        f"{rate.value:.0%} ended ({rate.low:.0%} to {rate.high:.0%}): {rate.part:,} of {rate.of:,}"
         f" have a score of {probability(rule.threshold)} or more{near}"
         f" ({counts.scored / counts.conversations:.0%} scored)"
     )
 
 
 def counts_json(counts: Counts, rule: DecisionRule) -> dict[str, Any]:
-    """Returns the counts as JSON, with the coverage of the scores, the rate of complete conversations and the rule
+    """Returns the counts as JSON, with the coverage of the scores, the rate of ended conversations and the rule
     behind it.
     """
     coverage = counts.scored / counts.conversations if counts.conversations else None

@@ -240,7 +240,7 @@ def _calibration_lines(report: CalibrationReport) -> list[str]:
         now, then = report.proposal.now, report.proposal.then
         lines.append(
             f"suggested          {report.proposal.rule.threshold:.3f}:"
-            f" {now:.0%} -> {then:.0%} complete; --apply takes it over"
+            f" {now:.0%} -> {then:.0%} ended; --apply takes it over"
         )
     elif report.not_proposed:
         lines.append(f"not suggested      {report.not_proposed}")
@@ -258,7 +258,7 @@ def _calibration_lines(report: CalibrationReport) -> list[str]:
     lines += [
         f"you and the model  {_agreement_text(report.model)}",
         f"you, blind again   {_agreement_text(report.itself)}",
-        f"completion rate    {_rate_text(report.rate)}",
+        f"complete           {_rate_text(report.rate)}",
     ]
     return lines + [
         f"  {one_line(saved.name, 16):<16} {_rate_text(saved.rate)}  ({one_line(saved.filter)})"

@@ -13,7 +13,7 @@ from engine.base.number_format import counted, percent_range
 from engine.conversations.import_request import ImportRequest
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, files_to_watch
-from engine.results.watch.signals import Rules
+from engine.results.watch.signals import Rules, signal_name
 from engine.results.watch.watched_inputs import WatchedInput, WatchedStandardInput
 from workbench.arguments import argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE
@@ -79,14 +79,14 @@ def _print_event(event: dict[str, Any]) -> None:
 def _narrate_rules(rules: Rules, past: int) -> None:
     """Says which signals are in force, how precise each is, and why others are not."""
     narrate(
-        f"Signals, chosen and tested on {counted(past, 'past conversation')}, which ended incomplete by"
-        " your verdict, or else by the score:"
+        f"Signals, chosen and tested on {counted(past, 'past conversation')}, broken off by"
+        " your verdict “incomplete”, or else by the score:"
     )
     for rule in rules.in_force:
         right = percent_range(rule.precision.low, rule.precision.high)
         narrate(
-            f"  {rule.name}: {rule.meaning}; {rule.precision.part} of {rule.precision.of} ended"
-            f" incomplete ({right}), of all {rule.base:.0%}; finds {rule.recall:.0%} of those"
+            f"  {signal_name(rule.name)}: {rule.meaning}; {rule.precision.part} of {rule.precision.of} were"
+            f" broken off ({right}), of all {rule.base:.0%}; finds {rule.recall:.0%} of those"
         )
     for name, why in rules.without_rule:
-        narrate(f"  {name}: {why}")
+        narrate(f"  {signal_name(name)}: {why}")

@@ -73,8 +73,12 @@ DIALECT_SAMPLE_CHARACTERS = 4096
 """Number of first characters of a CSV file by which its separator is guessed."""
 
 _END_BY_WORD = {
-    **dict.fromkeys(("complete", "completed", "true", "yes", "pass", "passed", "success"), 1.0),
-    **dict.fromkeys(("incomplete", "false", "no", "fail", "failed", "failure"), 0.0),
+    **dict.fromkeys(
+        ("complete", "completed", "ended", "true", "yes", "pass", "passed", "success"), 1.0
+    ),
+    **dict.fromkeys(
+        ("incomplete", "broken off", "broken-off", "false", "no", "fail", "failed", "failure"), 0.0
+    ),
 }
 """Words that stand for the ends of the range, as probabilities of completeness; compared in lower case."""
 

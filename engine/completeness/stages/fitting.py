@@ -22,8 +22,6 @@ from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position
 from engine.completeness.kinds import find_kinds
-from engine.completeness.learning import Boundaries, Fit, KindFit, KindFits, Learned, match_states
-from engine.completeness.log_texts import LogTexts
 from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
@@ -32,6 +30,15 @@ from engine.completeness.records import (
     KindTest,
     ProbeFeatures,
 )
+from engine.completeness.stages.learning import (
+    Boundaries,
+    Fit,
+    KindFit,
+    KindFits,
+    Learned,
+    match_states,
+)
+from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
@@ -57,6 +64,9 @@ MAX_TESTED_CONVERSATIONS = 3_000
 """Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
 .01 then."""
 
+NOT_READ = "the model has not read it"
+"""Reason why a conversation is unscored that only states could score."""
+
 STEPS = probe.STEPS * 3
 """Number of steps of progress: the folds on words, on states, and those of position alone."""
 
@@ -81,6 +91,7 @@ class FittingStage(CpuStage):
         model: LoadableModel | None = None,
         states_key: Callable[[], str] = str,
         required: bool = True,
+        part: bool = False,
     ) -> None:
         """Prepares a run.
 
@@ -90,18 +101,25 @@ class FittingStage(CpuStage):
             model: The model that read the conversations; None for words.
             states_key: Returns the config hash of the hidden states, empty without any; called when the stage starts.
             required: Whether it is an error if there are too few conversations; else nothing is scored then.
+            part: Whether the stage is a part of the run of another one, which counts what it does itself.
         """
         super().__init__(project)
-        self._required = required
+        self._required, self._part = required, part
         self._features, self._selection = features, selection
         self._model, self._states_key = model, states_key
-        self._scored = 0
+        self._on_states = features == "states"
+        self._scored = self._read_count = 0
         self._summary = ""
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
         return "Reading words" if self._features == "words" else "Fitting the probe"
+
+    @property
+    def method(self) -> dict[str, Any]:
+        """The parameters of a fit to any conversations."""
+        return {"probe": probe.VERSION, "features": self._features}
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -111,12 +129,7 @@ class FittingStage(CpuStage):
             ids = self._ids(conn)
             read = hidden_states.ids_with_entry(conn, states_hash)
             fingerprints = [hidden_states.fingerprint(conn, each) for each in (ids, read)]
-        params: dict[str, Any] = {
-            "probe": probe.VERSION,
-            "features": self._features,
-            "states": states_hash,
-            "conversations": fingerprints,
-        }
+        params = {**self.method, "states": states_hash, "conversations": fingerprints}
         # Where all are learned from, the limit changes nothing, and is no part of the hash.
         if len(ids) > probe.MAX_CONVERSATIONS:
             params["drawn"] = probe.MAX_CONVERSATIONS
@@ -167,11 +180,15 @@ class FittingStage(CpuStage):
             yield Progress(STEPS, STEPS, note)
         drawn = len(fits.learned.names) if len(ids) > probe.MAX_CONVERSATIONS else None
         self._summary = f"Scored {counted(self._scored, 'conversation')} {_in_words(fits, drawn)}."
+        if self._part and fits.test is not None:
+            # One of several: what changes from one to the next is enough.
+            figures = _in_figures(fits.test)
+            self._summary = f"After {self._read_count:,} of {self._scored:,} read: {figures}."
         yield Progress(STEPS, STEPS)
 
-    def _count(self, scored: int) -> None:
-        """Takes the number of conversations that have a score, for the summary."""
-        self._scored = scored
+    def _count(self, counts: tuple[int, int]) -> None:
+        """Takes how many conversations have a score, and how many of these one by states too, for the summary."""
+        self._scored, self._read_count = counts
 
     def summary(self) -> str:
         """Returns the result in one sentence, with the test of it, or why there is none."""
@@ -187,6 +204,15 @@ class FittingStage(CpuStage):
         """
         report(0, "reading words")
         learned = self._read(ids)
+        if self._features == "both" and learned.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
+            self._on_states = True  # the bundled probe reads nothing else
+            learned = self._read(ids)
+        read = learned.count_different(learned.boundaries.state_of_boundary >= 0)
+        if self._features == "both" and not self._required and read < MIN_CONVERSATIONS_FOR_PROBE:
+            raise NotYet(
+                f"{counted(read, 'conversation')} read, and a probe on states needs"
+                f" {MIN_CONVERSATIONS_FOR_PROBE}: the scores by words stay."
+            )
         every = np.arange(len(learned.names))
         texts = learned.boundaries.texts
         kinds = find_kinds(learned.origins, texts.roles, texts.counts, texts.words)
@@ -252,10 +278,10 @@ class FittingStage(CpuStage):
             }
         states, state_of_boundary = match_states(texts, entries)
         reasons = list(texts.reasons)
-        if self._features == "states":
+        if self._on_states:
             texts = texts.at(state_of_boundary >= 0)
             state_of_boundary = state_of_boundary[state_of_boundary >= 0]
-            reasons = [entries[key].reason for key in texts.ids]
+            reasons = [entries[key].reason if key in entries else NOT_READ for key in texts.ids]
         elif entries:
             noted = {key: entry.reason for key, entry in entries.items() if entry.places}
             reasons = [
@@ -268,7 +294,8 @@ class FittingStage(CpuStage):
         """Returns the fitted probes, or the bundled one where there are too few conversations.
 
         Raises:
-            NotYet: There are too few, and the bundled probe does not fit the model.
+            NotYet: There are too few, and the bundled probe does not fit the model; or too few are read, and a fit to
+                states is not required.
         """
         boundaries, is_end, groups = learned.boundaries, learned.is_end, learned.group_ids
         has_state = boundaries.state_of_boundary >= 0
@@ -277,7 +304,7 @@ class FittingStage(CpuStage):
         different = learned.count_different()
         if different < MIN_CONVERSATIONS_FOR_PROBE:
             bundled = None
-            if self._model is not None and len(rows) and has_state.all():
+            if self._model is not None and len(rows):
                 bundled = bundled_probe.bundled_probe_for(self._model)
             if bundled is None:
                 raise NotYet(
@@ -340,8 +367,9 @@ class FittingStage(CpuStage):
 
     def _store(
         self, run_id: int, key: str, ids: Sequence[int], fits: KindFits, report: OnProgress
-    ) -> int:
-        """Stores the scores part by part; returns the number of conversations that have one."""
+    ) -> tuple[int, int]:
+        """Stores the scores part by part; returns how many conversations have one, and how many of these one by states
+        too."""
         config = ScoreConfig(
             key,
             "words" if self._features == "words" else "probe",
@@ -367,22 +395,25 @@ class FittingStage(CpuStage):
             if packed is not None:
                 word_weights.put(conn, key, packed)
             if last:
-                score_sets.finish_set(conn)
+                score_sets.finish_set(conn, scored, read)
                 self._put_in_force(conn, key)
-                runs.count(conn, run_id, STEPS, STEPS)
+                if not self._part:
+                    runs.count(conn, run_id, STEPS, STEPS)
 
-        scored = 0
+        scored = read = 0
+        by_states = any(each.fit.states or each.fit.bundled for each in fits.fits)
         for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
             last, packed = done == len(ids), None
             if last and (weights := fits.word_weights()) is not None:
                 packed = word_weights.pack(weights)
+            scored += sum(bool(entry.curve) for entry in entries)
+            read += sum(bool(entry.curve and entry.tokens) for entry in entries) * by_states
             self._project.write(
                 partial(store, entries=entries, first=index == 0, last=last, packed=packed)
             )
-            scored += sum(bool(entry.curve) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
-        return scored
+        return scored, read
 
     def _adapter(self, fits: KindFits) -> str | None:
         """Returns the name of the adapter behind the scores; the bundled probe has that of its own."""
@@ -393,12 +424,12 @@ class FittingStage(CpuStage):
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
         """Puts a finished set in force, and drops the one from when less was read."""
         score_sets.put_in_force_if_due(conn, config_hash)
-        if self._features == "both":
-            unread = set(self._ids(conn)).difference(
+        if self._features != "words":
+            unread = set(self._selection.ids(conn)).difference(
                 hidden_states.ids_with_entry(conn, self._states_key())
             )
             score_sets.put_partial(conn, config_hash if unread else None)
-        elif self._features == "words":
+        else:
             score_sets.drop_older_words(conn, config_hash)
 
     def _score_entries(
@@ -453,6 +484,11 @@ def _in_words(fits: KindFits, drawn: int | None) -> str:
         )
     if test is None:
         return f"{scored_by}; too few to test"
-    auroc, number = test.auroc, counted(test.conversations, "conversation")
-    interval = figure_range(auroc.low, auroc.high)
-    return f"{scored_by}; whole against cut: AUROC {figure(auroc.value)} ({interval}), {number}"
+    number = counted(test.conversations, "conversation")
+    return f"{scored_by}; whole against cut: {_in_figures(test)}, {number}"
+
+
+def _in_figures(test: EndingTest) -> str:
+    """Returns the AUROC of a test with its interval."""
+    auroc = test.auroc
+    return f"AUROC {figure(auroc.value)} ({figure_range(auroc.low, auroc.high)})"

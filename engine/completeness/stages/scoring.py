@@ -80,7 +80,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Scoring completeness with {self._work.model.label}"
+        return f"Scoring with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:

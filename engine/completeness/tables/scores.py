@@ -165,12 +165,13 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
             ends = _generated_at_end(conn, config or "", keys)
             rows = conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
-                " g.mode, g.model, g.adapter, g.noise"
+                " g.mode, g.model, g.adapter, g.noise, g.features"
                 " FROM score AS s JOIN score_config AS g USING (config_hash)"
                 f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
                 (config, *keys),
             )
-            for key, run_id, reason, p_end, p_end_normalised, mode, model, adapter, noise in rows:
+            for key, run_id, reason, p_end, p_end_normalised, *config_values in rows:
+                mode, model, adapter, noise, features = config_values
                 score_by_id[key] = ScoreRow(
                     conversation_id=key,
                     config_hash=config or "",
@@ -184,6 +185,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                     model=model,
                     adapter=adapter,
                     noise=noise,
+                    features=features,
                     generated=ends.get(key),
                 )
     return score_by_id

@@ -16,7 +16,7 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -59,8 +59,12 @@ RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 OVERLOAD_STATUSES = frozenset({429, 503})
 """Status codes of an endpoint that has too many requests, after which fewer are sent in parallel."""
 
-REFUSED_REQUEST_STATUSES = frozenset({400, 413, 422})
-"""Status codes that concern one request only; after any other refusal the endpoint is not used again."""
+REFUSED_REQUEST_STATUSES = frozenset({400, 403, 413, 422})
+"""Status codes that concern one request only; after any other refusal the endpoint is not used again. 403 is among them
+because moderation answers it; a key that gets it everywhere ends the run, as every request of a block fails."""
+
+UNNAMED_FAULT = 500
+"""Status of an error that came in an answer with status 200 and names no status of its own."""
 
 MAX_ANSWER_BYTES = 256 << 20
 """Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
@@ -129,6 +133,16 @@ def parse_address(url: str, *, leaf: str = "") -> Address:
         path = path.removesuffix(f"/{leaf}")
     base = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
     return Address(base, host, port or (443 if parts.scheme == "https" else 80), parts.fragment)
+
+
+async def all_of(works: Iterable[Awaitable[T]]) -> list[T]:
+    """Returns the results of requests that run side by side, in order. A request that fails cancels no other, because
+    what is in flight is paid for; the first failure is raised when all have ended."""
+    results = await asyncio.gather(*works, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 class _ContextThreadPool(ThreadPoolExecutor):
@@ -274,14 +288,14 @@ class EndpointClient:
             body: JSON to POST; None sends a GET.
 
         Raises:
-            RequestRefused: The endpoint refuses this request.
-            EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, does not answer in JSON, or
-                does not come to the end of an answer in time.
+            RequestRefused: The endpoint refuses this request, or each answer to it is broken.
+            EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, or does not come to the end of
+                an answer in time.
         """
         import httpx
 
-        # What the endpoint did at the last attempt, and whether it gave no answer at all.
-        failure, silent = "", False
+        # What the endpoint did at the last attempt, and whether it gave no answer at all, or one that is broken.
+        failure, silent, broken = "", False, False
         for attempt in range(self._attempts):
             headers: Mapping[str, str] = {}
             sent = time.monotonic()
@@ -289,25 +303,31 @@ class EndpointClient:
                 answer, content = await self._send(client, name, body)
             except httpx.TransportError as error:
                 what = one_line(str(error)) or type(error).__name__
-                failure, silent = f"cannot be reached ({what})", True
+                failure, silent, broken = f"cannot be reached ({what})", True, False
             else:
-                headers = answer.headers
-                if answer.is_success:
-                    self.request_limit.record_answer(time.monotonic() - sent)
-                    if quota := wait_for_quota(headers):
-                        await self._sleep(quota)
-                    return self._parse_json(content)
-                failure, silent = self._status_text(answer, content), False
-                if answer.status_code in REFUSED_REQUEST_STATUSES:
+                headers, status = answer.headers, answer.status_code
+                silent, broken = False, answer.is_success
+                if broken and (parsed := _parse_json(content)) is not None:
+                    error_status = _status_inside(parsed)
+                    if error_status is None:
+                        self.request_limit.record_answer(time.monotonic() - sent)
+                        if quota := wait_for_quota(headers):
+                            await self._sleep(quota)
+                        return parsed
+                    status = error_status
+                failure = self._status_text(status, answer.reason_phrase, content)
+                if status in REFUSED_REQUEST_STATUSES:
                     raise RequestRefused(f"{self.address.base} {failure}.")
-                if answer.status_code not in RETRY_STATUSES:
+                if not broken and status not in RETRY_STATUSES:
                     break
-                if answer.status_code in OVERLOAD_STATUSES:
+                if status in OVERLOAD_STATUSES:
                     self.request_limit.record_refusal()
             if attempt + 1 < self._attempts:
                 self.retries += 1
                 # Spreading requests needs no secrecy.
                 await self._sleep(wait_after(attempt, headers, random.random()))
+        if broken:
+            raise RequestRefused(f"{self.address.base} {failure}.")
         away = self._away_error(failure)
         away.silent = silent
         raise away
@@ -356,19 +376,13 @@ class EndpointClient:
             parts.append(part)
         return b"".join(parts)
 
-    def _parse_json(self, content: bytes) -> Any:
-        """Returns the JSON of an answer; raises EndpointAway if it is none."""
-        try:
-            return json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise self._away_error("gave an answer that is not JSON") from error
-
-    def _status_text(self, answer: httpx.Response, content: bytes) -> str:
+    def _status_text(self, status: int, reason: str, content: bytes) -> str:
         """Returns what is said of an answer that is an error: its status and the beginning of its text."""
         text = content.decode("utf-8", "replace")
         if self._key:
             text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
-        return f"answered {answer.status_code} ({one_line(text, MAX_ERROR_CHARACTERS) or answer.reason_phrase})"
+        what = "gave an answer that is not JSON" if status == 200 else f"answered {status}"
+        return f"{what} ({one_line(text, MAX_ERROR_CHARACTERS) or reason})"
 
     def _overdue_error(self) -> EndpointAway:
         """Returns the error of a request whose answer did not end in time."""
@@ -384,6 +398,24 @@ class EndpointClient:
         return EndpointAway(
             f"{self.address.base} {failure}.", "Look at the endpoint, then run again."
         )
+
+
+def _parse_json(content: bytes) -> Any:
+    """Returns the JSON of an answer; None if it is none."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _status_inside(answer: Any) -> int | None:
+    """Returns the status of an error that an answer with status 200 holds; None for an answer that holds no error."""
+    try:
+        error = answer.get("error") or answer["choices"][0].get("error")
+    except (AttributeError, KeyError, IndexError, TypeError):
+        return None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) else UNNAMED_FAULT if error else None
 
 
 def served_models(client: EndpointClient) -> list[str]:

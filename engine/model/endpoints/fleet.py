@@ -13,8 +13,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from engine.base.errors import EndpointAway, EndpointError
+from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.model.endpoints.client import Account, BackgroundRun, EndpointClient
+from engine.model.endpoints.dialects import read_completion
 
 if TYPE_CHECKING:
     import httpx
@@ -84,11 +85,16 @@ class Fleet:
         self._cancelled = False
         self._retries_before = 0
         self._places: _Places | None = None
+        self._in_flight: dict[str, asyncio.Task[Any]] = {}
+        self._sent: set[str] = set()
+        self._refused: dict[str, str] = {}
         self.account = Account()
 
     def begin(self) -> None:
-        """Starts new counts, and clears an earlier `cancel`."""
+        """Starts new counts, clears an earlier `cancel`, and lets what was refused be sent again."""
         self._cancelled = False
+        self._sent.clear()
+        self._refused.clear()
         self._retries_before = self._count_retries()
         has_prices = any(member.prices for member in self._members)
         self.account = Account(cost=0.0 if has_prices else None)
@@ -137,16 +143,37 @@ class Fleet:
             RequestRefused: The endpoint refuses this request.
             ModelError: All endpoints have failed.
         """
+        keys = [self._key(member, name, body) for member in self._members]
+        key, *_ = keys
+        if key in self._refused:
+            raise RequestRefused(self._refused[key])
+        # Any endpoint of the fleet may have given the reply earlier.
+        cached = map(self._replies.get, keys) if self._replies is not None else iter(())
+        if (reply := next((reply for reply in cached if reply is not None), None)) is not None:
+            # A block is asked item by item after one of it was refused: that is no saving.
+            self.account.cached += key not in self._sent
+            return json.loads(reply)
+        if (equal := self._in_flight.get(key)) is not None:
+            self.account.cached += 1
+            return await asyncio.shield(equal)
+        task = self._in_flight[key] = asyncio.create_task(self._send(name, body, keys))
+        try:
+            return await task
+        except RequestRefused as error:
+            self._refused[key] = error.message
+            raise
+        finally:
+            del self._in_flight[key]
+
+    async def _send(self, name: str, body: Mapping[str, Any], keys: Sequence[str]) -> Any:
+        """Returns the JSON answer of an endpoint, and keeps it under the key of that endpoint; see `ask`.
+
+        Raises:
+            RequestRefused: The endpoint refuses this request, or its answer is no completion.
+            ModelError: All endpoints have failed.
+        """
         places = self._places
         assert places is not None, "inside run only"
-        keys = [self._key(member, name, body) for member in self._members]
-        if self._replies is not None:
-            # Any endpoint of the fleet may have given the reply earlier.
-            for key in keys:
-                cached_reply = self._replies.get(key)
-                if cached_reply is not None:
-                    self.account.cached += 1
-                    return json.loads(cached_reply)
         while True:
             member = await places.take()
             try:
@@ -157,7 +184,8 @@ class Fleet:
                 member.removal_reason = error.message
             else:
                 self._count(member, answer)
-                if self._replies is not None:
+                self._sent.update(keys)
+                if _is_worth_keeping(name, answer) and self._replies is not None:
                     self._replies.put(keys[self._members.index(member)], json.dumps(answer))
                 return answer
             finally:
@@ -208,6 +236,19 @@ class Fleet:
                 return await work()
             finally:
                 self._places = None
+
+
+def _is_worth_keeping(name: str, answer: Any) -> bool:
+    """Returns whether an answer may be given to the same request again: a completion without text may be the fault of
+    an endpoint that recovers.
+
+    Raises:
+        RequestRefused: The answer has not the form that the path gives.
+    """
+    if not name.endswith("completions"):
+        return True
+    completion = read_completion(answer)
+    return bool(completion.text.strip() or completion.steps)
 
 
 class _Places:

@@ -82,9 +82,9 @@ def probe(
     endpoint = EndpointClient(address, key, seconds=seconds)
     try:
         endpoint.ask_blocking("models", None)
-    except EndpointAway as error:
+    except (EndpointAway, RequestRefused) as error:
         # Not reachable, or too slow for anything; other errors only mean that the server lists no models.
-        if error.silent or error.overdue:
+        if isinstance(error, EndpointAway) and (error.silent or error.overdue):
             raise
     # What fails from here on fails for good, so nothing is tried twice.
     once = EndpointClient(address, key, attempts=1, seconds=seconds)

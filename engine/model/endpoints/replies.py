@@ -7,7 +7,6 @@ continue a reply, else the question asks for it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +15,12 @@ from typing import Any
 from engine.base.errors import RequestRefused
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out
+from engine.model.endpoints.client import all_of
 from engine.model.endpoints.dialects import Step, Written, read_completion, without_controls
 from engine.model.endpoints.log_probs import RawPrompt, Reader
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
-from engine.model.log_windows import log_tokens, plan_windows
+from engine.model.log_windows import last_pieces, log_tokens
 from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
@@ -126,7 +126,7 @@ async def write_replies(
         report(done)
         return WrittenReply(text, (), stopped, note)
 
-    return list(await asyncio.gather(*(write_one(index) for index in range(len(request.items)))))
+    return await all_of(write_one(index) for index in range(len(request.items)))
 
 
 def sampling_fields(
@@ -249,15 +249,15 @@ class _Writer:
         lengths = [len(tokenizer.tokenize(text)) for text in texts]
         if sum(lengths) <= self._room:
             return "".join(texts), None
-        # `plan_windows` takes no longer pieces.
+        # As `log_tokens` would shorten them.
         if max(lengths) > self._room // 3:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
-        window = plan_windows(lengths, [len(texts) - 1], leading_pieces, self._room)[-1]
-        left_out = len(texts) - len(window.pieces)
+        kept = last_pieces(lengths, leading_pieces, self._room)
+        left_out = len(texts) - len(kept)
         note = f"{left_out} of {len(texts)} steps left out"
-        return "".join(texts[piece] for piece in window.pieces), note
+        return "".join(texts[piece] for piece in kept), note
 
 
 def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
@@ -294,7 +294,7 @@ async def chat_replies(
         report(done)
         return reply
 
-    return list(await asyncio.gather(*(reply_to_call(call) for call in calls)))
+    return await all_of(reply_to_call(call) for call in calls)
 
 
 async def _reply(reader: Reader, call: Call, context: int) -> Completion:

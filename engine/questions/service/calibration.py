@@ -216,7 +216,7 @@ def _propose(
         return None, rate.why
     low, high = rate.corrected.low, rate.corrected.high
     if high - low > MAX_RATE_INTERVAL_WIDTH:
-        return None, f"the completion rate would be {100 * low:.0f} to {100 * high:.0f}%: too wide"
+        return None, f"the corrected rate would be {100 * low:.0f} to {100 * high:.0f}%: too wide"
     if (new.threshold, new.band) == (rule.threshold, rule.band):
         return None, ""
     now = calibration.state_counts(population, rule)

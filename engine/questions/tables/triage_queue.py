@@ -1,6 +1,6 @@
 """The triage queue: conversations that wait for a verdict, in one of eight orders.
 
-- `threshold`: nearest the threshold first, then incomplete ones by falling score, then unscored ones. Complete ones
+- `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
@@ -30,7 +30,7 @@ from dataclasses import replace
 from itertools import islice
 
 from engine.base.conversation import State
-from engine.completeness.records import DecisionRule
+from engine.completeness.records import DecisionRule, mode_in_words
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import state_sql
@@ -148,9 +148,9 @@ def _score_reason(p: float, rule: DecisionRule) -> str:
     # No digits here: how many of them mean something depends on the model, and the screens draw the number.
     state = rule.state(p)
     if state is State.BORDERLINE:
-        return "borderline: the score is too near the threshold to say"
+        return f"{state.word}: the score is too near the threshold to say"
     side = "above" if p >= rule.threshold else "below"
-    return f"{state}: the score is {side} the threshold"
+    return f"{state.word}: the score is {side} the threshold"
 
 
 def _unscored(
@@ -162,12 +162,17 @@ def _unscored(
     for chunk in chunks(keys):
         reasons.update(
             conn.execute(
-                "SELECT conversation_id, coalesce(reason, 'not scored yet') FROM score"
-                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(chunk)})",
+                "SELECT conversation_id, reason FROM score"
+                f" WHERE config_hash = ? AND reason IS NOT NULL AND conversation_id IN ({placeholders(chunk)})",
                 (config, *chunk),
             ).fetchall()
         )
-    return [TriageItem(key, f"unscored: {reasons.get(key, 'not scored yet')}") for key in keys]
+    return [
+        TriageItem(
+            key, f"{State.UNSCORED.word}: {reasons[key]}" if key in reasons else "not scored yet"
+        )
+        for key in keys
+    ]
 
 
 def _as_listed(
@@ -227,9 +232,11 @@ def _disagreeing(
 
 def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
     """Returns what tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
-    by_model = len({config.mode for _, config in both}) == 1
+    modes = [mode_in_words(config.mode, config.features) for _, config in both]
+    by_model = modes[0] == modes[1]
     names = [
-        config.model if by_model or config.mode == "outside" else config.mode for _, config in both
+        config.model if by_model or config.mode == "outside" else mode
+        for mode, (_, config) in zip(modes, both, strict=True)
     ]
     if len(set(names)) == 1:
         names = [config.adapter or config.model for _, config in both]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from engine.base.number_format import counted
+from engine.base.number_format import counted, is_few
+from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
 from engine.questions.records import CompletionRate
@@ -35,8 +36,15 @@ MAX_CHART_ROWS = 20
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
 """Measures that are shares of conversations; the others are means."""
 
-COMPLETE = "Complete: a score at or above the threshold; a borderline one counts on its side of it."
+ENDED = "Ended: a score at or above the threshold; an open one counts on its side of it."
 """Explains the word to a reader of a rate."""
+
+_MEASURE_NAMES: Mapping[Measure, str] = {
+    "completion": "ended",
+    "share of goal": "share of",
+    "completion in goal": "ended in",
+}
+"""How measures are called where that differs from their value in JSON; those of a goal are followed by its label."""
 
 _SIDE_NAME_CELLS = 60
 """Most cells of the terminal for the name of a side."""
@@ -68,7 +76,7 @@ def difference_cells(difference: Difference) -> tuple[str, str, str, str, str, s
 
 
 def completion_cells(part: Part) -> tuple[str, str, str, str, str, str, str]:
-    """Returns a value of a field, its numbers of conversations and of scored ones, the completion rate, the corrected
+    """Returns a value of a field, its numbers of conversations and of scored ones, the share that ended, the corrected
     rate, the change and its p; the last two are empty where nothing was tested."""
     return (
         part.value,
@@ -89,19 +97,18 @@ def entropy_cells(part: Part) -> tuple[str, str, str, str, str]:
 def difference_name(difference: Difference) -> str:
     """Returns the measure, with the label of the goal where it is one of a goal."""
     if difference.goal is None:
-        return difference.measure
-    kind = "share of" if difference.measure == "share of goal" else "completion in"
-    return f"{kind} “{difference.goal}”"
+        return _MEASURE_NAMES.get(difference.measure, difference.measure)
+    return f"{_MEASURE_NAMES[difference.measure]} “{difference.goal}”"
 
 
 def side_text(side: Side) -> str:
-    """Returns a side with its numbers of conversations and its completion rate."""
+    """Returns a side with its numbers of conversations and the share that ended."""
     rate = side.rate
     apparent, corrected = _rates(rate)
     counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"
-    complete = f", {apparent} complete" if rate.apparent is not None else ""
+    ended = f", {apparent} ended" if rate.apparent is not None else ""
     correction = f", corrected {corrected}" if rate.corrected is not None else ""
-    return f"{one_line(side.name, _SIDE_NAME_CELLS)}: {counts}{complete}{correction}"
+    return f"{one_line(side.name, _SIDE_NAME_CELLS)}: {counts}{ended}{correction}"
 
 
 def has_trees(breakdown: Breakdown) -> bool:
@@ -148,9 +155,9 @@ def _points(share: float) -> str:
 
 
 def _rates(rate: CompletionRate) -> tuple[str, str]:
-    """Returns the rate of complete conversations, and the corrected one with its interval; a dash where there is
+    """Returns the rate of ended conversations, and the corrected one with its interval; a dash where there is
     none."""
-    apparent = "–" if rate.apparent is None else f"{100 * rate.apparent:.1f}%"
+    apparent = format_rate(rate.above, rate.scored)
     if rate.corrected is None:
         return apparent, "–"
     corrected = rate.corrected
@@ -171,7 +178,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     if comparison.corrected_change is not None:
         change = comparison.corrected_change
         lines.append(
-            f"   completion without the errors of the scores: {_points(change.value)}"
+            f"   ended, without the errors of the scores: {_points(change.value)}"
             f" ({_points(change.low)} to {_points(change.high)}) points from A to B"
         )
     overall, significant, others = _split_differences(comparison)
@@ -201,18 +208,18 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     ]
     if comparison.least is not None:
         lines.append(
-            f"So many conversations show a change of the completion rate of {100 * comparison.least:.1f}"
-            " points or more with 80% probability."
+            "With so many conversations a change of the share that ended is found with 80% probability"
+            f" from {100 * comparison.least:.1f} points on."
         )
-    return [*lines, COMPLETE]
+    return [*lines, ENDED]
 
 
 def breakdown_lines(breakdown: Breakdown) -> list[str]:
-    """Returns the values of a field, each with its completion rate and its change; where there are response trees, then
-    each with its entropy."""
+    """Returns the values of a field, each with the share that ended and its change; then, where there are response
+    trees, each with its entropy."""
     field = f"{'by ' + breakdown.field:<{_VALUE_CELLS}}"
     lines = [
-        f"{field} {'conv.':>8} {'scored':>8}  complete          corrected         change in points",
+        f"{field} {'conv.':>8} {'scored':>8}  ended             corrected         change in points",
         *map(_completion_line, breakdown.parts),
     ]
     if has_trees(breakdown):
@@ -237,7 +244,7 @@ def breakdown_notes(breakdown: Breakdown) -> list[str]:
         lines.append(
             f"Change: against {against_name}. Intervals 95%; p by Holm's method over all rows; * below .05."
         )
-    return [*lines, COMPLETE]
+    return [*lines, ENDED]
 
 
 def clustering_lines(comparison: ClusteringComparison) -> list[str]:
@@ -281,7 +288,7 @@ def _difference_line(difference: Difference) -> str:
 
 
 def _completion_line(part: Part) -> str:
-    """Returns the completion of a value of a field as a line of the table in text."""
+    """Returns the share that ended of a value of a field as a line of the table in text."""
     value, conversations, scored, apparent, corrected, change, p = completion_cells(part)
     tested = f"{change}  p {p}" if change else ""
     return (
@@ -313,7 +320,7 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
     if comparison.corrected_change is not None:
         change = comparison.corrected_change
         yield Paragraph(
-            f"Completion without the errors of the scores: {_points(change.value)} points from A to B"
+            f"Ended, without the errors of the scores: {_points(change.value)} points from A to B"
             f" (95% interval {_points(change.low)} to {_points(change.high)})."
         )
     overall, significant, others = _split_differences(comparison)
@@ -325,6 +332,12 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
         ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
         tuple(map(difference_cells, listed)),
         (1, 2, 3, 4, 5),
+        [
+            (row, 1 + side)
+            for row, difference in enumerate(listed)
+            for side in (0, 1)
+            if is_few(difference.cases[side])
+        ],
     )
     yield from _chart(
         "Changes from A to B in points, with 95% intervals",
@@ -349,20 +362,21 @@ def breakdown_blocks(breakdown: Breakdown) -> Iterator[Block]:
     """Yields the values of a field with what differs, as tables and a chart."""
     yield from breakdown_tables(breakdown, f"by {breakdown.field}; p corrected for all tests")
     yield from _chart(
-        f"Changes of completion by {breakdown.field} in points, with 95% intervals",
+        f"Changes of the share that ended by {breakdown.field} in points, with 95% intervals",
         ((part.value, part.change) for part in breakdown.parts if part.change is not None),
     )
     yield from map(Paragraph, breakdown_notes(breakdown))
 
 
 def breakdown_tables(breakdown: Breakdown, caption: str) -> Iterator[Block]:
-    """Yields the values of a field with completion and, where there are response trees, uncertainty, each with the
-    changes."""
+    """Yields the values of a field with the share that ended, and with uncertainty where there are response trees, each
+    with the changes."""
     field = breakdown.field
     yield _table(
-        f"Completion {caption}",
-        (field, "conversations", "scored", "complete", "corrected", "change in points", "p"),
+        f"Ended {caption}",
+        (field, "conversations", "scored", "ended", "corrected", "change in points", "p"),
         map(completion_cells, breakdown.parts),
+        [(row, 3) for row, part in enumerate(breakdown.parts) if is_few(part.rate.scored)],
     )
     if has_trees(breakdown):
         yield _table(
@@ -399,9 +413,14 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
     return sorted(clear, key=by_p)[:MAX_EXAMPLES]
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> ReportTable:
-    """Returns a table in which all columns but the first are numbers."""
-    return text_table(caption, heads, rows, range(1, len(heads)))
+def _table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    faint: Sequence[tuple[int, int]] = (),
+) -> ReportTable:
+    """Returns a table in which all columns but the first are numbers; `faint` as in `text_table`."""
+    return text_table(caption, heads, rows, range(1, len(heads)), faint)
 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:

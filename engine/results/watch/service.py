@@ -93,7 +93,7 @@ class WatchRequest:
     Attributes:
         model: Name or path; None is the one that the project uses for scoring.
         every: Seconds between two looks.
-        idle: Seconds without growth after which a conversation counts as ended.
+        idle: Seconds without growth after which a conversation is quiet.
         precision: Least precision of a signal, in [0, 1].
         once: Look once, report what is new, and end.
     """
@@ -114,7 +114,7 @@ class WatchRequest:
     idle: float = declared(
         600.0,
         Option(
-            "a conversation that has not grown for so long has ended",
+            "a conversation that has not grown for so long is quiet",
             default="10",
             metavar="MINUTES",
             convert=lambda text: 60 * float(text),

@@ -15,16 +15,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from engine.base.conversation import State
 from engine.base.statistics.intervals import Share, wilson
 
 SignalName = Literal["stalled", "regressed", "low", "hand over", "ended incomplete"]
-"""Names of the signals, as events and screens have them."""
+"""Names of the signals, as events have them; `signal_name` is what people read."""
 
 HAND_OVER: SignalName = "hand over"
 """Says that a person will probably call the running conversation incomplete."""
 
 ENDED_INCOMPLETE: SignalName = "ended incomplete"
-"""Says that an ended conversation is probably incomplete."""
+"""Says that a quiet conversation is probably broken off."""
 
 PRECISION = 0.8
 """Least precision of a rule, by default."""
@@ -168,13 +169,13 @@ CANDIDATES: dict[SignalName, list[tuple[str, Test]]] = {
     ],
     HAND_OVER: [
         (
-            f"probability of ending incomplete is {value:.2f} or more (probe fitted to your verdicts)",
+            f"probability that you call it incomplete is {value:.2f} or more (probe fitted to your verdicts)",
             at_least(value),
         )
         for value in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
     ],
     ENDED_INCOMPLETE: [
-        (f"ended with a score below {value:.2f}", below(value))
+        (f"quiet with a score below {value:.2f}", below(value))
         for value in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
     ],
 }
@@ -182,6 +183,11 @@ CANDIDATES: dict[SignalName, list[tuple[str, Test]]] = {
 
 BY_VERDICTS = (HAND_OVER, ENDED_INCOMPLETE)
 """Signals that only verdicts can test."""
+
+
+def signal_name(name: str) -> str:
+    """Returns the word by which people know a signal: `broken off` for `ended incomplete`, others by their name."""
+    return State.INCOMPLETE.word if name == ENDED_INCOMPLETE else name
 
 
 def calibrate(past: Sequence[Past], least: float = PRECISION) -> Rules:
@@ -273,7 +279,7 @@ def _choose_rule(
         return _NoRule(
             False,
             f"the best rule ({best.meaning}) was right in {best.hits} of {best.fired}; {incomplete} of"
-            f" {len(choosing):,} ended incomplete",
+            f" {len(choosing):,} were broken off",
         )
     chosen = max(precise, key=lambda candidate: candidate.hits)
     hits, fired = _count(testing, name, chosen.fires)

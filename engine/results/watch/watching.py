@@ -181,7 +181,7 @@ class WatchStage:
 
     def summary(self) -> str:
         """Returns what was reported, in one sentence."""
-        return f"Reported {counted(self.reported, 'turn')}; {counted(self.ended, 'conversation')} ended."
+        return f"Reported {counted(self.reported, 'turn')}; {counted(self.ended, 'conversation')} went quiet."
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Reads what was there before, fits a probe and the rules to it, then watches.

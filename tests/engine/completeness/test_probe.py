@@ -212,7 +212,7 @@ class TestCrossFitOfWords:
         own = group < 300
         found = fit_words((words[own], end[own], group[own]))
         p = found.score_unseen(words[~own])
-        assert area(p, end[~own]) == pytest.approx(area(found.p, end[own]), abs=0.03)
+        assert area(p, end[~own]) > area(found.p, end[own]) - 0.03
         weight = even_weights(end[~own], group[~own])
         assert weight @ p == pytest.approx(weight @ end[~own], abs=0.05)
 

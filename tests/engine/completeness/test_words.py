@@ -186,11 +186,12 @@ class TestBoundaries:
     @settings(deadline=None)  # the first call imports scipy
     @given(boundary_words(), st.integers(0, 100))
     def test_sums_are_those_of_the_matrix(self, found: BoundaryWords, seed: int) -> None:
-        """The weights of the words at a boundary add up to the product with the row of the matrix."""
-        weights = np.random.default_rng(seed).normal(size=DISTANCES * COLUMNS)
-        assert found.sums(weights, np.zeros(DISTANCES)) == pytest.approx(
-            found.matrix() @ weights, abs=1e-9
-        )
+        """The weights of the words at a boundary add up to the product with the row of the matrix, and messages that
+        are not there add their part."""
+        random = np.random.default_rng(seed)
+        weights, absent = random.normal(size=DISTANCES * COLUMNS), random.normal(size=DISTANCES)
+        expected = found.matrix() @ weights + (found.messages < 0) @ absent
+        assert found.sums(weights, absent) == pytest.approx(expected, abs=1e-9)
 
     @settings(deadline=None)
     @given(boundary_words(), st.data())

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.conversation import State
 from engine.base.errors import FilterError, WorkbenchError
 from engine.conversations.filter_completion import completions, term_at_cursor
 from engine.conversations.filter_fields import FIELDS, WORD_FIELD
@@ -47,8 +48,17 @@ class TestReading:
         assert not parse_filter("")
 
     def test_equals_is_colon_and_case_of_choices_does_not_matter(self) -> None:
-        """`State=Complete` is `state:complete`."""
-        assert parse_filter("State=Complete") == parse_filter("state:complete")
+        """`State=Ended` is `state:ended`."""
+        assert parse_filter("State=Ended") == parse_filter("state:ended")
+
+    @pytest.mark.parametrize("state", State)
+    def test_a_state_is_read_by_its_word_and_its_value(self, state: State) -> None:
+        """`state:broken-off`, `state:"broken off"` and `state:incomplete` are one filter, written with the word."""
+        found = parse_filter(f"state:{state.value}")
+
+        assert found.terms == (Term("state", ":", (state,)),)
+        assert parse_filter(f'state:"{state.word}"') == found == parse_filter(str(found))
+        assert str(found) == f"state:{state.word.replace(' ', '-')}"
 
     def test_what_is_quoted_is_text(self) -> None:
         """A field name inside quotation marks is a word to search for."""
@@ -161,9 +171,9 @@ class TestCompleting:
 
     def test_values_of_the_field_at_the_cursor(self) -> None:
         """After a comma the next alternative is offered, replacing what was typed of it."""
-        text = "turns>2 state:complete,inc"
+        text = "turns>2 state:ended,bro"
 
-        assert [(c.start, c.text) for c in completions(text, len(text), {})] == [(23, "incomplete")]
+        assert [(c.start, c.text) for c in completions(text, len(text), {})] == [(20, "broken-off")]
 
     def test_values_that_occur_in_the_project(self) -> None:
         """Sources with spaces are offered quoted."""
@@ -197,4 +207,4 @@ class TestCompleting:
         found = term_at_cursor(text, text.index("model:") + 6)
 
         assert found is not None
-        assert (found.field, str(found.rest)) == ("model", "state:incomplete turns>2")
+        assert (found.field, str(found.rest)) == ("model", "state:broken-off turns>2")

@@ -35,6 +35,16 @@ def test_oldest_go_first(tmp_path: Path) -> None:
     again.close()
 
 
+def test_bounded_while_it_grows(tmp_path: Path) -> None:
+    """The bound holds while replies are stored, not only when the file is opened; the newest reply stays."""
+    made = ReplyCache(tmp_path / "replies.sqlite", most_bytes=1000)
+    for number in range(100):
+        made.put(str(number), "x" * 100)
+        assert made.get(str(number))
+    assert sum(made.get(str(number)) is not None for number in range(100)) <= 10
+    made.close()
+
+
 def test_no_such_file(tmp_path: Path) -> None:
     """A file that is no database is replaced, because it is a cache."""
     path = tmp_path / "replies.sqlite"

@@ -217,7 +217,7 @@ def test_other_project(services: OpenProject, tmp_path: Path) -> None:
             services, tmp_path / "o.md", parse_filter(""), validate=False, compared=compared
         )
     text = (tmp_path / "o.md").read_text("utf-8").partition("## What differs")[2]
-    assert "| completion, B | late0 |" in text
+    assert "| ended, B | late0 |" in text
     assert str(tmp_path) not in text
 
 
@@ -248,6 +248,29 @@ def test_commands_in_sentences() -> None:
     """What is between backticks becomes code, escaped."""
     document = Document("t", "s", (Section("x", (Paragraph("`run <b>` brings it; ` stays."),)),))
     assert "<p><code>run &lt;b&gt;</code> brings it; ` stays.</p>" in to_html(document)
+
+
+def test_few_are_faint_and_bars_are_of_all(tmp_path: Path) -> None:
+    """A rate of fewer than ten stands faint in the table and beside its bar, with its range; the bar has its share of
+    all conversations, a pale part for scored ones that did not end, and nothing for those without a score.
+    """
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill_topics(project)
+        cluster(project, k=1)
+        give_scores(project, {1: 0.9, 2: 0.9, 3: 0.9, 4: 0.9, 5: 0.1}, "config-b")
+    path = tmp_path / "r.html"
+    with OpenProject(tmp_path / "p.wb", read_only=True) as workspace:
+        (goal,) = workspace.goals.groups()
+        write_report(workspace, path, parse_filter(""), validate=False)
+    text = path.read_text("utf-8")
+    assert '<span class="faint">80% (38% to 96%)</span>' in text
+    assert re.search(r'<text class="faint"[^>]*>80% \[38, 96\] of 5</text>', text)
+    room, pale = (
+        float(found[1])
+        for kind in ("rail", "pale")
+        if (found := re.search(rf'<rect class="{kind}" [^>]*width="([0-9.]+)"', text))
+    )
+    assert pale == pytest.approx(room / goal.size, abs=0.1)
 
 
 def test_hostile_document() -> None:

@@ -16,7 +16,7 @@ async def test_two_filters() -> None:
         seen = text(pilot)
         assert "A  draw<.5:" in seen
         assert "B  the others:" in seen
-        assert "completion" in seen
+        assert " ended " in seen
         assert "by Holm's method" in seen
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ConversationsBehindScreen)

@@ -33,7 +33,7 @@ class TestCounts:
     async def test_rate_and_coverage(self) -> None:
         """The counts line says how many are shown, the rate with its error, and the coverage."""
         async with opened(project()) as pilot:
-            assert "36 of 36 · 55% [38, 70] complete, ≥ .50 (92% scored)" in lines(pilot)[1]
+            assert "36 of 36 · 55% [38, 70] ended, ≥ .50 (92% scored)" in lines(pilot)[1]
             assert "● 15" in lines(pilot)[1]
             assert "· 3" in lines(pilot)[1]
 
@@ -53,7 +53,7 @@ class TestCounts:
 
 class TestFilterAndSort:
     async def test_state_filter_cycles(self) -> None:
-        """`F` shows incomplete, borderline, unscored, complete and then everything again."""
+        """`F` shows broken off, open, not scored, ended ones and then everything again."""
         async with opened(project()) as pilot:
             shown = []
             for _ in range(5):
@@ -65,23 +65,23 @@ class TestFilterAndSort:
     async def test_figures_follow_every_filter(self) -> None:
         """The header counts what is listed, by an outcome too, and has no rate where the outcome chose."""
         async with opened(project()) as pilot:
-            await filtered(pilot, "turns>5 state:complete")
+            await filtered(pilot, "turns>5 state:ended")
             assert "11 of 36  ● 11  ○ 0  ◐ 0" in lines(pilot)[1]
 
     async def test_scoring_offers_what_is_listed(self) -> None:
         """From a filtered list only what is listed is scored; `a` takes all, and the estimate follows."""
         support = project()
         async with opened(support) as pilot:
-            await filtered(pilot, "state:incomplete")
+            await filtered(pilot, "state:broken-off")
             await press(pilot, "r")
-            assert "only what is listed: state:incomplete" in text(pilot)
+            assert "only what is listed: state:broken-off" in text(pilot)
             await until(pilot, lambda: "13 conversations" in text(pilot))
             await press(pilot, "a")
             await until(pilot, lambda: "812 conversations" in text(pilot))
             await press(pilot, "a", "enter")
             await press(pilot, "r", "a", "enter")
 
-        assert support.jobs.started == [("base", "state:incomplete"), "base"]
+        assert support.jobs.started == [("base", "state:broken-off"), "base"]
 
     async def test_scoring_of_everything_asks_nothing_more(self) -> None:
         """Without a filter the dialog has no choice between all and some."""
@@ -159,7 +159,7 @@ class TestView:
             assert len(table(pilot).ids) == 12
             assert "score ▴" in text(pilot)
             assert table(pilot).cursor_id == was
-            assert lines(pilot)[2].split() == ["▽", "state:incomplete"]
+            assert lines(pilot)[2].split() == ["▽", "state:broken-off"]
 
     async def test_read_only_is_not_written(self) -> None:
         """A project that cannot be written is looked at without a word about what is not remembered."""

@@ -117,14 +117,14 @@ class TestFilterLine:
         """Fields and then their values are offered; tab takes one, and the list follows."""
         async with opened(project()) as pilot:
             await press(pilot, "f", *"st")
-            assert "what the score says" in lines(pilot)[3]
+            assert "did it end, by its score" in lines(pilot)[3]
 
             await press(pilot, "tab")
-            assert "incomplete" in text(pilot)
+            assert "broken-off" in text(pilot)
 
             await press(pilot, "down", "down", "tab", "enter")
 
-            assert lines(pilot)[2].split() == ["▽", "state:incomplete"]
+            assert lines(pilot)[2].split() == ["▽", "state:broken-off"]
             assert len(table(pilot).ids) == 12
 
     async def test_values_of_the_project_are_offered(self) -> None:
@@ -155,7 +155,7 @@ class TestFilterLine:
         """The first escape leaves the line with its filter in force, the second clears it, a third the marks."""
         async with opened(project()) as pilot:
             await press(pilot, "space", "f")
-            await paste(pilot, "state:complete")
+            await paste(pilot, "state:ended")
             await press(pilot, "escape")
             assert len(table(pilot).ids) == 15
             assert pilot.app.focused is table(pilot)
@@ -173,9 +173,9 @@ class TestSavedFilters:
         """A filter is saved under a name, applied from the list of saved ones, and deleted there."""
         support = project()
         async with opened(support) as pilot:
-            await filtered(pilot, "state:incomplete")
+            await filtered(pilot, "state:broken-off")
             await press(pilot, "w", *"todo", "enter")
-            assert support.saved.filters() == {"todo": "state:incomplete"}
+            assert support.saved.filters() == {"todo": "state:broken-off"}
 
             await press(pilot, "escape", "W", "enter")
             assert len(table(pilot).ids) == 12

@@ -34,7 +34,7 @@ class TestListQuery:
         )
 
         words = format_counts(812, ListCounts(Counts(conversations=2_000), counts))
-        assert words == "812 of 2,000 · 71% [68, 74] complete, ≥ .50 (80% scored)"
+        assert words == "812 of 2,000 · 71% [68, 74] ended, ≥ .50 (80% scored)"
 
     def test_no_rate_of_what_was_chosen_by_its_outcome(self) -> None:
         """Conversations that were chosen by their outcome are counted, and have no rate."""
@@ -45,11 +45,11 @@ class TestListQuery:
 
     def test_empty_list_names_the_filter(self) -> None:
         """An empty list shows the whole filter that left everything out."""
-        query = ListQuery(parse_filter("state:incomplete verdict:none source:web lamp"))
+        query = ListQuery(parse_filter("state:broken-off verdict:none source:web lamp"))
 
         shown = no_match(3, query).message
         assert (
-            "None of 3 conversations matches: state:incomplete verdict:none source:web lamp"
+            "None of 3 conversations matches: state:broken-off verdict:none source:web lamp"
             in shown
         )
 
@@ -69,16 +69,16 @@ class TestListQuery:
             seen.append(str(query.filter))
 
         assert seen == [
-            "lamp turns>3 state:incomplete",
-            "lamp turns>3 state:borderline",
-            "lamp turns>3 state:unscored",
-            "lamp turns>3 state:complete",
+            "lamp turns>3 state:broken-off",
+            "lamp turns>3 state:open",
+            "lamp turns>3 state:not-scored",
+            "lamp turns>3 state:ended",
             "lamp turns>3",
         ]
 
     def test_what_is_searched_for(self) -> None:
         """Words and phrases are searched for; terms on fields and negated terms are not."""
-        wanted = parse_filter('state:complete lamp -spam "desk lamp" source:web')
+        wanted = parse_filter('state:ended lamp -spam "desk lamp" source:web')
 
         assert str(searched_words(wanted)) == 'lamp "desk lamp"'
 

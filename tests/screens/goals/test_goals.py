@@ -315,7 +315,7 @@ class TestViews:
         """Under a filter the goals have the sizes, shares and states of what matches; enter opens just these, escape
         takes the filter away."""
         support = clustered()
-        wanted = parse_filter("date:2026-10 -state:complete")
+        wanted = parse_filter("date:2026-10 -state:ended")
         ids = set(support.conversations.ids(ListQuery(wanted)))
         whole = sum(len(ids.intersection(own)) for own in MEMBERS.values())
         groups = support.goals.groups(wanted)

@@ -142,7 +142,7 @@ class TestWhatIsOffered:
         now = ProjectProgress(SCORED, tally, proposal=proposal)
         (step,) = [step for step in next_steps(now) if step.kind == "calibrate"]
         assert step.title == "Take over the threshold .62 from your verdicts"
-        assert step.time == "75% → 62% complete"
+        assert step.time == "75% → 62% ended"
         assert "calibrate" not in kinds(replace(now, calibrated=True))
 
     def test_a_better_set_is_offered(self) -> None:
@@ -182,9 +182,7 @@ class TestHowLong:
     def test_the_goal_that_does_worst(self) -> None:
         """It is named with its share; the verdicts asked for are at most ten, and no more than there are failures."""
         now = ProjectProgress(SCORED, {}, goals=9, lowest=LOWEST)
-        assert (
-            only(now, "lowest").title == "Look at the lowest goal: “Book a table”, 1 of 4 complete"
-        )
+        assert only(now, "lowest").title == "Look at the lowest goal: “Book a table”, 1 of 4 ended"
         assert only(now, "triage-lowest").title == "Triage 3 in “Book a table”: what goes wrong?"
         many = replace(LOWEST, waiting=tuple(range(40)), judged=4)
         title = only(replace(now, lowest=many), "triage-lowest").title

@@ -65,9 +65,9 @@ class TestFigures:
             assert isinstance(pilot.app.screen, OverviewScreen)
             shown = text(pilot)
             assert "36 conversations" in shown
-            assert "55% [38, 70] complete, ≥ .50  (n 33 · 92% scored)" in shown
-            assert "● 15 complete" in shown
-            assert "· 3 unscored" in shown
+            assert "55% [38, 70] ended, ≥ .50  (n 33 · 92% scored)" in shown
+            assert "● 15 ended" in shown
+            assert "· 3 not scored" in shown
             assert "corrected for the model's errors: needs verdicts" in shown
             assert "▲ .50" in shown
 
@@ -77,8 +77,8 @@ class TestFigures:
             shown = text(pilot)
             for words in (
                 "What is here",
+                "Did it end?",
                 "Did they get it?",
-                "Your verdicts",
                 "How sure was the model?",
                 "4 and then r grows them",
                 "What did they want?",
@@ -105,7 +105,7 @@ class TestFigures:
             await settle(pilot)
             await pilot.resize_terminal(200, 50)
             await settle(pilot)
-            assert "55% [38, 70] complete, ≥ .50" in text(pilot)
+            assert "55% [38, 70] ended, ≥ .50" in text(pilot)
 
     async def test_verdicts_and_agreement(self) -> None:
         """What was said is counted, and compared with the model where both decided."""
@@ -402,7 +402,7 @@ class TestLive:
             support.emit(JobProgress(7, "complete", "Scoring", 1, 9, "c", None, None, ""))
             support.rescore(3, 0.99)
             support.emit(DataChanged(frozenset({"score"})))
-            await until(pilot, lambda: "● 16 complete" in text(pilot))
+            await until(pilot, lambda: "● 16 ended" in text(pilot))
             assert "Score 812" not in text(pilot)
 
             support.emit(JobEnded(7, "complete", "Scoring", "done", "Done."))
@@ -415,7 +415,7 @@ class TestLive:
             support.rescore(3, 0.99)
             support.emit(DataChanged(frozenset({"score"})))
             await press(pilot, "1")
-            await until(pilot, lambda: "● 16 complete" in text(pilot))
+            await until(pilot, lambda: "● 16 ended" in text(pilot))
 
     async def test_error_is_a_dialog(self) -> None:
         """A project that cannot be read says so, and the overview still reads again later."""
@@ -429,7 +429,7 @@ class TestLive:
             support.rescore(3, 0.99)
             await press(pilot, "escape")
             support.emit(DataChanged(frozenset({"score"})))
-            await until(pilot, lambda: "● 16 complete" in text(pilot))
+            await until(pilot, lambda: "● 16 ended" in text(pilot))
 
 
 async def choose(pilot: Pilot[None], title: str) -> None:
@@ -548,11 +548,11 @@ class TestCards:
         async with opened(support, mode="1") as pilot:
             await pilot.click("#rate-text")
             await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-            await until(pilot, lambda: "incomplete" in text(pilot))
+            await until(pilot, lambda: "broken off" in text(pilot))
             await press(pilot, "down", "enter")
             behind = pilot.app.screen
             assert isinstance(behind, ConversationsBehindScreen)
-            wanted = support.conversations.ids(ListQuery(parse_filter("state:incomplete")))
+            wanted = support.conversations.ids(ListQuery(parse_filter("state:broken-off")))
             await until(pilot, lambda: list(behind.table.ids) == list(wanted))
             await press(pilot, "J")
             triage = pilot.app.screen

@@ -20,7 +20,7 @@ class TestProvenance:
             await press(pilot, "enter", "W")
 
             assert isinstance(pilot.app.screen, ProvenanceDialog)
-            for fact in ("base", "SmolLM2-135M-Instruct", "none", "± 0.006", "complete from .50"):
+            for fact in ("base", "SmolLM2-135M-Instruct", "none", "± 0.006", "ended from .50"):
                 assert fact in text(pilot)
             assert "not tested on these conversations" in text(pilot)
             assert "`run complete --mode probe` makes scores that are tested" in text(pilot)
@@ -36,7 +36,7 @@ class TestProvenance:
         )
         async with opened(made) as pilot:
             await press(pilot, "enter", "W")
-            assert "the end tag: complete, as Soroka et al. decide" in text(pilot)
+            assert "the end tag: ended, as Soroka et al. decide" in text(pilot)
 
     async def test_the_run_behind_it(self) -> None:
         """`W` names the run with its code version, fingerprints and prompt, and `y` copies all of it."""
@@ -54,7 +54,7 @@ class TestProvenance:
         async with opened(project()) as pilot:
             await press(pilot, "down", "down", "enter")
 
-            assert "· unscored (longer than the context)" in lines(pilot)[1]
+            assert "· not scored (longer than the context)" in lines(pilot)[1]
             assert "no curve" in text(pilot)
 
     async def test_no_digit_below_the_noise(self) -> None:
@@ -88,7 +88,7 @@ class TestProvenance:
 
             had = f"had {len(first.messages)} messages (o)"
             assert had in lines(pilot)[1]
-            assert "unscored" in lines(pilot)[1]
+            assert "not scored" in lines(pilot)[1]
             assert "no verdict" not in text(pilot)
             assert "she knows" in text(pilot)
             assert f"given when it had {len(first.messages)} messages: complete," in text(pilot)

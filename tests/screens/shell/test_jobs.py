@@ -38,7 +38,7 @@ class TestProgress:
     @pytest.mark.parametrize(
         "title",
         [
-            "Scoring completeness with smollm2-135m-instruct (bf16, window 1,024)",
+            "Scoring with smollm2-135m-instruct (bf16, window 1,024)",
             "Finding the fastest format of smollm2-135m-instruct for this machine, once",
         ],
     )
@@ -54,7 +54,7 @@ class TestProgress:
             assert "3 min left · 3 of 20" in line
             assert "x cancel" in line
             if " with " in title:
-                assert "Scoring completeness" in line
+                assert "Scoring" in line
                 assert "1,234,567 tokens read" in line
 
     async def test_what_does_not_fit_is_left_out_whole(self) -> None:
@@ -108,10 +108,10 @@ class TestProgress:
         support = project()
         async with opened(support) as pilot:
             support.emit(PROGRESS)
-            support.emit(JobEnded(7, "score", "Scoring", "done", "812 scored, 31 unscored."))
+            support.emit(JobEnded(7, "score", "Scoring", "done", "812 scored, 31 not scored."))
             await settle(pilot)
 
-            assert "✓ Scoring: 812 scored, 31 unscored." in lines(pilot)[-1]
+            assert "✓ Scoring: 812 scored, 31 not scored." in lines(pilot)[-1]
 
     async def test_failure_is_a_dialog(self) -> None:
         """A job that failed says what happened and what to do."""

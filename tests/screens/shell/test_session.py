@@ -86,7 +86,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
     order: list[int] = []
     async with opened(path) as pilot:
         await press(pilot, "2")
-        await filtered(pilot, "state:incomplete turns>2")
+        await filtered(pilot, "state:broken-off turns>2")
         shown, _, everything = lines(pilot)[1].split()[:3]
         assert 0 < int(shown.replace(",", "")) < count
         assert int(everything.replace(",", "")) == count

@@ -213,7 +213,7 @@ class TestPalette:
     async def test_applies_a_saved_filter(self) -> None:
         """A saved filter is one choice away from every screen."""
         support = project()
-        support.saved.save_filter("[/red] open", "state:incomplete")
+        support.saved.save_filter("[/red] open", "state:broken-off")
         async with opened(support, mode="1") as pilot:
             await press(pilot, "ctrl+p")
             await asked(pilot, "Filter: ")
@@ -329,9 +329,9 @@ class TestTitleAndJobs:
         support = project()
         async with opened(support) as pilot:
             support.emit(replace(JOB))
-            support.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 unscored."))
+            support.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 not scored."))
             await settle(pilot)
-            assert sum("812 scored, 31 unscored." in line for line in lines(pilot)) == 2
+            assert sum("812 scored, 31 not scored." in line for line in lines(pilot)) == 2
 
     async def test_click_on_a_notice_that_is_gone(self) -> None:
         """A second click on a notice, before what is below it is drawn, changes nothing."""

@@ -149,7 +149,7 @@ class TestScreen:
             after = support.conversations.counts()
             assert support.conversations.rule().source == "calibrated"
             shares = [round(100 * found.above / found.scored) for found in (before, after)]
-            assert f"{shares[0]}% → {shares[1]}% complete" in line
+            assert f"{shares[0]}% → {shares[1]}% ended" in line
             assert shares[0] < shares[1]
             assert "from your verdicts" in text(pilot)
             assert "verdicts suggest" not in text(pilot)

@@ -354,7 +354,7 @@ class TestOrderAndFilter:
     async def test_the_lists_order(self) -> None:
         """In the list's order the queue has the list's filter and sorting."""
         support = project()
-        support.saved.save_view(ListQuery(parse_filter("state:complete")), None)
+        support.saved.save_view(ListQuery(parse_filter("state:ended")), None)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "O", "up", "enter")
 
@@ -364,8 +364,8 @@ class TestOrderAndFilter:
     async def test_filter(self) -> None:
         """`f` narrows the queue to what a filter matches; a filter nothing matches says how to go on."""
         async with opened(project(), mode="3") as pilot:
-            await press(pilot, "f", *"state:unscored", "enter")
-            assert "▽ state:unscored" in text(pilot)
+            await press(pilot, "f", *"state:not-scored", "enter")
+            assert "▽ state:not-scored" in text(pilot)
             assert "1 of 3" in lines(pilot)[0]
 
             await press(pilot, "c", "c", "c")
@@ -433,7 +433,7 @@ class TestBlind:
                 assert current is not None
                 await press(pilot, "c" if current.verdict is Verdict.COMPLETE else "i")
 
-            assert "You agree with yourself: 100% (κ 1.0, n 10)" in text(pilot)
+            assert "You agree with yourself: 100% [72, 100] κ 1.0 n 10" in text(pilot)
             assert "Why it is here" in text(pilot)
             assert sum(row.kind == "repeat" for row in support.acts()) == 10
             assert (

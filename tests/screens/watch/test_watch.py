@@ -127,7 +127,7 @@ async def test_what_is_behind_a_chart() -> None:
     """Enter on the chart of completion lists its points, and enter on one its conversations; escape leads back."""
     async with opened(watched(project(41)), size=(200, 60), mode="1") as pilot:
         await press(pilot, "L", "tab", "enter")
-        assert "2 of 20 complete, up to 2026-11-23 12:00" in text(pilot)
+        assert "2 of 20 ended, up to 2026-11-23 12:00" in text(pilot)
         await press(pilot, "down", "enter")
         screen = pilot.app.screen
         assert isinstance(screen, ConversationsBehindScreen)

@@ -111,7 +111,7 @@ def test_what_is_no_conversation_is_refused_or_unscored() -> None:
     silent = [{"role": "user", "content": ""}, {"role": "assistant", "content": " "}]
     assert (found := workbench.score(silent)).p is None
     assert "no message has any text" in str(found)
-    with pytest.raises(workbench.WorkbenchError, match="unscored: no assistant step"):
+    with pytest.raises(workbench.WorkbenchError, match="not scored: no assistant step"):
         workbench.complete([{"role": "user", "content": "Hello?"}])
     workbench.end_model()
 

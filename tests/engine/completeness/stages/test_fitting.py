@@ -6,7 +6,9 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,8 +23,9 @@ from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatures
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
+from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingBudget, ReadingStage
+from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
@@ -30,6 +33,7 @@ from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
 from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.model.catalog import FIRST_LAYERS
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -57,7 +61,8 @@ def fitting(
     if features == "words":
         return FittingStage(project, features, required=required)
     model = scored.model()
-    work = replace(model, path=weights or model.path)
+    options = replace(model.options, layers=FIRST_LAYERS)
+    work = replace(model, path=weights or model.path, options=options)
     return FittingStage(project, features, model=work, states_key=lambda: KEY, required=required)
 
 
@@ -209,16 +214,15 @@ class TestFitting:
             assert len(score_sets.configs(conn)) == 1
 
     def test_more_conversations_are_a_new_set(self, project: Project) -> None:
-        """After more were read, all are scored anew in a set of its own, and the old set is kept."""
+        """After more were read, all are scored anew in a set of its own, in the place of the one of fewer."""
         give_states(project, list(range(1, 26)))
         run(project, fitting(project))
         give_states(project, list(range(26, COUNT + 1)))
         run(project, fitting(project))
         with project.reading() as conn:
-            first, second = score_sets.configs(conn)
-            assert score_sets.config_in_force(conn) == second
-            assert len(scores.values(conn, first.config_hash, range(1, COUNT + 1))) == 25
-            assert len(scores.values(conn, second.config_hash, range(1, COUNT + 1))) == COUNT
+            (config,) = score_sets.configs(conn)
+            assert score_sets.config_in_force(conn) == config
+            assert len(scores.values(conn, config.config_hash, range(1, COUNT + 1))) == COUNT
 
     def test_of_many_some_are_learned_from_and_all_are_scored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -293,7 +297,7 @@ class TestFitting:
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
-        bundled = load_bundled_probe()[0]
+        bundled = load_bundled_probe().probe
         give_states(project, list(range(1, number + 1)), dimensions=len(bundled.regression.weights))
         outcome = run(project, fitting(project))
         assert not isinstance(outcome, JobFailed)
@@ -308,6 +312,16 @@ class TestFitting:
                 stored = scores.values(conn, config.config_hash, [entry.conversation_id])
                 found = list(stored[entry.conversation_id].values())
                 assert found == pytest.approx(bundled.p(raw.astype(np.float32)).tolist())
+
+    def test_the_bundled_probe_reads_the_first_layers(self, project: Project) -> None:
+        """Few conversations that were read with the whole model get no scores: the bundled probe reads the states after
+        its first layers."""
+        give_states(project, [1, 2])
+        whole = FittingStage(
+            project, "states", model=scored.model(), states_key=lambda: KEY, required=True
+        )
+        outcome = run(project, whole)
+        assert isinstance(outcome, JobFailed)
 
     def test_too_few(self, project: Project, shallow_weights: Path) -> None:
         """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
@@ -397,7 +411,7 @@ class TestWords:
             found = scores.current(conn, ids)
             (score_set,) = score_sets.sets(conn)
         assert (score_set.mode, score_set.model, score_set.features) == ("words", "", "words")
-        assert (score_set.partial, score_set.scored) == (False, COUNT)
+        assert (score_set.read, score_set.scored) == (0, COUNT)
         assert score_set.test is not None
         assert score_set.test.auroc.value > 0.6
         for log in logs_of(project, ids):
@@ -509,16 +523,16 @@ class TestBoth:
             key for key in by_words if key not in read
         }
         (_, part) = ScoreSets(project).all()
-        assert (part.partial, part.in_force, part.scored) == (True, True, len(by_words))
-        assert name_of(part) == "probe · shipped · not all read yet"
+        assert (part.read, part.in_force, part.scored) == (len(read), True, len(by_words))
+        assert name_of(part) == f"probe · shipped · words of all {COUNT}, states of {len(read)}"
 
         give_states(project, list(range(25, COUNT + 1)))
         run(project, fitting(project, "both"))
         assert all(curve != by_words[key] for key, curve in curves(project).items())
         found = ScoreSets(project).all()
-        assert [(one.features, one.partial, one.in_force) for one in found] == [
-            ("words", False, False),
-            ("both", False, True),
+        assert [(one.features, one.read, one.in_force) for one in found] == [
+            ("words", 0, False),
+            ("both", COUNT, True),
         ]
         tests = {one.features: one.test for one in found}
         assert tests["both"] is not None
@@ -608,27 +622,23 @@ class TestReading:
         shallow_weights: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """A round reads up to its number of conversations: those without a score by words first, then those whose
-        score is nearest to one half. The next round goes on from there, and once its number is read it does nothing."""
+        """Those without a score by words are read first, then those whose score is nearest to one half."""
         monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four
         scored.make(tmp_path / "a.wb")
         by_words = {key: 0.5 + 0.04 * (key % 6) for key in range(1, 13)}
         with Project.open(tmp_path / "a.wb") as project:
             give_scores(project, {**by_words, 11: None}, "w")
-            read = []
-            for most in (4, 4, 8, None):
-                stage = ReadingStage(
-                    project, process, scored.model(), most=most, words_key=lambda: "w"
-                )
-                assert isinstance(run(project, stage), JobDone)
+            stage = ReadingStage(project, process, scored.model(), words_key=lambda: "w")
+            read: list[set[int]] = []
+            for _ in stage.run(1):
                 with project.reading() as conn:
-                    read.append(set(hidden_states.ids_with_entry(conn, stage.config_hash)))
+                    now = set(hidden_states.ids_with_entry(conn, stage.config_hash))
+                read += [now] if now and now not in read else []
         nearest = sorted(by_words, key=lambda key: (key != 11, by_words[key]))
-        assert [len(ids) for ids in read] == [4, 4, 8, 12]
-        assert read[0] == read[1]
+        assert [len(ids) for ids in read] == [4, 8, 12]
         assert {11, 6, 12} < read[0] <= set(nearest[:5])
-        assert read[0] < read[2] <= set(nearest[:9])
+        assert read[0] < read[1] <= set(nearest[:9])
 
     def test_over_its_time_it_stops_once_a_probe_is_possible(
         self,
@@ -640,11 +650,11 @@ class TestReading:
         """Without any time left, conversations are read until a probe can be fitted to their states, and no more."""
         monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
-        budget = ReadingBudget(0.0)
-        stage = ReadingStage(project, process, scored.model(), budget=budget)
+        clock = SimpleNamespace(monotonic=count(0, 100).__next__)  # each look takes 100 s
+        monkeypatch.setattr(reading_states, "time", clock)
+        stage = ReadingStage(project, process, scored.model(), minutes=1)
         assert isinstance(run(project, stage), JobDone)
         assert stage.read == MIN_CONVERSATIONS_FOR_PROBE < COUNT
-        assert budget.seconds_left < 0
 
 
 def test_states_are_never_counted_as_scores(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,9 @@ from engine.base.errors import RequestRefused, UsageError
 from engine.model.chat import Call
 from engine.model.interface import Sampling
 from engine.model.process.requests import Chat
+from tests.engine.model.endpoints.test_client import MemoryCache
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.endpoints.toy_peer import says
+from tests.engine.model.endpoints.toy_peer import running, says
 from tests.engine.model.process.test_chat import call
 
 SCHEMA = json.dumps({"type": "object"})
@@ -46,6 +48,23 @@ class TestAsking:
         assert (body["max_tokens"], body["stop"]) == (16, ["!"])
         assert said.text
         assert said.note is None
+
+    def test_one_is_refused(self) -> None:
+        """A refusal of one call cancels no other, and no reply is paid for twice when the others are asked alone."""
+        calls = [call(f"Hello {number}") for number in range(6)]
+        with running("vllm") as peer:
+            model = client([peer], capabilities("vllm"), replies=MemoryCache())
+            peer.faults = [says(400, "too long")]
+            peer.delay = 0.02
+            with pytest.raises(RequestRefused, match="too long"):
+                model.ask(Chat(calls))
+            told, outcomes = model.spent(), []
+            for one in calls:
+                with contextlib.suppress(RequestRefused):
+                    outcomes += model.ask(Chat([one]))
+            assert len(outcomes) == 5
+            assert len(sent(peer)) == 6
+            assert model.spent() == told
 
     def test_each_has_its_own_seed(self) -> None:
         """The replies of a batch come in order, each with the sampling of its call."""

@@ -81,7 +81,7 @@ class TestOneEndpoint:
             asker(peer, waits).ask_blocking("completions", BODY)
         assert len(waits) == MAX_ATTEMPTS - 1
 
-    @pytest.mark.parametrize("code", [400, 413, 422])
+    @pytest.mark.parametrize("code", [400, 403, 413, 422])
     def test_about_the_request(self, peer: ToyPeer, code: int) -> None:
         """A refusal of one request is an error of that request and is not repeated."""
         peer.faults = [says(code, "too long")]
@@ -89,7 +89,7 @@ class TestOneEndpoint:
             asker(peer, Waits()).ask_blocking("completions", BODY)
         assert len(peer.completions) == 1
 
-    @pytest.mark.parametrize("code", [401, 403, 404])
+    @pytest.mark.parametrize("code", [401, 402, 404])
     def test_about_the_endpoint(self, peer: ToyPeer, code: int) -> None:
         """Any other refusal means that the endpoint is unusable, and is not repeated."""
         peer.faults = [says(code, "no")]
@@ -97,16 +97,35 @@ class TestOneEndpoint:
             asker(peer, Waits()).ask_blocking("completions", BODY)
         assert len(peer.completions) == 1
 
-    def test_no_json(self, peer: ToyPeer) -> None:
-        """An answer that is not JSON is an error: the URL is not such an endpoint."""
-        peer.faults = [says(200, b"<html>")]
-        with pytest.raises(EndpointAway, match="not JSON"):
+    @pytest.mark.parametrize("content", [b"<html>", b"[" * 100_000], ids=["page", "nested"])
+    def test_no_json(self, peer: ToyPeer, content: bytes) -> None:
+        """An answer that is not JSON, or nested deeper than Python reads, is asked for again; where every attempt gives
+        one, the request fails and not the endpoint."""
+        peer.faults = [says(200, content)]
+        assert asker(peer, Waits()).ask_blocking("completions", BODY)["choices"]
+        peer.faults = [says(200, content)] * MAX_ATTEMPTS
+        with pytest.raises(RequestRefused, match="not JSON"):
             asker(peer, Waits()).ask_blocking("completions", BODY)
 
-    def test_nested_without_end(self, peer: ToyPeer) -> None:
-        """Nor is JSON that is nested deeper than Python reads."""
-        peer.faults = [says(200, b"[" * 100_000)]
-        with pytest.raises(EndpointAway, match="not JSON"):
+    @pytest.mark.parametrize(
+        "error",
+        [
+            {"error": {"code": 502, "message": "upstream"}},
+            {"error": "overloaded"},
+            {"choices": [{"error": {"code": 502}, "text": "", "finish_reason": "error"}]},
+        ],
+    )
+    def test_error_in_a_success(self, peer: ToyPeer, error: Any) -> None:
+        """An error inside an answer with status 200 is asked for again, as one with a status of its own is."""
+        peer.faults = [says(200, error)]
+        waits = Waits()
+        assert asker(peer, waits).ask_blocking("completions", BODY)["choices"]
+        assert len(waits) == 1
+
+    def test_refusal_in_a_success(self, peer: ToyPeer) -> None:
+        """A refusal inside an answer with status 200 is one."""
+        peer.faults = [says(200, {"error": {"code": 403, "message": "flagged"}})]
+        with pytest.raises(RequestRefused, match=r"403 .*flagged"):
             asker(peer, Waits()).ask_blocking("completions", BODY)
 
     def test_without_end(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,6 +266,34 @@ class TestAccount:
         assert ask(made, 3) == first
         assert len(peer.completions) == 3
         assert (made.account.requests, made.account.cached) == (0, 3)
+
+    @pytest.mark.parametrize(
+        "choice", [{"text": ""}, {"message": {"content": None}}, {"text": " \n"}], ids=str
+    )
+    def test_what_is_not_kept(self, peer: ToyPeer, choice: Any) -> None:
+        """A completion without text is no saving: the endpoint may have recovered when it is asked again."""
+        kept = MemoryCache()
+        peer.faults = [says(200, {"choices": [choice]})]
+        ask(fleet(peer, replies=kept))
+        assert not kept
+        (answer,) = ask(fleet(peer, replies=kept))
+        assert answer["choices"][0]["text"]
+        assert kept
+
+    def test_equal_requests_are_one(self, peer: ToyPeer) -> None:
+        """Equal requests in flight are sent once, and all get the answer; without a cache too."""
+        import asyncio
+
+        made = fleet(peer)
+        peer.delay = 0.05
+
+        async def work() -> list[Any]:
+            return list(await asyncio.gather(*(made.ask("completions", BODY) for _ in range(5))))
+
+        first, *others = made.run(work)
+        assert others == [first] * 4
+        assert len(peer.completions) == made.account.requests == 1
+        assert made.account.cached == 4
 
     def test_what_a_reply_is_kept_under(self, peer: ToyPeer) -> None:
         """Another model behind the same URL is asked anew, and the cache contains no key."""

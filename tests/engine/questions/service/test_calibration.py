@@ -204,11 +204,11 @@ class TestCommand:
         assert found["best"] == pytest.approx(0.3, abs=0.04)
         now, then = found["proposal"]["now"], found["proposal"]["then"]
         assert main(["calibrate", path]) == 0
-        assert f"{now:.0%} -> {then:.0%} complete; --apply" in capsys.readouterr().out
+        assert f"{now:.0%} -> {then:.0%} ended; --apply" in capsys.readouterr().out
         assert main(["calibrate", path, "--apply", "--filter", "messages<3"]) == 0
         out = capsys.readouterr().out
         assert "in force (calibrated)" in out
-        assert "completion rate" in out
+        assert "complete   " in out
         with Project.open(Path(path), read_only=True) as again:
             assert ConversationService(again).rule().source == "calibrated"
 

@@ -234,19 +234,19 @@ class TestStore:
 
 class TestQueue:
     def test_order(self, project: Project) -> None:
-        """Borderline ones come by nearness to the threshold, then incomplete by falling score, then unscored."""
+        """Open ones come by nearness to the threshold, then broken off ones by falling score, then those not scored."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 10)])
         give_scores(project, {1: 0.1, 2: 0.9, 3: 0.45, 4: 0.52, 5: None, 6: 0.3, 7: 0.58, 8: 0.2})
         triage = TriageService(project)
         assert [(item.conversation_id, item.why) for item in triage.queue().items] == [
-            (4, "borderline: the score is too near the threshold to say"),
-            (3, "borderline: the score is too near the threshold to say"),
-            (7, "borderline: the score is too near the threshold to say"),
-            (6, "incomplete: the score is below the threshold"),
-            (8, "incomplete: the score is below the threshold"),
-            (1, "incomplete: the score is below the threshold"),
-            (5, "unscored: too long"),
-            (9, "unscored: not scored yet"),
+            (4, "open: the score is too near the threshold to say"),
+            (3, "open: the score is too near the threshold to say"),
+            (7, "open: the score is too near the threshold to say"),
+            (6, "broken off: the score is below the threshold"),
+            (8, "broken off: the score is below the threshold"),
+            (1, "broken off: the score is below the threshold"),
+            (5, "not scored: too long"),
+            (9, "not scored yet"),
         ]
         triage.give(4, Verdict.COMPLETE)
         triage.note(3, "only a note")
@@ -274,7 +274,7 @@ class TestQueue:
         give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
         page = TriageService(project).queue("lowest")
         assert [item.conversation_id for item in page.items] == [2, 3, 1, 4]
-        assert page.items[-1].why == "unscored: not scored yet"
+        assert page.items[-1].why == "not scored yet"
 
     def test_disagreement(self, project: Project) -> None:
         """Conversations that two runs put into different states, the largest difference first, with both states as the
