@@ -341,7 +341,9 @@ class FittingStage(CpuStage):
         )
         if self._part and test is not None:
             # One of several: what changes from one to the next is enough.
-            self._summary = f"After {self._read_count:,} of {self._scored:,} read: {_in_figures(test)}."
+            self._summary = (
+                f"After {self._read_count:,} of {self._scored:,} read: {_in_figures(test)}."
+            )
         yield Progress(STEPS, STEPS)
 
     def _count(self, counts: tuple[int, int]) -> None:

@@ -27,7 +27,9 @@ PARTIAL_SETTING = "partial_scores"
 UNFINISHED_SETTING = "unfinished_scores"
 """Setting: the config hash of a set of which only some scores are stored; it is shown nowhere until it has all."""
 
-_COLUMNS = "g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test, g.features, g.scored, g.read"
+_COLUMNS = (
+    "g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test, g.features, g.scored, g.read"
+)
 """The columns of a configuration `g`, in the order of `ScoreConfig`."""
 
 
