@@ -45,8 +45,8 @@ class ReadingBudget:
 class ReadingStage(BlockStage[int, StateEntry]):
     """Reads the conversations whose hidden states are not kept yet.
 
-    They are read in the order in which the model changes most: first those whose words leave it open at which of their
-    boundaries they end. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
+    They are read in the order in which the model changes most: first those whose words leave it open at which
+    boundary they end. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
     conversations, so that those of a resumed run are the same.
 
     Attributes:
