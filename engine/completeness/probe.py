@@ -27,6 +27,7 @@ from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import product
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -87,6 +88,10 @@ MAX_BOUNDARIES_PER_BATCH = 20_000
 
 MIN_END_WEIGHT = 0.02
 """Smallest weight of an end in training, so that a bad first fit cannot drop it for good."""
+
+_LIBLINEAR = Lock()
+"""Held while liblinear fits: its random numbers are of the whole process, so that fits side by side would draw from one
+another's, and equal logs would not give equal scores."""
 
 OnFold = Callable[[], None]
 """Is called after each fold of each repeat; may raise to cancel."""
@@ -488,7 +493,9 @@ def regress(
             max_iter=1_000,
             random_state=SEED,
         )
-        model.fit(features.matrix(), is_end, sample_weight=sample_weights)
+        matrix = features.matrix()
+        with _LIBLINEAR:
+            model.fit(matrix, is_end, sample_weight=sample_weights)
         return Regression(model.coef_[0], float(model.intercept_[0]))
     mean, deviation = (
         features.mean(axis=0, dtype=np.float64),
