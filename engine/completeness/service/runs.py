@@ -56,7 +56,6 @@ WORDS_PER_SECOND = 1_000
 """Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class ModelReading:
     """How a model reads the logs in a scoring run, which is nearly all of the work.
