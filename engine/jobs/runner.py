@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from engine.base.conversation import without_surrogates
@@ -388,6 +388,7 @@ class JobRunner:
                 if now - reported >= PROGRESS_SECONDS or progress.result:
                     reported = now
                     self._emit(running.progress())
+                    running.last = replace(progress, result="")  # it is told once
                 if now - changed >= CHANGED_SECONDS or progress.result:
                     changed = now
                     self._emit(DataChanged(self._tables_of(running.stage)))

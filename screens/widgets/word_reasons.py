@@ -43,6 +43,12 @@ class WordPanel(VerticalScroll, can_focus=False):
             yield Static(id="words-for")
             yield Static(id="words-against")
 
+    def toggle(self, conversation_id: int, transcript: Transcript) -> None:
+        """Opens the panel and brings the end of the current turn into sight, or closes it."""
+        if self.screen.toggle_class("-why").has_class("-why"):
+            transcript.call_after_refresh(transcript.reveal_turn)
+        self.follow(conversation_id, transcript)
+
     def follow(self, conversation_id: int, transcript: Transcript) -> None:
         """Shows the words at the current turn, while the panel is open; takes their marks away while it is closed."""
         if not self.screen.has_class("-why") or transcript.message is None:

@@ -259,11 +259,12 @@ def read(data: Data) -> Iterator[str]:
     everywhere = np.ones(len(data.is_end), dtype=bool)
     fits = fit(data, data.is_end, everywhere)
     by_words = fits.words.p
-    doubt = np.abs(by_words[data.is_end] - 0.5)
+    counts = np.bincount(data.owner)
+    distance = np.bincount(data.owner, np.abs(by_words - 0.5)) / counts
     for share in READ_SHARES:
         count = round(share * len(data.names))
         orders = {
-            "open first": np.argsort(doubt, kind="stable"),
+            "the order of the program": np.argsort(distance, kind="stable"),
             "at random": np.random.default_rng(0).permutation(len(data.names)),
         }
         cells = []

@@ -129,7 +129,6 @@ class _FirstLook:
         self._time_left = TimeLeft()
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
-        self._expects_reading = False
 
     def run(self, screens: bool, importing: ImportRequest) -> Looked:
         """See `first_look`."""
@@ -226,30 +225,19 @@ class _FirstLook:
     def _read_and_score(self) -> None:
         """Lets the model read what is left; scores without a probe where nearly all logs are copies of others."""
         scoring = self._scoring(self._workspace)
-        last = {stage.name: stage for stage in scoring.stages}
         try:
             for stage in scoring.stages:
                 if scoring.reading is not None and stage.name == scoring.reading.stage.name:
-                    self._expect_reading(scoring)
-                run_stages(self._workspace, [stage], self._narrator)
-                if stage is last[stage.name]:
-                    self._time_left.end(stage.name)
+                    # By now the model is tuned, so that its speed is known.
+                    cost = self._workspace.scoring_runs.estimate(scoring)
+                    self._time_left.expect(stage.name, cost.seconds)
+                self._run([stage])
         except Cancelled:
             raise
         except WorkbenchError as error:
             narrate(f"{error.message} So they are scored in mode tuned.")
             tuned = replace(SCORING, mode="tuned")
             self._run(self._workspace.scoring_runs.make_run(tuned).stages)
-
-    def _expect_reading(self, scoring: ScoringRun) -> None:
-        """Tells the estimate of the time left what reading is expected to cost, once: it counts tokens."""
-        if scoring.reading is None or self._expects_reading:
-            return
-        self._expects_reading = True
-        seconds = self._workspace.scoring_runs.estimate(scoring).seconds
-        if seconds is not None and self._minutes:
-            seconds = min(seconds, 60.0 * self._minutes)
-        self._time_left.expect(scoring.reading.stage.name, seconds)
 
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""

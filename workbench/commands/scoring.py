@@ -112,7 +112,11 @@ def estimate_text(estimate: Estimate) -> str:
     """Returns an estimate in words."""
     if not estimate.items:
         return "Nothing is left to score."
-    text = f"{counted(estimate.items, 'conversation')}, {estimate.tokens or 0:,} tokens"
+    text = counted(estimate.items, "conversation")
+    if estimate.of is not None:
+        text = f"about {estimate.items:,} of {estimate.of:,} conversations, those that words leave open first"
+    if estimate.tokens is not None:
+        text += f", {estimate.tokens:,} tokens"
     if estimate.seconds is None:
         return (
             f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"

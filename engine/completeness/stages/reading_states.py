@@ -37,8 +37,8 @@ TOKENS_PER_CHAR = 0.25
 class ReadingStage(BlockStage[int, StateEntry]):
     """Reads the conversations whose hidden states are not kept yet.
 
-    They are read in the order in which the model changes most: first those whose words leave it open whether they
-    ended. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
+    They are read in the order in which the model changes most: first those whose words leave it open at which
+    boundary they end. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
     conversations, so that those of a resumed run are the same.
 
     Attributes:
@@ -144,9 +144,11 @@ class ReadingStage(BlockStage[int, StateEntry]):
         """Returns the selected conversations in the order of reading."""
         ids = list(self._selection.ids(conn))
         Random(0).shuffle(ids)
-        by_words = scores.last_values(conn, self._words_key(), ids)
+        # All boundaries count alike. By the last one alone, what is read would have ends that words leave open beside
+        # boundaries of all kinds: the probe would learn that and score ends too high (docs/lab/words.md).
+        distance = scores.mean_distances_from_even(conn, self._words_key())
         # Where there is no score the words say nothing at all.
-        return sorted(ids, key=lambda key: abs(by_words.get(key, 0.5) - 0.5))
+        return sorted(ids, key=lambda key: distance.get(key, 0.0))
 
     def _affordable(
         self, planned: Sequence[Sequence[int]], chars_by_id: Mapping[int, int]

@@ -250,6 +250,17 @@ def last_values(conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]) 
     return score_by_id
 
 
+def mean_distances_from_even(conn: sqlite3.Connection, config_hash: str) -> dict[int, float]:
+    """Returns by how much the probabilities of an end at the boundaries of a conversation differ from .5, their mean,
+    for each conversation with a curve under a configuration."""
+    rows = conn.execute(
+        "SELECT conversation_id, avg(abs(p_end / (p_end + p_continue) - 0.5)) FROM boundary_score"
+        " WHERE config_hash = ? AND p_end + p_continue > 0 GROUP BY conversation_id",
+        (config_hash,),
+    )
+    return dict(rows.fetchall())
+
+
 def export_scores(
     conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[Imported, ScoreRow | None]]:

@@ -83,3 +83,21 @@ def test_why_there_are_none(project: Project) -> None:
     run(project, FittingStage(project, "states", states_key=lambda: KEY))
     with pytest.raises(NotYet, match="not by words: probe on states"):
         service.of_conversation(1)
+
+
+def test_the_strongest_of_all(project: Project) -> None:
+    """Each side has its words, strongest first, and each stands in the logs; without words there are none."""
+    service = WordReasons(project)
+    assert service.strongest(5) == []
+    run(project, FittingStage(project, "words"))
+    found = service.strongest(5)
+    weights = [word.weight for word in found]
+    assert weights[:5] == sorted(weights[:5], reverse=True)
+    assert weights[5:] == sorted(weights[5:])
+    assert min(weights[:5]) > 0 > max(weights[5:])
+    with project.reading() as conn:
+        rows = list(conversations.conversations_for(conn, range(1, COUNT + 1)))
+    said = "".join(message.seen.lower() for _, messages in rows for message in messages)
+    for word in found:
+        text = word.text.removeprefix("begins with ").removeprefix("ends with ")
+        assert all(part in said for part in text.split())

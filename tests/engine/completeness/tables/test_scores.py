@@ -174,6 +174,8 @@ class TestScores:
         fill(project, [talk("a", "hi")])
         _score(project, BOTH, [1])
         project.write(lambda conn: score_sets.put_partial(conn, "b"))
+        with project.reading() as conn:
+            assert [one.config_hash for one in score_sets.sets(conn)] == ["b"]
         if chosen:
             project.write(lambda conn: score_sets.switch_with_rules(conn, "b"))
         assert _score(project, replace(BOTH, config_hash="b2"), [1]) == "b2"
