@@ -266,6 +266,10 @@ class EndpointClient:
         self.retries = 0
         self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
 
+    def at(self, address: Address) -> EndpointClient:
+        """Returns a client of another address of the same server, which fails for good at the first failure."""
+        return EndpointClient(address, self._key, attempts=1, seconds=self._seconds)
+
     def open_connections(self) -> httpx.AsyncClient:
         """Returns a connection pool, which is a context manager."""
         import httpx  # slow to import, and most commands ask no endpoint
@@ -435,16 +439,29 @@ def served_models(client: EndpointClient) -> list[str]:
 
 
 def with_model(client: EndpointClient) -> Address:
-    """Returns the address of a client with the name of a model: its own, else that of the only model served.
+    """Returns the address of a client with the name of a model: its own, else that of the only model served. The base
+    is the URL with `/v1` where only that lists models.
 
     Raises:
         ModelError: The endpoint cannot be reached or does not answer with a list.
         UsageError: No model is named, and the endpoint serves none or several.
     """
     address = client.address
+    try:
+        names = served_models(client)
+    except (EndpointError, RequestRefused) as error:
+        if isinstance(error, EndpointAway) and (error.silent or error.overdue):
+            raise
+        longer = replace(address, base=f"{address.base.removesuffix('/v1')}/v1")
+        try:
+            names = served_models(client.at(longer))
+        except (EndpointError, RequestRefused):
+            if address.model:
+                return address  # some servers list no models
+            raise error from None
+        address = longer
     if address.model:
         return address
-    names = served_models(client)
     if len(names) != 1:
         shown = one_line(", ".join(names[:MAX_SHOWN_MODELS])) or "none"
         raise UsageError(
