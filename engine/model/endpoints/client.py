@@ -220,7 +220,7 @@ class Account:
 
     Attributes:
         requests: Number of requests that an endpoint answered.
-        cached: Number of requests that were answered from the cache.
+        cached: Number of requests that were answered from the cache, or by an equal one in flight.
         retries: Number of requests that were sent again.
         read: Number of prompt tokens.
         written: Number of tokens of replies.
