@@ -201,8 +201,9 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]} [...]"
 
 
-_THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>\s*")
-"""What a model thinks before its answer; the chat template may have written the opening tag already."""
+_THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>[\r\n]*")
+"""What a model thinks before its answer; the chat template may have written the opening tag already. A space after it is
+the answer's, which may go on with a begun one."""
 
 _BEGUN_THINKING = re.compile(r"\s*<think(?:ing)?>")
 """The beginning of thoughts that did not come to an end."""
