@@ -282,6 +282,8 @@ MEANINGS = {
     "metric": "the metric",
     "missing": "metrics that cannot be validated, and what is missing",
     "mode": "how it was made",
+    "export scores: features": "what the probe reads, `words`, `states` or `both`; null for other modes",
+    "validate: features": "what the probe reads, `words`, `states` or `both`; null for other modes",
     "model": "name of the model",
     "calibrate: model": "agreement of the verdicts with the states",
     "models": "the models",

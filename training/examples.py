@@ -19,7 +19,7 @@ from engine.base.conversation import is_answer
 from engine.base.errors import DataError
 from engine.completeness.scoring import LogItem
 from engine.model.interface import Tokenizer
-from engine.model.log_windows import MIN_LOG_TOKENS, Window, pieces_within, plan_windows
+from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import frame, opening_tokens
 from engine.training.config import RETIRED_RECIPE, WORDS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
@@ -99,10 +99,12 @@ def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[T
     """Yields the windows of a log, first to last, of at most `limit` tokens each; all begin with the same tokens."""
     head = frame(None, tokenizer).head
     texts = item.texts[: item.boundaries[-1] + 1]
-    pieces, _ = pieces_within(tokenizer, texts, limit - len(head))
-    lengths = list(map(len, pieces))
-    for window in plan_windows(lengths, item.boundaries, item.pinned_pieces, limit - len(head)):
-        yield _token_window(head, pieces, window, item)
+    pieces = [tokenizer.tokenize(text) for text in texts]
+    room = limit - len(head)
+    windows = plan_windows(list(map(len, pieces)), item.boundaries, item.pinned_pieces, room)
+    window_pieces = tokens_of_windows(tokenizer, pieces, windows, room)
+    for window, pieces_of_window in zip(windows, window_pieces, strict=True):
+        yield _token_window(head, pieces_of_window, window, item)
 
 
 def _token_window(
@@ -112,11 +114,11 @@ def _token_window(
 
     Args:
         head: Tokens that every window begins with.
-        pieces: Tokens of each piece of the log.
+        pieces: Tokens of each piece of the window.
     """
     tokens, boundaries, answer = list(head), [], len(head)
-    for index in window.pieces:
-        tokens += pieces[index]
+    for index, piece in zip(window.pieces, pieces, strict=True):
+        tokens += piece
         if index in window.boundaries:
             boundaries.append(len(tokens))
         if not is_answer(item.texts[index]):

@@ -135,6 +135,8 @@ class Narrator:
 
     def _progress(self, event: JobProgress) -> None:
         """Shows how far a job is: in the bar, elsewhere in a line if the last one was long enough ago."""
+        if event.result:
+            self._say(event.result)
         state = f"{event.done:,}"
         if event.total is not None:
             state += f" of {event.total:,}"
@@ -155,6 +157,13 @@ class Narrator:
         elif time.monotonic() - self._last_line_at >= LINE_SECONDS:
             self._last_line_at = time.monotonic()
             narrate(f"  {state}")
+
+    def _say(self, result: str) -> None:
+        """Prints what was reached on the way; a bar that is drawn goes below it."""
+        if self._bar and self._task is not None:
+            self._bar.console.print(display_safe(result), markup=False, highlight=False)
+        else:
+            narrate(result)
 
     @staticmethod
     def _note_share(time_left: TimeLeft, event: JobProgress) -> None:

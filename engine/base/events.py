@@ -25,6 +25,7 @@ class JobProgress:
         eta_seconds: Seconds left at that rate; None while total or rate is unknown.
         note: What is being worked on, a few words.
         share: Share of the work that is done, 0 to 1, where the units differ in size; None for `done / total`.
+        result: What was reached on the way, a sentence; empty where nothing was.
     """
 
     job_id: int
@@ -37,6 +38,7 @@ class JobProgress:
     eta_seconds: float | None
     note: str
     share: float | None = None
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,8 @@ def find_kinds(
         counts: Number of its boundaries, shape (conversations,).
         words: At all boundaries in order.
     """
+    if not origins:
+        return Kinds((), {})
     sizes = Counter(origin.source for origin in origins)
     parts: dict[str, list[int]] = defaultdict(list)
     for index, (source, format) in enumerate(origins):

@@ -26,6 +26,12 @@ SetMode = Literal["words", "probe", "base", "tuned", "judge", "outside"]
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
+
+def mode_in_words(mode: SetMode, features: ProbeFeatures | None) -> str:
+    """Returns how scores were had: their mode, or "probe on states" for a probe that reads no words."""
+    return "probe on states" if features == "states" else mode
+
+
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
 
@@ -134,6 +140,14 @@ class EndingTest:
     over_position: Interval | None = None
     kinds: tuple[KindTest, ...] = ()
 
+    @property
+    def at_chance(self) -> bool:
+        """Whether it does not show that whole and cut are told apart.
+
+        On fewer conversations than a probe needs it says nothing.
+        """
+        return self.conversations >= MIN_CONVERSATIONS_FOR_PROBE and self.auroc.low <= 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class KindTest:
@@ -160,7 +174,8 @@ class ScoreSet:
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
         features: What the probe reads; None for other modes.
-        partial: Whether the model had read only some of the conversations; it goes when it is replaced.
+        read: Number of conversations whose score is by states too; None for modes without a probe, and in a set of an
+            earlier version.
     """
 
     number: int
@@ -172,7 +187,7 @@ class ScoreSet:
     test: EndingTest | None
     in_force: bool
     features: ProbeFeatures | None = None
-    partial: bool = False
+    read: int | None = None
 
 
 def normalised(p_end: float, p_continue: float) -> float | None:
@@ -228,6 +243,7 @@ class ScoreRow:
         adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
         noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
             are meaningless.
+        features: What the probe reads; None for other modes.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
     """
 
@@ -243,6 +259,7 @@ class ScoreRow:
     model: str
     adapter: str | None
     noise: float | None
+    features: ProbeFeatures | None = None
     generated: bool | None = None
 
 

@@ -36,7 +36,7 @@ from engine.completeness.packing import (
 from engine.completeness.remaining_tasks import InlineWriter, RemainingRequest
 from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
-from engine.model.log_windows import MIN_LOG_TOKENS, Window, pieces_within, plan_windows
+from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 
@@ -377,22 +377,37 @@ def prepare_log(
         return PreparedLog((), (), 0, unscored=reason)
     # What follows the last boundary is not needed to read it.
     texts = item.texts[: item.boundaries[-1] + 1]
-    pieces, clipped = pieces_within(tokenizer, texts, limit)
-    total = sum(map(len, pieces))
-    windows = plan_windows(list(map(len, pieces)), item.boundaries, item.pinned_pieces, limit)
+    pieces = [tokenizer.tokenize(text) for text in texts]
+    lengths = list(map(len, pieces))
+    windows = plan_windows(lengths, item.boundaries, item.pinned_pieces, limit)
+    shortened = {
+        index
+        for window in windows
+        if window.clipped
+        for index in window.pieces
+        if lengths[index] > limit // 3
+    }
     note = None
-    if total > limit or clipped:
+    if sum(lengths) > limit:
         note = f"over the context of {context:,} tokens"
-        if clipped:
-            note += f", {clipped} long {'step' if clipped == 1 else 'steps'} shortened"
+        if shortened:
+            steps = "step" if len(shortened) == 1 else "steps"
+            note += f", {len(shortened)} long {steps} shortened"
         note += f", read in {len(windows)} {'window' if len(windows) == 1 else 'windows'}"
     segments = []
-    for window in windows:
+    window_pieces = tokens_of_windows(tokenizer, pieces, windows, limit)
+    for window, pieces_of_window in zip(windows, window_pieces, strict=True):
         tokens = list(head)
         marks = []
-        for index in window.pieces:
-            tokens.extend(pieces[index])
+        for index, piece in zip(window.pieces, pieces_of_window, strict=True):
+            tokens.extend(piece)
             if index in window.boundaries:
                 marks.append(len(tokens))
         segments.append(Segment(tokens, tuple(marks)))
-    return PreparedLog(tuple(segments), tuple(windows), tokens=total, clipped=clipped, note=note)
+    return PreparedLog(
+        tuple(segments),
+        tuple(windows),
+        tokens=sum(lengths),
+        clipped=len(shortened),
+        note=note,
+    )

@@ -20,6 +20,7 @@ from engine.completeness.words import (
     DISTANCES,
     Floats,
     Ints,
+    Words,
     origins,
     read_text,
     split_words,
@@ -96,6 +97,25 @@ class ScoreReasons:
     def against_end(self) -> list[Reason]:
         """Those that speak against an end, the strongest first."""
         return [reason for reason in self.reasons if reason.weight < 0]
+
+
+@dataclass(frozen=True, slots=True)
+class StrongWord:
+    """A word or a pair that speaks for or against an end in many conversations.
+
+    Attributes:
+        text: The words, in small letters, with what of the message they are.
+        role: Who speaks.
+        distance: As in `Reason`.
+        weight: Mean over all regressions.
+        share: Of the conversations that have it at some boundary.
+    """
+
+    text: str
+    role: Role
+    distance: int
+    weight: float
+    share: float
 
 
 class BoundaryWeights(NamedTuple):
@@ -240,7 +260,7 @@ def _of_message(piece: LogPiece, distance: int, weights: Floats) -> tuple[float,
     of_speaker = single[0] + single[end]
     if end == 1:
         return of_speaker, [_reason(piece, distance, "empty", "", pair[0], ())]
-    spans = _spans(single, pair)
+    spans = _spans(words, single, pair)
     weight_of_span = dict.fromkeys(spans.values(), 0.0)
     for word, span in spans.items():
         weight_of_span[span] += single[word]
@@ -273,6 +293,24 @@ def _reason(
     return Reason(piece.message, distance, piece.role, kind, text, weight, 0.0, places)
 
 
+def told_of_column(piece: LogPiece, column: int) -> str | None:
+    """Returns the word or the pair of a message that has a column, such as `ends with ?`; None where none has."""
+    words = split_words([read_text(piece)])
+    single, pair = word_columns(words, [piece.role])
+    end = len(words.hashes) - 1
+    found = [(index, index) for index in np.flatnonzero(single[1:end] == column) + 1]
+    found += [(index, index + 1) for index in np.flatnonzero(pair == column)]
+    if not found:
+        return None
+    first, last = found[0]
+    if first == 0 and last == end:
+        return "is empty"
+    inner = [index for index in (first, last) if 0 < index < end]
+    text = words.text[words.first[inner[0]] : words.last[inner[-1]] + 1].decode()
+    mark = "begins with " if first == 0 else "ends with " if last == end else ""
+    return mark + " ".join(text.split())
+
+
 class _Span(NamedTuple):
     """Neighboring words that are told as one: their indices, the last one included."""
 
@@ -281,19 +319,29 @@ class _Span(NamedTuple):
     last: int
 
 
-def _spans(single: Sequence[float], pair: Sequence[float]) -> dict[int, _Span]:
+def _spans(words: Words, single: Sequence[float], pair: Sequence[float]) -> dict[int, _Span]:
     """Returns the span of each word of a message, by its index: a pair where that says more, else the word alone.
+
+    A sign such as a comma goes with a word only where the two touch, so that no `, thank` is told.
 
     Args:
         single: Weight of each word, the marks at both ends included.
         pair: Weight of each of them with the one after it.
     """
     end = len(single) - 1
+    parts = [
+        words.text[first : last + 1]
+        for first, last in zip(words.first.tolist(), words.last.tolist(), strict=True)
+    ]
+    is_sign = [part.isascii() and not part.replace(b"_", b"").isalnum() for part in parts]
+    touches = words.last[:-1] + 1 == words.first[1:]
     spans: dict[int, _Span] = {}
     for first in sorted(range(end), key=lambda first: -abs(pair[first])):
         both = [word for word in (first, first + 1) if 0 < word < end]
         stronger = max(abs(single[word]) for word in both)
         if abs(pair[first]) < MIN_SHARE_OF_PAIR * stronger or any(word in spans for word in both):
+            continue
+        if len(both) == 2 and any(is_sign[word] for word in both) and not touches[first]:
             continue
         kind: Kind = "begins" if first == 0 else "ends" if first == end - 1 else "words"
         spans |= dict.fromkeys(both, _Span(kind, both[0], both[-1]))

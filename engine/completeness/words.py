@@ -46,10 +46,13 @@ MAX_BYTES_PER_PASS = 1 << 20
 """Number of bytes of text from which a pass takes no further message; a pass takes about fifty times its bytes."""
 
 _SPACELESS = re.compile(
-    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7ff\uff00-\uffef])"
+    "(["
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7ff\uff00-\uffef"
+    "\u00a0-\u00bf\u2010-\u206f\u2190-\u2bff\u2e00-\u2e7f\U0001f000-\U0001faff"
+    "])"
 )
-"""Matches a character of a script that puts no blanks between words: each is a word of its own, so that pairs are
-n-grams of two characters."""
+"""Matches a character that is a word of its own: of a script that puts no blanks between words, so that pairs are
+n-grams of two characters; and quotes, dashes, symbols and emoji beyond ASCII."""
 
 _CALL = re.compile(r'\{"name": ("[^"]+"), "args"')
 """Matches the name of a tool in a call as `engine.base.conversation.render_tool_calls` writes it."""
@@ -110,7 +113,12 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
 
 def read_text(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
-    text = " ".join(text for text, _ in _read_parts(piece)).lower()
+    text = piece.body
+    if (
+        len(text) > 2 * EDGE or piece.kind == "action"
+    ):  # others are read as they are, which is quicker
+        text = " ".join(text for text, _ in _read_parts(piece))
+    text = text.lower()
     return text if text.isascii() else _SPACELESS.sub(r" \1 ", text)
 
 

@@ -33,12 +33,14 @@ class Progress:
         total: What there is to do, in that unit; None while it is unknown.
         note: What is being worked on, a few words.
         share: Share of the whole work that is done, 0 to 1, where the units differ in size; None for `done / total`.
+        result: What was reached on the way, a sentence; empty where nothing was.
     """
 
     done: int
     total: int | None
     note: str = ""
     share: float | None = None
+    result: str = ""
 
 
 class Stage(Protocol):
@@ -81,7 +83,10 @@ class Stage(Protocol):
         """Yields progress after each bounded batch, committed with the counter of run `run_id` in one transaction."""
 
     def interrupt(self) -> None:
-        """Makes `run` raise Cancelled soon, also from a blocking call; called once, from another thread."""
+        """Makes `run` raise Cancelled soon, also from a blocking call; called from another thread.
+
+        A stage may first make use of what it has; a second call ends that too.
+        """
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts; also called after a cancel."""

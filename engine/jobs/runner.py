@@ -10,8 +10,8 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from engine.base.conversation import without_surrogates
@@ -128,6 +128,7 @@ class _RunningStage:
             eta_seconds=seconds_left,
             note=self.last.note,
             share=share,
+            result=self.last.result,
         )
 
 
@@ -157,7 +158,7 @@ class _Job:
         self.stopped_by_close = False
 
     def cancel(self) -> None:
-        """Cancels the current stage, and starts no further one."""
+        """Cancels the current stage, and starts no further one; a second call ends what the stage still does."""
         self.cancelled.set()
         self.current.stage.interrupt()
 
@@ -232,7 +233,10 @@ class JobRunner:
             self._forget(job)
 
     def cancel(self, job_id: int) -> None:
-        """Cancels the waiting or running job that the run `job_id` belongs to; ignores unknown ids."""
+        """Cancels the waiting or running job that the run `job_id` belongs to; ignores unknown ids.
+
+        A stage may still make use of what it has; a second call ends that too.
+        """
         with self._guard:
             jobs = [job for job in self._jobs if job_id in job.run_ids]
         for job in jobs:
@@ -261,6 +265,7 @@ class JobRunner:
         for job in jobs:
             job.stopped_by_close = not job.cancelled.is_set()
             job.cancel()
+            job.cancel()  # there is no time to make use of what a stage has
 
     def close(self, timeout: float = 2.0) -> bool:
         """Stops all jobs and waits up to `timeout` seconds; returns whether all background jobs ended.
@@ -363,27 +368,37 @@ class JobRunner:
         )
 
     def _drive(self, job: _Job, running: _RunningStage) -> bool:
-        """Runs the batches of the stage; returns False if the job was cancelled."""
+        """Runs the batches of the stage; returns False if the job was cancelled before its first batch.
+
+        Raises:
+            Cancelled: It was cancelled later. The stage is told where it stands, so that it can make use of what it
+                has.
+        """
         if job.cancelled.is_set():
             return False
         reported = changed = self._clock()
         batches = running.stage.run(running.run_id)
+        assert isinstance(batches, Generator)
+        told = False  # whether the stage was told that the job was cancelled
         try:
-            for progress in batches:
+            progress = next(batches, None)
+            while progress is not None:
                 running.mark(progress)
                 now = self._clock()
-                if now - reported >= PROGRESS_SECONDS:
+                if now - reported >= PROGRESS_SECONDS or progress.result:
                     reported = now
                     self._emit(running.progress())
-                if now - changed >= CHANGED_SECONDS:
+                    running.last = replace(progress, result="")  # it is told once
+                if now - changed >= CHANGED_SECONDS or progress.result:
                     changed = now
                     self._emit(DataChanged(self._tables_of(running.stage)))
-                if job.cancelled.is_set():
-                    return False
+                if job.cancelled.is_set() and not told:
+                    told = True
+                    progress = batches.throw(Cancelled("The work was cancelled."))
+                else:
+                    progress = next(batches, None)
         finally:
-            close = getattr(batches, "close", None)
-            if close is not None:
-                close()
+            batches.close()
         return True
 
     def _tables_of(self, stage: Stage) -> frozenset[str]:

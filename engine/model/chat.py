@@ -202,8 +202,8 @@ def shortened(text: str, limit: int) -> str:
 
 
 _THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>[\r\n]*")
-"""What a model thinks before its answer; the chat template may have written the opening tag already. A space after it is
-the answer's, which may go on with a begun one."""
+"""What a model thinks before its answer; the chat template may have written the opening tag already. A space after it
+is the answer's, which may go on with a begun one."""
 
 _BEGUN_THINKING = re.compile(r"\s*<think(?:ing)?>")
 """The beginning of thoughts that did not come to an end."""

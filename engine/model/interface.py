@@ -84,6 +84,7 @@ class LoadOptions:
         gpu_layers: Layers on the GPU; -1 is all, used only where llama.cpp was built with GPU support.
         batch: Tokens of one decode.
         embedding: Load for text embeddings instead of next-token distributions.
+        layers: Load a copy of the weights with so many first layers only; None loads all.
     """
 
     context: int | None = None
@@ -91,6 +92,7 @@ class LoadOptions:
     gpu_layers: int = -1
     batch: int = 512
     embedding: bool = False
+    layers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,12 @@
 A log is the text of a conversation in pieces: the system message if there is one, and the steps. A boundary is a piece
 after which the conversation could end.
 
-A log that fits the context is one window. Otherwise each window holds the system message and a run of later steps, and
-covers the boundaries that no earlier window covers. So every boundary is scored once, with at least about half a
+What a window has before a boundary depends on the log up to that boundary alone: a log that is cut there is read in the
+same tokens. Otherwise what a model says at a boundary would tell whether the log goes on (docs/lab/probe.md).
+
+The first window is the log from its start, up to the last boundary that fits. Each later one holds the system message
+and a run of steps that begins half a context before the first boundary that no earlier window covers, and covers the
+boundaries that fit; in it long steps are shortened. So every boundary is scored once, with at least about half a
 context of preceding text.
 """
 
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from engine.base.errors import ContextTooSmall
 from engine.model.interface import Tokenizer
@@ -25,10 +30,17 @@ GAP = "\n[…]\n"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The pieces of one window, in order, and the boundaries (piece indices) that it covers."""
+    """One window of a log.
+
+    Attributes:
+        pieces: Its pieces, in order.
+        boundaries: The boundaries that it covers (piece indices).
+        clipped: Whether pieces over a third of the limit are shortened to that in it.
+    """
 
     pieces: tuple[int, ...]
     boundaries: tuple[int, ...]
+    clipped: bool = False
 
 
 def plan_windows(
@@ -37,7 +49,7 @@ def plan_windows(
     """Plans windows over a log.
 
     Args:
-        lengths: Tokens of each piece; none longer than a third of `limit` unless everything fits.
+        lengths: Tokens of each piece.
         boundaries: Piece indices, rising.
         leading_pieces: Number of leading pieces in every window (0 or 1: the system message).
         limit: Most tokens of a window.
@@ -45,50 +57,49 @@ def plan_windows(
     Returns:
         Windows that together cover each boundary exactly once.
     """
-    if not boundaries:
-        return []
-    piece_count = boundaries[-1] + 1  # what follows the last boundary is not read
-    if sum(lengths[:piece_count]) <= limit:
-        return [Window(tuple(range(piece_count)), tuple(boundaries))]
+    tokens_up_to = list(accumulate(lengths))
+    fitting = tuple(boundary for boundary in boundaries if tokens_up_to[boundary] <= limit)
+    windows = [Window(tuple(range(fitting[-1] + 1)), fitting)] if fitting else []
+    clipped_lengths = [min(length, limit // 3) for length in lengths]
     head = tuple(range(leading_pieces))
-    room = limit - sum(lengths[:leading_pieces])
-    windows: list[Window] = []
-    uncovered = list(boundaries)
-    start = leading_pieces
+    room = limit - sum(clipped_lengths[:leading_pieces])
+    uncovered = list(boundaries[len(fitting) :])
     while uncovered:
-        end, used = start, 0
-        while end < piece_count and used + lengths[end] <= room:
-            used += lengths[end]
+        first, *_ = uncovered
+        start, used = first, clipped_lengths[first]
+        while start > leading_pieces and used + clipped_lengths[start - 1] <= room // 2:
+            start -= 1
+            used += clipped_lengths[start]
+        end = first + 1
+        while end < len(lengths) and used + clipped_lengths[end] <= room:
+            used += clipped_lengths[end]
             end += 1
         covered = tuple(boundary for boundary in uncovered if boundary < end)
-        if covered:
-            windows.append(Window(head + tuple(range(start, covered[-1] + 1)), covered))
+        windows.append(Window(head + tuple(range(start, covered[-1] + 1)), covered, clipped=True))
         uncovered = uncovered[len(covered) :]
-        if uncovered:
-            start = _start_for(lengths, uncovered, leading_pieces, room)
     return windows
 
 
-def _start_for(
-    lengths: Sequence[int], uncovered: Sequence[int], leading_pieces: int, room: int
-) -> int:
-    """Returns the first piece of the next window: half a window before its first boundary, more if all the rest
-    fits.
+def tokens_of_windows(
+    tokenizer: Tokenizer,
+    pieces: Sequence[Sequence[int]],
+    windows: Sequence[Window],
+    limit: int,
+) -> list[list[Sequence[int]]]:
+    """Returns for each window the tokens of each of its pieces.
 
     Args:
-        uncovered: Boundaries that no window covers yet.
-        room: Tokens of a window beside the leading pieces.
+        pieces: Tokens of each piece of the log.
+        windows: As `plan_windows` returns them for the lengths of these pieces and this limit.
     """
-    start, *_ = uncovered
-    used = lengths[start]
-    while start > leading_pieces and used + lengths[start - 1] <= room // 2:
-        start -= 1
-        used += lengths[start]
-    remaining_tokens = sum(lengths[start : uncovered[-1] + 1])
-    while start > leading_pieces and remaining_tokens + lengths[start - 1] <= room:
-        start -= 1
-        remaining_tokens += lengths[start]
-    return start
+    gap = tokenizer.tokenize(GAP)
+    return [
+        [
+            clip(pieces[index], limit // 3, gap) if window.clipped else pieces[index]
+            for index in window.pieces
+        ]
+        for window in windows
+    ]
 
 
 def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
@@ -100,24 +111,20 @@ def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
     return [*tokens[:front], *gap, *tokens[len(tokens) - back :]]
 
 
-def pieces_within(
-    tokenizer: Tokenizer, texts: Sequence[str], limit: int
-) -> tuple[list[list[int]], int]:
-    """Returns the tokens of each piece and how many pieces were clipped: those over a third of `limit`, when all
-    together do not fit it."""
-    pieces = [tokenizer.tokenize(text) for text in texts]
-    if sum(map(len, pieces)) <= limit:
-        return pieces, 0
-    longest = limit // 3
-    gap = tokenizer.tokenize(GAP)
-    clipped = sum(len(piece) > longest for piece in pieces)
-    return [clip(piece, longest, gap) for piece in pieces], clipped
+def last_pieces(lengths: Sequence[int], leading_pieces: int, limit: int) -> tuple[int, ...]:
+    """Returns the first `leading_pieces` pieces of a log and as many of its last ones as fit `limit` tokens."""
+    start, room = len(lengths), limit - sum(lengths[:leading_pieces])
+    while start > leading_pieces and lengths[start - 1] <= room:
+        start -= 1
+        room -= lengths[start]
+    return (*range(leading_pieces), *range(start, len(lengths)))
 
 
 def log_tokens(
     tokenizer: Tokenizer, texts: Sequence[str], leading_pieces: int, limit: int
 ) -> tuple[list[int], str | None]:
-    """Returns the whole log, or the window that keeps its first `leading_pieces` pieces and its last steps.
+    """Returns the whole log, or its first `leading_pieces` pieces and its last steps; if it does not fit, pieces over a
+    third of `limit` are shortened.
 
     Returns:
         Tokens, at most `limit`, and a note when something was left out.
@@ -130,12 +137,15 @@ def log_tokens(
             "The context of this model has no room for a log beside the prompt and its answer.",
             "Use a larger context or a shorter prompt.",
         )
-    pieces, clipped = pieces_within(tokenizer, texts, limit)
-    # With the end as the only boundary there is one window.
-    (window,) = plan_windows(list(map(len, pieces)), [len(pieces) - 1], leading_pieces, limit)
-    tokens = [token for index in window.pieces for token in pieces[index]]
-    left_out = len(pieces) - len(window.pieces)
+    pieces = [tokenizer.tokenize(text) for text in texts]
+    clipped = 0
+    if sum(map(len, pieces)) > limit:
+        gap = tokenizer.tokenize(GAP)
+        clipped = sum(len(piece) > limit // 3 for piece in pieces)
+        pieces = [clip(piece, limit // 3, gap) for piece in pieces]
+    kept = last_pieces(list(map(len, pieces)), leading_pieces, limit)
+    left_out = len(pieces) - len(kept)
     note = None
     if left_out or clipped:
         note = f"{left_out} of {len(pieces)} steps left out, {clipped} shortened"
-    return tokens, note
+    return [token for index in kept for token in pieces[index]], note

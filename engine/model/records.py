@@ -208,6 +208,7 @@ class ModelRequest:
         adapter: Name, file or run of an adapter, or None.
         tuned: Where no adapter is named, take the one in use, otherwise the one that comes with the program.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
+        first_layers: Of the built-in model without an adapter, load the first `catalog.FIRST_LAYERS` layers only.
     """
 
     work: Work
@@ -215,6 +216,7 @@ class ModelRequest:
     adapter: str | Path | None = None
     tuned: bool = False
     context: int | None = None
+    first_layers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
 from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
-from engine.model.catalog import Catalog, LoadableModel, ModelEntry
+from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
 from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Generate, ModelClient, Tune, WrittenReply
+from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
@@ -61,7 +61,7 @@ class ModelWork:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
         self.check()
         return self.process.load(
-            self.model.path, self.model.options, self.model.adapter, self.model.merged
+            self.model.path, self.model.options, self.model.adapter, self.model.weights_copy
         )
 
     def spent(self) -> str:
@@ -274,6 +274,27 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         runs.count(conn, run_id, done, total)
 
 
+def measure_first_layers(
+    process: ModelProcess, catalog: Catalog, entry: ModelEntry, text: str
+) -> None:
+    """Writes and loads the first layers of the built-in model in the format that it runs as, and stores their speed and
+    batch noise; does nothing for other models.
+
+    Args:
+        text: Text of some thousand tokens to measure on.
+
+    Raises:
+        ModelError: They cannot be written or loaded.
+        Cancelled: The process was told to cancel.
+    """
+    if entry.name != DEFAULT_MODEL:
+        return
+    model = catalog.loadable(entry, layers=FIRST_LAYERS)
+    process.load(model.path, model.options, model.adapter, model.weights_copy)
+    tokens_per_s, noise = process.ask(Measure(text))
+    catalog.record_speed(model, tokens_per_s, noise)
+
+
 class TuningStage:
     """Tunes one model and stores the result in the catalogue."""
 
@@ -320,7 +341,7 @@ class TuningStage:
         return {"model_sha256": self._catalog.sha256(self._entry.path)}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Measures the candidates in the model process.
+        """Measures the candidates in the model process, then the first layers of the built-in model.
 
         Raises:
             ModelError: The weights cannot be loaded or written in another format.
@@ -338,8 +359,15 @@ class TuningStage:
         self.result = tuning.result()
         self._catalog.record_tuning(self._entry, self.result)
         tuned_entry = replace(self._entry, tuning=self.result)
+        measuring = ThreadedWork(
+            lambda _: measure_first_layers(self._process, self._catalog, tuned_entry, self._text)
+        )
+        for _ in measuring.reports():
+            pass
+        measuring.result()
         for model in self._models:
-            model.become(self._catalog.loadable(tuned_entry, model.adapter))
+            layers = model.options.layers
+            model.become(self._catalog.loadable(tuned_entry, model.adapter, layers))
         yield Progress(steps, steps)
 
     def interrupt(self) -> None:

@@ -156,7 +156,10 @@ def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]
     """Returns a conversation with its score as JSON values; `unscored` with a reason when there is none."""
     if score is None:
         empty = dict.fromkeys(
-            ("p_end", "p_end_normalised", "generated", "curve", "model", "adapter", "mode")
+            (
+                *("p_end", "p_end_normalised", "generated", "curve"),
+                *("model", "adapter", "mode", "features"),
+            )
         )
         state = {"state": str(State.UNSCORED), "reason": NEVER_SCORED}
         return {**conversation.names(), **state, **empty, "curve": []}
@@ -179,6 +182,7 @@ def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]
         "model": score.model,
         "adapter": score.adapter,
         "mode": score.mode,
+        "features": score.features,
     }
 
 

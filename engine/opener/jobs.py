@@ -33,7 +33,8 @@ class JobService:
         """Returns the mode of the scores in force; before any, the one that suits the project best."""
         with self._project.reading() as conn:
             config = score_sets.config_in_force(conn)
-        if config is not None and config.mode != "outside":
+        # Scores by words are the first ones: the model may read after them.
+        if config is not None and config.mode != "outside" and config.mode != "words":
             return config.mode
         from engine.completeness.scoring_request import ScoringRequest
 
@@ -45,20 +46,30 @@ class JobService:
             config = score_sets.config_in_force(conn)
         return None if config is None else name_of(config)
 
-    def estimate_scoring(self, mode: Mode, filter: Filter | None = None) -> Estimate:
-        """Returns the cost of scoring what of a filter the mode has not scored yet; may take long, to count tokens."""
-        return self._scoring().estimate(self._run_of(mode, filter))
+    def estimate_scoring(
+        self, mode: Mode, filter: Filter | None = None, minutes: int | None = None
+    ) -> Estimate:
+        """Returns the cost of scoring what of a filter the mode has not scored yet; may take long, to count tokens.
 
-    def start_scoring(self, mode: Mode, filter: Filter | None = None) -> int:
+        Args:
+            minutes: For how long the model reads in mode `probe`; None reads all.
+        """
+        return self._scoring().estimate(self._run_of(mode, filter, minutes))
+
+    def start_scoring(
+        self, mode: Mode, filter: Filter | None = None, minutes: int | None = None
+    ) -> int:
         """Starts scoring what a filter selects, or all, and then remaining tasks in the background; returns the job
-        id."""
-        return self._runner.start(self._run_of(mode, filter).stages)
+        id. `minutes` is as in `estimate_scoring`."""
+        return self._runner.start(self._run_of(mode, filter, minutes).stages)
 
-    def _run_of(self, mode: Mode, filter: Filter | None) -> ScoringRun:
+    def _run_of(self, mode: Mode, filter: Filter | None, minutes: int | None) -> ScoringRun:
         """Returns the stages that score what a filter selects, or all; not started."""
         from engine.completeness.scoring_request import ScoringRequest
 
-        return self._scoring().make_run(ScoringRequest(mode=mode, filter=filter or Filter()))
+        return self._scoring().make_run(
+            ScoringRequest(mode=mode, filter=filter or Filter(), minutes=minutes)
+        )
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
@@ -67,7 +78,10 @@ class JobService:
         return self._runner.start(import_stages(self._project, paths, request))
 
     def cancel(self, job_id: int) -> None:
-        """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""
+        """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there.
+
+        Reading for a probe ends with a fit to what was read; a second call leaves that out.
+        """
         self._runner.cancel(job_id)
 
     def active(self) -> list[JobProgress]:

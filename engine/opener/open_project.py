@@ -79,6 +79,7 @@ TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
+    "read": frozenset({"score"}),
     "fit": frozenset({"score"}),
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),

@@ -13,7 +13,7 @@ import numpy as np
 from engine.base import folders
 from engine.base.conversation import State
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, figure, is_few, rate
+from engine.base.number_format import counted, figure, is_few, rate, signed
 from engine.base.report_table import text_table
 from engine.base.statistics.intervals import wilson
 from engine.base.text import one_line
@@ -73,6 +73,9 @@ QUOTE_CHARACTERS = 400
 
 MAX_POINTS = 600
 """Number of conversations on the map of goals."""
+
+STRONGEST_WORDS = 8
+"""Most words for an end, and most against one."""
 
 BINS = 20
 """Number of bars of the histogram of scores."""
@@ -272,6 +275,29 @@ class _Report:
             tuple((f"{index / BINS:.2f}", int(count)) for index, count in enumerate(bins)),
             (rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
+        words = self._services.word_reasons.strongest(STRONGEST_WORDS)
+        if words:
+            yield text_table(
+                "The words that speak most for an end and against one",
+                (
+                    "words",
+                    "in a message of",
+                    "messages before the end",
+                    "log-odds",
+                    "conversations",
+                ),
+                tuple(
+                    (
+                        one_line(word.text, GOAL_CHARACTERS),
+                        word.role,
+                        f"{word.distance}",
+                        signed(word.weight),
+                        f"{word.share:.0%}",
+                    )
+                    for word in words
+                ),
+                (2, 3, 4),
+            )
 
     def _verdicts(self) -> Iterator[Block]:
         """Yields what verdicts say: the rate of complete conversations, or why it is not known."""

@@ -52,6 +52,7 @@ class Estimate:
         seconds: tokens / tokens_per_second.
         model: Name of the model that would run.
         adapter: Name of the adapter that it would run with; None without one.
+        of: Number of conversations that are left, where the time is over before; None where all are done.
     """
 
     items: int
@@ -60,6 +61,7 @@ class Estimate:
     seconds: float | None
     model: str
     adapter: str | None = None
+    of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

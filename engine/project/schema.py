@@ -58,11 +58,12 @@ def add_words(conn: sqlite3.Connection) -> None:
         "CREATE TABLE new_score_config (config_hash TEXT PRIMARY KEY, mode TEXT NOT NULL"
         " CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),"
         " model TEXT NOT NULL, adapter TEXT, noise REAL, test TEXT, features TEXT"
-        " CHECK (features IN ('words', 'both', 'states'))) STRICT, WITHOUT ROWID"
+        " CHECK (features IN ('words', 'both', 'states')), scored INTEGER, read INTEGER)"
+        " STRICT, WITHOUT ROWID"
     )
     conn.execute(
         "INSERT INTO new_score_config SELECT config_hash, mode, model, adapter, noise, test,"
-        " CASE mode WHEN 'probe' THEN 'states' END FROM score_config"
+        " CASE mode WHEN 'probe' THEN 'states' END, NULL, NULL FROM score_config"
     )
     conn.execute("DROP TABLE score_config")
     conn.execute("ALTER TABLE new_score_config RENAME TO score_config")

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from engine.base.report_table import Metric, ReportTable
 from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
-from engine.completeness.records import DecisionRule, Mode, SetMode
+from engine.completeness.records import DecisionRule, Mode, ProbeFeatures, SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
 """What a row of the truncation test is: scores of a model, or a baseline that reads no score."""
@@ -43,7 +43,8 @@ class SeparationRow:
         matched: P(a whole conversation has a higher value than a longer one cut at the same boundary); None if no two
             conversations allow it.
         matched_pairs: Number of such pairs.
-        mode, model, adapter, config_hash: Configuration of the scores; None for a baseline.
+        mode, features, model, adapter, config_hash: Configuration of the scores; None for a baseline. Only a probe has
+            `features`, what it reads; `model` is empty where it reads words alone.
         rule: Decision rule of the scores, where the metrics are those at its threshold.
         scored: Number of the conversations asked for that it has a score for.
         recipe, conversations, cut: Recipe of the adapter, number of conversations it was trained on, and number of
@@ -59,6 +60,7 @@ class SeparationRow:
     matched: Interval | None = None
     matched_pairs: int = 0
     mode: SetMode | None = None
+    features: ProbeFeatures | None = None
     model: str | None = None
     adapter: str | None = None
     config_hash: str | None = None

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.conversation import with_calls
 from engine.base.text import display_safe, one_line
-from engine.completeness.records import ScoreSet, SetMode
+from engine.completeness.records import ProbeFeatures, ScoreSet, mode_in_words
 from engine.completeness.service.sets import ScoreSets, reliability
 from engine.opener.conversations import ConversationService
 from engine.opener.jobs import JobService
@@ -39,7 +39,7 @@ class ProvenanceDialog(Dialog[None]):
 
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,w", "dismiss(None)", "Close"),
+        Binding("escape,q,W", "dismiss(None)", "Close"),
         Binding("y", "copy", "Copy"),
     ]
 
@@ -160,7 +160,7 @@ def score_lines(facts: Facts) -> Lines:
     if score.reason:
         lines.append(("reason", one_line(score.reason)))
     shown = facts.shown(score.p_end_normalised)
-    if score.mode == "probe":
+    if score.features is not None:
         lines.append(
             ("score", f"{shown}  probability that it ends here, by a probe that never saw it")
         )
@@ -177,10 +177,10 @@ def score_lines(facts: Facts) -> Lines:
             f"ended from {number_format.probability(rule.threshold)}, "
             f"open within {number_format.probability(rule.band)} of it",
         ),
-        ("mode", score.mode),
-        ("model", one_line(score.model)),
+        ("mode", mode_in_words(score.mode, score.features)),
+        ("model", one_line(score.model) or "none: words are read without a model"),
         ("adapter", one_line(score.adapter) if score.adapter else "none"),
-        ("noise", format_noise(score.noise, score.mode)),
+        ("noise", format_noise(score.noise, score.features)),
         ("configuration", one_line(score.config_hash, 64)),
     ]
     if facts.remaining is not None:
@@ -230,11 +230,15 @@ def _value(value: Any) -> str:
     return display_safe(text[:PROMPT_CHARS].strip())
 
 
-def format_noise(noise: float | None, mode: SetMode) -> str:
-    """Returns the noise of a score, where it comes from, and what follows for the figures."""
+def format_noise(noise: float | None, features: ProbeFeatures | None) -> str:
+    """Returns the noise of a score, where it comes from, and what follows for the figures.
+
+    Args:
+        features: What a probe reads; None for other modes.
+    """
     if noise is None:
         return "not measured on this model"
-    between = "repeats of the fit" if mode == "probe" else "batch sizes"
+    between = "batch sizes" if features is None else "repeats of the fit"
     return f"± {noise:.3f} between {between}; digits below it are not shown"
 
 

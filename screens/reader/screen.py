@@ -439,8 +439,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn."""
-        self.toggle_class("-why")
-        self._follow_words()
+        self.query_one(WordPanel).toggle(self.conversation_id, self.query_one(Transcript))
 
     def action_why(self) -> None:
         """Shows where the number comes from."""

@@ -244,103 +244,143 @@ def _field_name(name: str) -> Static:
     return Static(Content.styled(f"{name:<{FIELD_NAME_WIDTH}}", "$tone-muted"), classes="name")
 
 
-SCORING_MODES: tuple[tuple[Mode, str], ...] = (
-    ("probe", "learns where your own logs end; tested on logs it never saw"),
-    ("base", "an unadapted model, asked what remains; often near chance"),
-    ("tuned", "with an adapter: yours, else one trained on the demo's logs"),
-    ("judge", "a yes/no question; the baseline to compare with"),
+MINUTES = (2, 5, 10, 20, 30, 60, 120, 240)
+"""For how long the model may read, in minutes, to choose from."""
+
+DEFAULT_MINUTES = 10
+"""The time that is proposed: where reading takes less, all is read."""
+
+
+class ScoringChoice(NamedTuple):
+    """One way of scoring.
+
+    Attributes:
+        timed: Whether the model reads only for some minutes.
+    """
+
+    mode: Mode
+    name: str
+    help: str
+    timed: bool = False
+
+
+SCORING_CHOICES = (
+    ScoringChoice("words", "words only", "the words of the last messages; no model, seconds"),
+    ScoringChoice(
+        "probe", "{} min", "words, then the model reads what they leave open", timed=True
+    ),
+    ScoringChoice("probe", "read all", "words, then the model reads every conversation"),
+    ScoringChoice("base", "base", "an unadapted model, asked what remains; often near chance"),
+    ScoringChoice("tuned", "tuned", "with an adapter: yours, else one of the demo's logs"),
+    ScoringChoice("judge", "judge", "a yes/no question; the baseline to compare with"),
 )
-"""The modes of scoring in the order of the dialog, each with a few words on what it does."""
+"""The ways of scoring in the order of the dialog, each with a few words on what it does."""
 
 
-class RunDialog(Dialog[tuple[Mode, Filter] | None]):
-    """Asks in which mode to score, and of a filtered list whether only that; shows the cost before anything starts.
+class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
+    """Asks how to score, and of a filtered list whether only that; shows the cost before anything starts.
 
-    The dialog is dismissed with the mode and the filter, or with None if the person leaves.
+    The dialog is dismissed with the mode, the filter and for how many minutes the model reads (None reads all), or with
+    None if the person leaves.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
         Binding("a", "other_scope", "All or filtered", show=False),
+        Binding("left", "other_time(-1)", "Less time", show=False),
+        Binding("right", "other_time(1)", "More time", show=False),
     ]
 
     def __init__(self, jobs: JobService, first_mode: Mode, listed: Filter | None = None) -> None:
         """
         Args:
             jobs: The service that estimates the cost.
-            first_mode: The mode under the cursor at first.
+            first_mode: The mode under the cursor at first; a probe is proposed with a time.
             listed: The filter of the list below the dialog. Only what it matches is scored unless the person says all.
         """
         super().__init__()
         self._jobs, self._first_mode = jobs, first_mode
         self._listed = Filter() if listed is None else listed
         self._scope = self._listed  # what is scored; an empty filter is all
-        self._estimate_texts: dict[tuple[Mode, Filter], Content] = {}
+        self._minutes = DEFAULT_MINUTES
+        self._estimate_texts: dict[tuple[Mode, Filter, int | None], Content] = {}
 
     def compose(self) -> ComposeResult:
-        """Yields the modes, the scope, the estimate, and the keys."""
+        """Yields the ways of scoring, the scope, the estimate, and the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = "Score conversations"
-            yield OptionList(
-                *[
-                    ListOption(
-                        Content.assemble((f"{mode:<7}", "bold"), (description, "$tone-muted"))
-                    )
-                    for mode, description in SCORING_MODES
-                ],
-                markup=False,
-            )
+            yield OptionList(*map(self._option, SCORING_CHOICES), markup=False)
             yield Static(id="scope")
             yield Static(id="estimate")
             in_force = self._jobs.scores_in_force()
             if in_force is not None:
                 yield Static(_scores_in_force_content(in_force))
-            yield Static(hint_line(("enter", "starts the run"), ("escape", "cancels")))
+            keys = (("←→", "minutes"), ("enter", "starts the run"), ("escape", "cancels"))
+            yield Static(hint_line(*keys))
 
     def on_mount(self) -> None:
         """Puts the cursor on the first mode, and hides the scope where the list is not filtered."""
         self.query_one("#scope").display = bool(self._listed)
-        modes = [mode for mode, _ in SCORING_MODES]
+        modes = [choice.mode for choice in SCORING_CHOICES]
         self.query_one(OptionList).highlighted = modes.index(self._first_mode)
 
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Shows what the mode under the cursor would cost."""
-        mode, _ = SCORING_MODES[event.option_index]
-        self._begin_estimate(mode)
+    def _option(self, choice: ScoringChoice) -> ListOption:
+        """Returns the line of one way of scoring."""
+        name = choice.name.format(self._minutes)
+        return ListOption(Content.assemble((f"{name:<12}", "bold"), (choice.help, "$tone-muted")))
+
+    def _chosen(self, index: int) -> tuple[Mode, Filter, int | None]:
+        """Returns what the line of this index asks for."""
+        choice = SCORING_CHOICES[index]
+        return choice.mode, self._scope, self._minutes if choice.timed else None
+
+    def on_option_list_option_highlighted(self) -> None:
+        """Shows what the line under the cursor would cost."""
+        self._begin_estimate()
 
     def action_other_scope(self) -> None:
         """Switches between all conversations and the listed ones, and estimates again."""
         self._scope = Filter() if self._scope else self._listed
-        index = self.query_one(OptionList).highlighted
-        if index is not None:
-            mode, _ = SCORING_MODES[index]
-            self._begin_estimate(mode)
+        self._begin_estimate()
 
-    def _begin_estimate(self, mode: Mode) -> None:
-        """Shows what scoring in a mode would cost, from memory or estimated in a thread."""
-        scope = self._scope
-        self.query_one("#scope", Static).update(_scope_content(scope, self._listed))
-        if (mode, scope) in self._estimate_texts:
-            self.query_one("#estimate", Static).update(self._estimate_texts[mode, scope])
+    def action_other_time(self, step: int) -> None:
+        """Lets the model read for less or more time, and estimates again; elsewhere than on that line does nothing."""
+        lines = self.query_one(OptionList)
+        if lines.highlighted is None or not SCORING_CHOICES[lines.highlighted].timed:
+            return
+        index = min(max(MINUTES.index(self._minutes) + step, 0), len(MINUTES) - 1)
+        self._minutes = MINUTES[index]
+        prompt = self._option(SCORING_CHOICES[lines.highlighted]).prompt
+        lines.replace_option_prompt_at_index(lines.highlighted, prompt)
+        self._begin_estimate()
+
+    def _begin_estimate(self) -> None:
+        """Shows what the line under the cursor would cost, from memory or estimated in a thread."""
+        self.query_one("#scope", Static).update(_scope_content(self._scope, self._listed))
+        index = self.query_one(OptionList).highlighted
+        if index is None:
+            return
+        chosen = self._chosen(index)
+        if chosen in self._estimate_texts:
+            self.query_one("#estimate", Static).update(self._estimate_texts[chosen])
             return
         self.query_one("#estimate", Static).update(Content.styled("estimating …", "$tone-muted"))
         background(
             self,
-            lambda: self._jobs.estimate_scoring(mode, scope),
-            lambda estimate: self._show_estimate(mode, scope, estimate_content(estimate)),
-            lambda error: self._show_estimate(mode, scope, refusal_content(error)),
+            lambda: self._jobs.estimate_scoring(*chosen),
+            lambda estimate: self._show_estimate(chosen, estimate_content(estimate)),
+            lambda error: self._show_estimate(chosen, refusal_content(error)),
             group="estimate",
         )
 
-    def _show_estimate(self, mode: Mode, scope: Filter, content: Content) -> None:
+    def _show_estimate(self, chosen: tuple[Mode, Filter, int | None], content: Content) -> None:
         """Shows an estimate and remembers it."""
-        self._estimate_texts[mode, scope] = content
+        self._estimate_texts[chosen] = content
         self.query_one("#estimate", Static).update(content)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Dismisses the dialog with the mode that was chosen by enter or a click."""
-        mode, _ = SCORING_MODES[event.option_index]
-        self.dismiss((mode, self._scope))
+        """Dismisses the dialog with the line that was chosen by enter or a click."""
+        self.dismiss(self._chosen(event.option_index))
 
 
 def _scope_content(scope: Filter, listed: Filter) -> Content:
@@ -367,6 +407,8 @@ def estimate_content(estimate: Estimate) -> Content:
         count = number_format.counted(estimate.items, "conversation")
         return Content(f"{count} read already; only the fit is left, which takes seconds")
     facts = [number_format.counted(estimate.items, "conversation")]
+    if estimate.of is not None:
+        facts = [f"about {estimate.items:,} of {estimate.of:,}, those that words leave open first"]
     if estimate.tokens is not None:
         facts.append(f"{number_format.amount(estimate.tokens)} tokens")
     if estimate.seconds is not None:

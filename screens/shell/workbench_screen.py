@@ -284,7 +284,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     def ask_scoring(self, first: Mode, listed: Filter | None = None) -> None:
         """Asks for the mode and the conversations of a scoring run, and starts it."""
 
-        def chosen(answer: tuple[Mode, Filter]) -> None:
+        def chosen(answer: tuple[Mode, Filter, int | None]) -> None:
             self._start(lambda: self.services.jobs.start_scoring(*answer))
 
         ask(self, RunDialog(self.services.jobs, first, listed), chosen)
@@ -325,8 +325,9 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             self.open_form(*FORMS[run.stage])
         else:
             # Only the mode `probe` reads the states of a model and fits a probe to them.
-            reads_states = run.stage in ("read", "fit")
-            run_mode: Mode = "probe" if reads_states else run.params.get("mode", mode)
+            reads_states = run.stage in ("read", "fit") and run.params.get("features") != "words"
+            fallback: Mode = "words" if run.stage == "fit" else mode
+            run_mode: Mode = "probe" if reads_states else run.params.get("mode", fallback)
             self._start(lambda: self.services.jobs.start_scoring(run_mode))
 
     def open_form(self, mode: str, action: str) -> None:

@@ -282,9 +282,8 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn; a blind round hides them."""
-        if self.blind is None:
-            self.toggle_class("-why")
-            self._follow_words()
+        if self.blind is None and self.shown is not None:
+            self.query_one(WordPanel).toggle(self.shown, self.query_one(Transcript))
 
     def moved(self) -> None:
         """Shows the new current item, stores the place, and reads the next page when few items are left."""

@@ -119,7 +119,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             frozenset()
         )  # messages to fold again after the search
         self._hit_to_show = False  # the current hit is waiting for a layout
-        self._marks: Mapping[tuple[int, int], Sequence[Span]] = {}
+        self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}
 
     @property
     def turn(self) -> int:
@@ -159,7 +159,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         at_end: bool = False,
     ) -> None:
         """Shows another conversation from its beginning, or from its last turn; what is looked for stays."""
-        self._messages, self._marks = messages, {}
+        self._messages, self.marks = messages, {}
         by_message: dict[int, list[LeakRow]] = {}
         for leak in leaks:
             if leak.message is not None:
@@ -185,7 +185,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def mark(self, spans: Mapping[tuple[int, int], Sequence[Span]]) -> None:
         """Draws stretches of text in a style of their own, by message and part as it is drawn; in order, in place of
         those before."""
-        self._marks = spans
+        self.marks = spans
         self.refresh()
 
     def _lay_out(self) -> None:
@@ -287,6 +287,11 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         """Makes a turn the current one and brings its beginning to the top."""
         if self._turns:
             self.go_to_message(self._turns[min(max(turn, 1), self.turns)])
+
+    def reveal_turn(self) -> None:
+        """Scrolls to the end of the current turn unless it is in sight."""
+        if self._layout is not None and self._current >= 0:
+            self.reveal(self._layout.start(self.last_of_turn + 1) - 1)
 
     def go_to_message(self, index: int) -> None:
         """Makes a message the current one and brings its beginning to the top."""
@@ -418,7 +423,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         )
         style = base + self._look_of(line.tone) if line.tone else base
         layers: list[Sequence[Span]] = [line.spans]
-        if marks := self._marks.get((index, line.part)):
+        if marks := self.marks.get((index, line.part)):
             layers.append(spans_between(marks, line.at, line.at + len(line.text)))
         if line.part != NO_PART and index in self.hits.items:
             end = line.at + len(line.text)

@@ -43,6 +43,12 @@ class WordPanel(VerticalScroll, can_focus=False):
             yield Static(id="words-for")
             yield Static(id="words-against")
 
+    def toggle(self, conversation_id: int, transcript: Transcript) -> None:
+        """Opens the panel and brings the end of the current turn into sight, or closes it."""
+        if self.screen.toggle_class("-why").has_class("-why"):
+            transcript.call_after_refresh(transcript.reveal_turn)
+        self.follow(conversation_id, transcript)
+
     def follow(self, conversation_id: int, transcript: Transcript) -> None:
         """Shows the words at the current turn, while the panel is open; takes their marks away while it is closed."""
         if not self.screen.has_class("-why") or transcript.message is None:
@@ -93,15 +99,17 @@ def sum_content(found: ScoreReasons) -> Content:
 
 def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
     """Returns the bar, share and words of a reason, who speaks, and how many messages back from the boundary."""
-    limit, place = MAX_WORD_CHARACTERS, ROLE_LABELS[reason.role]
+    text, place = one_line(in_words(reason), MAX_WORD_CHARACTERS), ROLE_LABELS[reason.role]
     if reason.kind == "speakers":
-        limit, place = 3 * MAX_WORD_CHARACTERS, ""
+        text, place = in_words(reason), ""
+        for role, label in ROLE_LABELS.items():
+            text = text.replace(role, label)
     elif reason.distance:
         place += f" {reason.distance} back"
     return Content.assemble(
         (bar(reason.share / strongest, BAR_CELLS), tone),
         (f" {reason.share:>4.0%} ", tone),
-        one_line(in_words(reason), limit),
+        text,
         (f"  {place}", "$tone-muted"),
     )
 

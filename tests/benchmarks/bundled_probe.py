@@ -4,7 +4,7 @@
     python -m tests.benchmarks.bundled_probe samples.wb --test kvret.wb star.wb --save
 
 `samples.jsonl` is `sample_conversations(400, seed=22)`. The table says how well the probe tells whole from cut
-conversations of other projects, which were scored in mode `probe` with the same model.
+conversations of other projects, which were scored in mode `probe` with the same model and layers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.completeness.bundled_probe import PROBE_FILE
 from engine.completeness.probe_calibration import Bools
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.adapter_files import base_fingerprint
-from engine.model.catalog import embedded_model
+from engine.model.catalog import FIRST_LAYERS, embedded_model
 from engine.model.gguf_file import read_gguf
 from engine.project.project import Project
 from tests.benchmarks.probe_tables import Data, matched_share, truncated
@@ -74,6 +74,7 @@ def save(made: probe.Probe, fingerprint: str, conversations: int) -> None:
         "base_fingerprint": fingerprint,
         "conversations": conversations,
         "intercept": made.regression.intercept,
+        "layers": FIRST_LAYERS,
         "weights": base64.b64encode(made.regression.weights.astype("<f4").tobytes()).decode(),
     }
     PROBE_FILE.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")

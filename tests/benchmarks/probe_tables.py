@@ -1,8 +1,8 @@
 """Tables on the probe: `python -m tests.benchmarks.probe_tables TABLE PROJECT...`.
 
-Projects have the hidden states of `run complete PROJECT --mode probe`. No model is asked. Tables are `broken` (some
-conversations broke off), `learning` (from a few conversations), `many` (from thousands), `features` (what beside the
-state) and `copies` (near-duplicates). The truncation test is averaged over twenty draws of cuts, in `many` of one.
+Projects have the hidden states of `run complete PROJECT --mode probe`. No model is asked. Tables are `many` (learned
+from thousands), `features` (what beside the state) and `copies` (near-duplicates), all on states alone; those on words
+are in `words_tables`. The truncation test is averaged over twenty draws of cuts, in `many` of one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from engine.conversations import shingle_overlap
 from engine.project.project import Project
 
 DRAWS = 20
-SHARES = (0.0, 0.2, 0.4)
-SIZES = (10, 15, 20, 25, 40, 80, 160, 320, 400)
 MANY, MANY_DRAWS, OTHERS = (400, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000), 3, 10_000
 
 
@@ -95,55 +93,6 @@ def truncated(p: Floats, data: Data, among: Sequence[int] | None = None) -> tupl
         hits, alarms = (whole >= 0.5).sum(), (cut >= 0.5).sum()
         f1.append(2 * hits / (len(whole) + hits + alarms))
     return float(np.mean(areas)), float(np.mean(f1))
-
-
-def broken_off(data: Data, share: float, seed: int) -> tuple[Bools, Bools]:
-    """The boundaries that are left, and their labels, after a share of the conversations broke off at random."""
-    random = np.random.default_rng(seed)
-    kept, label = np.ones(len(data.end), dtype=bool), data.end.copy()
-    for number in range(len(data.counts)):
-        rows = np.flatnonzero(data.group == number)
-        if len(rows) > 1 and random.random() < share:
-            last = random.integers(0, len(rows) - 1)
-            kept[rows[last + 1 :]], label[rows[last]] = False, True
-    return kept, label
-
-
-def broken(data: Data) -> Iterator[str]:
-    """One row for each share: learnt from what is left, tested on the whole conversations, out of fold."""
-    for share in SHARES:
-        found = []
-        for seed in range(5 if share else 1):
-            kept, label = broken_off(data, share, seed)
-            fit = probe.cross_fit(data.states, label, data.group, may_learn=kept)
-            found.append((*truncated(fit.p, data), fit.broken))
-        area, f1, estimate = np.mean(found, axis=0)
-        yield f"{share:.0%} | {area:.3f} | {f1:.3f} | {estimate:.2f}"
-
-
-def learning(data: Data) -> Iterator[str]:
-    """One row for each number of conversations: out of fold among them, and on all the others; ten draws."""
-    several = np.flatnonzero(np.array(data.counts) > 1)
-    for size in SIZES:
-        if size > len(several):
-            continue
-        found = []
-        for seed in range(10):
-            drawn = np.random.default_rng(seed).permutation(several)
-            inside, outside = drawn[:size].tolist(), drawn[size:].tolist()
-            learn = np.isin(data.group, inside)
-            fit = probe.cross_fit(data.states, data.end, data.group, may_learn=learn)
-            new = (np.nan, np.nan, np.nan)
-            if len(outside) >= 10:
-                place = matched_share(fit.p, data, outside)
-                new = (*truncated(fit.p, data, outside), place)
-            found.append((*truncated(fit.p, data, inside), *new))
-        mean, low = np.mean(found, axis=0), np.min(found, axis=0)
-        spread = np.std(found, axis=0)
-        yield (
-            f"{size} | {mean[0]:.2f} ± {spread[0]:.2f} | {mean[1]:.2f} | {mean[2]:.2f} ±"
-            f" {spread[2]:.2f} | {low[2]:.2f} | {mean[3]:.2f} | {mean[4]:.2f} ± {spread[4]:.2f}"
-        )
 
 
 def many(data: Data) -> Iterator[str]:
@@ -218,12 +167,6 @@ def copies(data: Data) -> Iterator[str]:
 
 
 TABLES = {
-    "broken": (broken, "broke off | AUROC | F1 at .5 | share that is estimated"),
-    "learning": (
-        learning,
-        "conversations | AUROC, in the draw | F1 | AUROC, others | least of ten | F1, others"
-        " | at the same step, others",
-    ),
     "many": (
         many,
         "conversations | AUROC, others | difference of a score between draws"

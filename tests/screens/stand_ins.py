@@ -38,14 +38,18 @@ class RecordedJobs(JobService):
         self.started: list[object] = []
         self.cancelled: list[int] = []
 
-    def estimate_scoring(self, mode: Mode, wanted: Filter | None = None) -> Estimate:
+    def estimate_scoring(
+        self, mode: Mode, wanted: Filter | None = None, minutes: int | None = None
+    ) -> Estimate:
         if wanted:
             return Estimate(13, 20_000, 3_450.0, 5.8, "SmolLM2-135M-Instruct (BF16)")
         if mode == "tuned":
             raise WorkbenchError("There is no adapter.", "Train one, or name one with --adapter.")
         return Estimate(812, 1_240_000, 3_450.0, 359.4, "SmolLM2-135M-Instruct (BF16)")
 
-    def start_scoring(self, mode: Mode, wanted: Filter | None = None) -> int:
+    def start_scoring(
+        self, mode: Mode, wanted: Filter | None = None, minutes: int | None = None
+    ) -> int:
         self.started.append((mode, str(wanted)) if wanted else mode)
         return len(self.started)
 

@@ -94,7 +94,7 @@ class TestEveryScreenSurvives:
                 assert pilot.app.screen.conversation_id == number
                 await press(pilot, "right_square_bracket")
                 check(pilot, f"reader {payload!r}")
-                for key in ("w", "o"):
+                for key in ("W", "o"):
                     await press(pilot, key)
                     check(pilot, f"{key} {payload!r}")
                     await press(pilot, "escape")

@@ -105,7 +105,7 @@ def test_every_conversation_in_the_reader(rows: int, columns: int, project: Path
         session.press_until(lambda seen: "o Original" in seen, "\r")
         for _ in PAYLOADS:
             session.press("e", "\x1b[F")
-            session.visit("w", "Where this number comes from")
+            session.visit("W", "Where this number comes from")
             session.visit("o", "The record as imported")
             session.press("n")
         session.press_until(lambda seen: "f Filter" in seen, "\x1b")

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import pytest
@@ -62,6 +63,8 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
     # too few for a probe of their own
     assert (found["in_force"]["mode"], found["in_force"]["adapter"]) == ("probe", "samples")
     assert sum(group["size"] for group in found["groups"]) == 6
+    runs_of_first = data(workbench("status", project, "--json"))["runs"]
+    assert {run["state"] for run in runs_of_first} == {"done"}
     values = [line["p"] for line in found["read_first"]]
     assert values == sorted(values)
     assert all(value < 0.6 for value in values)
@@ -132,6 +135,31 @@ def test_words_only_needs_no_model(
     assert first["read_first"]
     del first["seconds"], again["seconds"]
     assert again == first
+    with closing(sqlite3.connect(project)) as conn:
+        assert conn.execute("SELECT count(*) FROM hidden_state").fetchall() == [(0,)]
+
+
+def test_words_only_reads_nothing_where_words_tell_nothing(tmp_path: Path) -> None:
+    """With --minutes 0 no model reads either where words are at chance, so that no conversation has a score."""
+    random = Random(3)
+    nouns = ["river", "stone", "paper", "table", "lamp", "door", "window"]
+    logs = [
+        {
+            "id": str(number),
+            "messages": [
+                {"role": role, "content": " ".join(random.choices(nouns, k=9))}
+                for _ in range(random.randint(2, 6))
+                for role in ("user", "assistant")
+            ],
+        }
+        for number in range(40)
+    ]
+    (tmp_path / "noise.jsonl").write_text("".join(json.dumps(log) + "\n" for log in logs))
+    project = tmp_path / "noise.wb"
+    done = workbench("open", tmp_path / "noise.jsonl", "-o", project, "--minutes", "0", "--json")
+    assert done.returncode == 3
+    found = data(done)
+    assert (found["in_force"]["mode"], found["in_force"]["scored"]) == ("words", 0)
     with closing(sqlite3.connect(project)) as conn:
         assert conn.execute("SELECT count(*) FROM hidden_state").fetchall() == [(0,)]
 

@@ -118,3 +118,23 @@ def test_a_probe_from_the_command_line(
     assert found["scored_set"]["scored"] == 26
     assert found["scored_set"]["config_hash"] == found["in_force"]["config_hash"]
     assert found["score_sets"] == 2
+
+
+def test_why(unscored: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--why prints the words for and against the end of a conversation, --at at an earlier place; both need words."""
+    with Project.open(Path(unscored), read_only=True) as project, project.reading() as conn:
+        (name,) = conn.execute("SELECT external_id FROM conversation WHERE id = 1").fetchone()
+    assert main(["scores", unscored, "--why", name]) == 2
+    assert "--mode words" in capsys.readouterr().err
+    assert main(["scores", unscored, "--at", "1"]) == 2
+    assert main(["run", "complete", unscored, "--mode", "words"]) == 0
+    capsys.readouterr()
+
+    assert main(["scores", unscored, "--why", name]) == 0
+    out = capsys.readouterr().out
+    assert "for an end" in out
+    assert "before any word" in out
+    assert main(["scores", unscored, "--why", name, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"message", "reasons", "rest", "intercept", "states", "log_odds", "p"} <= set(found)
+    assert main(["scores", unscored, "--why", "nobody"]) == 2

@@ -156,6 +156,7 @@ class Project:
         model: str | None = None,
         adapter: str | Path | None = None,
         limit: int | None = None,
+        minutes: int | None = None,
         remaining: bool = True,
         tune: bool = True,
         progress: OnProgress | bool = False,
@@ -165,6 +166,8 @@ class Project:
         Args:
             mode, model, adapter: None takes what suits the project best.
             limit: Only the first so many conversations.
+            minutes: In mode `probe`, for how long the model reads after the scores by words, first what they leave
+                open. None reads all; the mode `words` reads none.
             remaining: Write the remaining tasks of conversations below the threshold.
             tune: Tune the model first, if it never was on this machine.
             progress: As in `import_files`.
@@ -181,6 +184,7 @@ class Project:
             adapter=None if adapter is None else str(adapter),
             filter=read_filter(filter),
             limit=limit,
+            minutes=minutes,
             remaining=remaining,
             tune=tune,
         )

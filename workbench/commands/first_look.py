@@ -41,9 +41,6 @@ MAX_GOALS_SHOWN = 12
 SCORING = ScoringRequest(remaining=False)
 """Scores come without remaining tasks, which take longer than all the rest; `run complete` writes those later."""
 
-WORDS = replace(SCORING, mode="words")
-"""The first scores, which need no model."""
-
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""
 
@@ -132,7 +129,6 @@ class _FirstLook:
         self._time_left = TimeLeft()
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
-        self._expects_reading = False
 
     def run(self, screens: bool, importing: ImportRequest) -> Looked:
         """See `first_look`."""
@@ -149,7 +145,7 @@ class _FirstLook:
             raise
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
         self._expect_stages(clustering)
-        has_scores = self._score_by_words()
+        has_set = self._score_by_words()
         self._run(clustering)
         goals = shown_clustering(workspace)
         self._say(
@@ -161,7 +157,7 @@ class _FirstLook:
         )
         if screens:
             return Looked(self._code(reading), self._go_on)
-        if self._minutes != 0 or not has_scores:
+        if self._minutes != 0 or not has_set:
             self._read_and_score()
             self._say(f"\nAfter the model has read, {self._after()}:", *self._score_lines())
         self._run(self._further_stages(self._workspace))
@@ -219,13 +215,8 @@ class _FirstLook:
 
     def _score_by_words(self) -> bool:
         """Scores by words, which takes seconds; returns whether there are enough conversations for that."""
-        try:
-            self._run(self._workspace.scoring_runs.make_run(WORDS).stages)
-        except Cancelled:
-            raise
-        except WorkbenchError as error:
-            narrate(f"No scores by words: {error.message}")
-        return self._workspace.conversations.counts().scored > 0
+        self._run([FittingStage(self._workspace.project, "words", required=False)])
+        return _has_set(self._workspace)
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
         """Returns the run in which the model reads."""
@@ -234,14 +225,13 @@ class _FirstLook:
     def _read_and_score(self) -> None:
         """Lets the model read what is left; scores without a probe where nearly all logs are copies of others."""
         scoring = self._scoring(self._workspace)
-        last = {stage.name: stage for stage in scoring.stages}
         try:
             for stage in scoring.stages:
                 if scoring.reading is not None and stage.name == scoring.reading.stage.name:
-                    self._expect_reading(scoring)
-                run_stages(self._workspace, [stage], self._narrator)
-                if stage is last[stage.name]:
-                    self._time_left.end(stage.name)
+                    # By now the model is tuned, so that its speed is known.
+                    cost = self._workspace.scoring_runs.estimate(scoring)
+                    self._time_left.expect(stage.name, cost.seconds)
+                self._run([stage])
         except Cancelled:
             raise
         except WorkbenchError as error:
@@ -249,20 +239,10 @@ class _FirstLook:
             tuned = replace(SCORING, mode="tuned")
             self._run(self._workspace.scoring_runs.make_run(tuned).stages)
 
-    def _expect_reading(self, scoring: ScoringRun) -> None:
-        """Tells the estimate of the time left what reading is expected to cost, once: it counts tokens."""
-        if scoring.reading is None or self._expects_reading:
-            return
-        self._expects_reading = True
-        seconds = self._workspace.scoring_runs.estimate(scoring).seconds
-        if seconds is not None and self._minutes:
-            seconds = min(seconds, 60.0 * self._minutes)
-        self._time_left.expect(scoring.reading.stage.name, seconds)
-
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
         stages: list[Stage] = []
-        if self._minutes != 0 or not workspace.conversations.counts().scored:
+        if self._minutes != 0 or not _has_set(workspace):
             scoring = self._scoring(workspace)
             waiting = 0
             if scoring.reading is not None:
@@ -335,6 +315,11 @@ class _FirstLook:
             f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
+
+
+def _has_set(workspace: OpenProject) -> bool:
+    """Returns whether a set of scores is in force; it may have none, where words tell no more than chance."""
+    return bool(workspace.score_sets.name_in_force())
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:

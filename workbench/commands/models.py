@@ -33,6 +33,7 @@ from engine.model.service.model_files import (
     model_facts,
 )
 from engine.model.service.run_setup import ModelsInUse, bundled_logs
+from engine.model.stages import measure_first_layers
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
@@ -199,11 +200,13 @@ def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     try:
         request = Tune(entry.path, catalog.cache, bundled_logs())
         result = process.ask(request, lambda _, note: narrate(f"  {note}"))
+        catalog.record_tuning(entry, result)
+        entry = catalog.entry(entry.name)
+        measure_first_layers(process, catalog, entry, request.text)
     except KeyboardInterrupt:
         raise Cancelled("Tuning was cancelled; nothing was kept.") from None
     finally:
         process.close()
-    catalog.record_tuning(entry, result)
     if not result["settled"]:
         narrate("  The measurements disagree: the most accurate of the fast formats is chosen.")
     for candidate in result["candidates"]:
@@ -214,7 +217,7 @@ def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
             f"  agrees with F32 on {'?' if agreement is None else f'{agreement:.1%}'}"
             f"  {candidate['verdict']}"
         )
-    return catalog.entry(entry.name)
+    return entry
 
 
 # Output
@@ -289,6 +292,8 @@ def _model_summary(model: ModelFacts) -> str:
             f"runs as {tuning['chosen']}, {tuning['tokens_per_s']:,.0f} tokens/s,"
             f" {tuning['gain']:.1f} x as shipped"
         )
+    if model.first_layers is not None:
+        parts.append(model.first_layers)
     if model.licence:
         parts.append(f"license {one_line(model.licence, 30)}")
     if model.manifest is not None:

@@ -12,7 +12,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
 from engine.conversations.text_checks import replaced_text
 from engine.opener.open_project import OpenProject
-from engine.opener.report import Compared, write_report
+from engine.opener.report import STRONGEST_WORDS, Compared, write_report
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
 from engine.results.document_files import WrittenDocument
@@ -63,10 +63,16 @@ def report(arguments: argparse.Namespace) -> CommandResult:
         else:
             with _compared(workspace, arguments, arguments.compare or None) as comparison:
                 written = _write(workspace, arguments, comparison)
+        words = workspace.word_reasons.strongest(STRONGEST_WORDS) if arguments.json else []
     hints = [f"Wrote {path} ({written.bytes / 1000:,.0f} kB)."]
     if arguments.redact and written.redacted is not None:
         hints.append(replaced_text(written.redacted))
-    document = {"file": str(path), "bytes": written.bytes, "redacted": written.redacted}
+    document = {
+        "file": str(path),
+        "bytes": written.bytes,
+        "redacted": written.redacted,
+        "strongest_words": [asdict(word) for word in words],
+    }
     return CommandResult([], document, hints=hints)
 
 

@@ -112,7 +112,11 @@ def estimate_text(estimate: Estimate) -> str:
     """Returns an estimate in words."""
     if not estimate.items:
         return "Nothing is left to score."
-    text = f"{counted(estimate.items, 'conversation')}, {estimate.tokens or 0:,} tokens"
+    text = counted(estimate.items, "conversation")
+    if estimate.of is not None:
+        text = f"about {estimate.items:,} of {estimate.of:,} conversations, those that words leave open first"
+    if estimate.tokens is not None:
+        text += f", {estimate.tokens:,} tokens"
     if estimate.seconds is None:
         return (
             f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"
@@ -196,7 +200,7 @@ def _reasons_result(found: ScoreReasons) -> CommandResult:
     sides = [("for an end", found.for_end), ("against", found.against_end)]
     columns: list[tuple[str, CellKind]] = []
     for title, _ in sides:
-        columns += [(title, "difference"), ("", "percent"), ("", "text"), ("message", "text")]
+        columns += [(title, "share"), ("", "percent"), ("", "text"), ("message", "text")]
     rows = zip_longest(*(map(_cells, side) for _, side in sides), fillvalue=("",) * 4)
     others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
     others += [] if found.states is None else [f"the model's states {signed(found.states)}"]

@@ -62,7 +62,7 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         steps = ", ".join(str(place.step) for place in chosen_places)
         narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
-        model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
+        model.load(chosen.path, chosen.options, chosen.adapter, chosen.weights_copy)
         max_nodes = None if request.nodes is None else request.nodes * len(chosen_places)
         grown, work = model.ask(
             Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))

@@ -15,6 +15,7 @@ from engine.completeness.records import (
     EndingTest,
     KindTest,
     ScoreSet,
+    mode_in_words,
 )
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -81,12 +82,13 @@ def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
 
 
 def name_of(score_set: ScoreSet | ScoreConfig) -> str:
-    """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is partial; of one
-    from outside its name."""
-    mode = "probe on states" if score_set.features == "states" else score_set.mode
+    """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and how far the model is where it
+    has not read all; of one from outside its name."""
+    mode = mode_in_words(score_set.mode, score_set.features)
     parts = [mode, score_set.model, score_set.adapter or ""]
-    if isinstance(score_set, ScoreSet) and score_set.partial:
-        parts.append("not all read yet")
+    read, scored = score_set.read, score_set.scored
+    if score_set.features == "both" and read is not None and scored is not None and read < scored:
+        parts.append(f"words of all {scored:,}, states of {read:,}")
     return " · ".join(one_line(part, 40) for part in parts if part)
 
 
@@ -169,7 +171,7 @@ def _kind_in_words(kind: KindTest) -> str:
         return f"{kind.name}: {number}, too few to test"
     auroc = kind.test.auroc
     text = f"{kind.name}: {number}, AUROC {figure(auroc.value)} ({figure_range(auroc.low, auroc.high)})"
-    if auroc.low <= 0.5:
+    if kind.test.at_chance:
         return f"{text}: at chance, so none is scored"
     if kind.test.matched is not None:
         text += f", at the same step {figure(kind.test.matched.value)}"

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.base.conversation import Message, render_log
+import numpy as np
+
+from engine.base.conversation import Message, Role, render_log
 from engine.base.errors import NotYet
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.service.sets import name_of
+from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables import score_sets, scores, word_weights
-from engine.completeness.word_reasons import Places, ScoreReasons, explain
+from engine.completeness.word_reasons import (
+    Places,
+    ScoreReasons,
+    StrongWord,
+    explain,
+    told_of_column,
+)
+from engine.completeness.words import COLUMNS, DISTANCES
 from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
 _BY_WORDS = "`workbench run complete PROJECT --mode words` makes scores by words; `scores PROJECT --use N` shows them."
 """What to do where the scores in force are not by words."""
+
+MIN_SHARE_OF_CONVERSATIONS = 0.01
+"""Least share of the conversations in which one of the strongest words stands."""
+
+MAX_CONVERSATIONS = 1_000
+"""Most conversations in which the strongest words are looked for."""
+
+ROWS_PER_WORD = 9
+"""Boundaries at which is looked up what a column stands for; other words may have the same one at some."""
 
 
 class WordReasons:
@@ -57,6 +80,67 @@ class WordReasons:
             for reason in found.reasons
         )
         return replace(found, reasons=reasons, p=points[-1].p_end_normalised)
+
+    def strongest(self, count: int) -> list[StrongWord]:
+        """Returns the strongest words of all, at most `count` for an end and as many against one, strongest first.
+
+        Only words that stand in at least `MIN_SHARE_OF_CONVERSATIONS` of the conversations count, found in at most
+        `MAX_CONVERSATIONS` of them, drawn with a fixed seed. Empty where the scores in force are not by words.
+        """
+        with self._project.reading() as conn:
+            config_hash = score_sets.hash_in_force(conn)
+            weights = None if config_hash is None else word_weights.get(conn, config_hash)
+        if weights is None or not len(weights.ids):
+            return []
+        random = np.random.default_rng(0)
+        ids = np.sort(random.permutation(weights.ids)[:MAX_CONVERSATIONS]).tolist()
+        texts = LogTexts.read(self._project, ids)
+        matrix = texts.words.matrix()
+        row_of = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
+        conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
+        size = DISTANCES * COLUMNS
+        each = np.unique(conversation_of[row_of] * size + matrix.indices)
+        share = np.bincount(each % size, minlength=size) / len(texts.ids)
+        mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean, 0.0)
+        messages = [place.message for places in texts.places for place in places]
+        strongest: list[StrongWord] = []
+        for sign in (1, -1):
+            found: list[StrongWord] = []
+            for column in np.argsort(-sign * mean)[: 4 * count].tolist():
+                rows = random.permutation(row_of[matrix.indices == column])[:ROWS_PER_WORD]
+                places = [(texts.ids[conversation_of[row]], messages[row]) for row in rows.tolist()]
+                told = self._told(places, column)
+                if told is None or mean[column] * sign <= 0:
+                    continue  # who speaks, whatever the words are
+                word = StrongWord(*told, float(mean[column]), float(share[column]))
+                # A pair and its words are told once.
+                if not any(
+                    (word.role, word.distance) == (other.role, other.distance)
+                    and _parts(word.text) & _parts(other.text)
+                    for other in found
+                ):
+                    found.append(word)
+            strongest += found[:count]
+        return strongest
+
+    def _told(self, places: Sequence[tuple[int, int]], column: int) -> tuple[str, Role, int] | None:
+        """Returns the words that have a column at most of these boundaries, who speaks, and the distance."""
+        distance, column = divmod(column, COLUMNS)
+        found: Counter[tuple[str, Role, int]] = Counter()
+        for log in logs_of(self._project, [key for key, _ in places]):
+            for key, message in places:
+                if key != log.id:
+                    continue
+                end = next(i for i, piece in enumerate(log.pieces) if piece.message == message)
+                piece = log.pieces[end - distance]
+                if text := told_of_column(piece, column):
+                    found[text, piece.role, distance] += 1
+        return found.most_common(1)[0][0] if found else None
+
+
+def _parts(text: str) -> set[str]:
+    """Returns the words and signs of what `told_of_column` returns, without those of the program."""
+    return set(re.findall(r"\w+|[^\w\s]+", text)) - {"begins", "ends", "with"}
 
 
 def _in_content(message: Message, places: Places) -> Places:

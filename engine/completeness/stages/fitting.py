@@ -64,6 +64,9 @@ MAX_TESTED_CONVERSATIONS = 3_000
 """Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
 .01 then."""
 
+NOT_READ = "the model has not read it"
+"""Reason why a conversation is unscored that only states could score."""
+
 STEPS = probe.STEPS * 3
 """Number of steps of progress: the folds on words, on states, and those of position alone."""
 
@@ -88,6 +91,7 @@ class FittingStage(CpuStage):
         model: LoadableModel | None = None,
         states_key: Callable[[], str] = str,
         required: bool = True,
+        part: bool = False,
     ) -> None:
         """Prepares a run.
 
@@ -97,18 +101,25 @@ class FittingStage(CpuStage):
             model: The model that read the conversations; None for words.
             states_key: Returns the config hash of the hidden states, empty without any; called when the stage starts.
             required: Whether it is an error if there are too few conversations; else nothing is scored then.
+            part: Whether the stage is a part of the run of another one, which counts what it does itself.
         """
         super().__init__(project)
-        self._required = required
+        self._required, self._part = required, part
         self._features, self._selection = features, selection
         self._model, self._states_key = model, states_key
-        self._scored = 0
+        self._on_states = features == "states"
+        self._scored = self._read_count = 0
         self._summary = ""
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
         return "Reading words" if self._features == "words" else "Fitting the probe"
+
+    @property
+    def method(self) -> dict[str, Any]:
+        """The parameters of a fit to any conversations."""
+        return {"probe": probe.VERSION, "features": self._features}
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -118,12 +129,7 @@ class FittingStage(CpuStage):
             ids = self._ids(conn)
             read = hidden_states.ids_with_entry(conn, states_hash)
             fingerprints = [hidden_states.fingerprint(conn, each) for each in (ids, read)]
-        params: dict[str, Any] = {
-            "probe": probe.VERSION,
-            "features": self._features,
-            "states": states_hash,
-            "conversations": fingerprints,
-        }
+        params = {**self.method, "states": states_hash, "conversations": fingerprints}
         # Where all are learned from, the limit changes nothing, and is no part of the hash.
         if len(ids) > probe.MAX_CONVERSATIONS:
             params["drawn"] = probe.MAX_CONVERSATIONS
@@ -174,11 +180,15 @@ class FittingStage(CpuStage):
             yield Progress(STEPS, STEPS, note)
         drawn = len(fits.learned.names) if len(ids) > probe.MAX_CONVERSATIONS else None
         self._summary = f"Scored {counted(self._scored, 'conversation')} {_in_words(fits, drawn)}."
+        if self._part and fits.test is not None:
+            # One of several: what changes from one to the next is enough.
+            figures = _in_figures(fits.test)
+            self._summary = f"After {self._read_count:,} of {self._scored:,} read: {figures}."
         yield Progress(STEPS, STEPS)
 
-    def _count(self, scored: int) -> None:
-        """Takes the number of conversations that have a score, for the summary."""
-        self._scored = scored
+    def _count(self, counts: tuple[int, int]) -> None:
+        """Takes how many conversations have a score, and how many of these one by states too, for the summary."""
+        self._scored, self._read_count = counts
 
     def summary(self) -> str:
         """Returns the result in one sentence, with the test of it, or why there is none."""
@@ -194,6 +204,15 @@ class FittingStage(CpuStage):
         """
         report(0, "reading words")
         learned = self._read(ids)
+        if self._features == "both" and learned.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
+            self._on_states = True  # the bundled probe reads nothing else
+            learned = self._read(ids)
+        read = learned.count_different(learned.boundaries.state_of_boundary >= 0)
+        if self._features == "both" and not self._required and read < MIN_CONVERSATIONS_FOR_PROBE:
+            raise NotYet(
+                f"{counted(read, 'conversation')} read, and a probe on states needs"
+                f" {MIN_CONVERSATIONS_FOR_PROBE}: the scores by words stay."
+            )
         every = np.arange(len(learned.names))
         texts = learned.boundaries.texts
         kinds = find_kinds(learned.origins, texts.roles, texts.counts, texts.words)
@@ -202,13 +221,16 @@ class FittingStage(CpuStage):
             fit = self._fit(learned, report)
             test = self._test(learned, fit.p, report)
             return KindFits(learned, None, [KindFit("", every, learned, fit, test)], test)
-        fits = []
+        fits: list[KindFit] = []
+        fit_of_kind = []
         for number, name in enumerate(kinds.names):
             conversations = np.flatnonzero(kind_of == number)
             part = learned.of(conversations)
             if part.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
                 kind_of[conversations] = -1  # they are copies of one another
+                fit_of_kind.append(-1)
                 continue
+            fit_of_kind.append(len(fits))
             fit = self._fit(part, report)
             fits.append(KindFit(name, conversations, part, fit, self._test(part, fit.p, report)))
         others = np.flatnonzero(kind_of < 0)
@@ -217,9 +239,7 @@ class FittingStage(CpuStage):
             has_state = learned.boundaries.state_of_boundary >= 0
             fit = self._fit(learned, report).at(rows, has_state)
             fits.append(KindFit("", others, learned.of(others), fit, None))
-        known = {each.name: number for number, each in enumerate(fits) if each.name}
-        kinds = kinds.numbered([known.get(name, -1) for name in kinds.names])
-        found = KindFits(learned, kinds, fits)
+        found = KindFits(learned, kinds.numbered(fit_of_kind), fits)
         p = found.p
         test = self._test(learned, np.where(np.isnan(p), 0.5, p), report)
         found.test = test and replace(test, kinds=_kind_tests(fits))
@@ -259,10 +279,10 @@ class FittingStage(CpuStage):
             }
         states, state_of_boundary = match_states(texts, entries)
         reasons = list(texts.reasons)
-        if self._features == "states":
+        if self._on_states:
             texts = texts.at(state_of_boundary >= 0)
             state_of_boundary = state_of_boundary[state_of_boundary >= 0]
-            reasons = [entries[key].reason for key in texts.ids]
+            reasons = [entries[key].reason if key in entries else NOT_READ for key in texts.ids]
         elif entries:
             noted = {key: entry.reason for key, entry in entries.items() if entry.places}
             reasons = [
@@ -275,7 +295,8 @@ class FittingStage(CpuStage):
         """Returns the fitted probes, or the bundled one where there are too few conversations.
 
         Raises:
-            NotYet: There are too few, and the bundled probe does not fit the model.
+            NotYet: There are too few, and the bundled probe does not fit the model; or too few are read, and a fit to
+                states is not required.
         """
         boundaries, is_end, groups = learned.boundaries, learned.is_end, learned.group_ids
         has_state = boundaries.state_of_boundary >= 0
@@ -284,7 +305,7 @@ class FittingStage(CpuStage):
         different = learned.count_different()
         if different < MIN_CONVERSATIONS_FOR_PROBE:
             bundled = None
-            if self._model is not None and len(rows) and has_state.all():
+            if self._model is not None and len(rows):
                 bundled = bundled_probe.bundled_probe_for(self._model)
             if bundled is None:
                 raise NotYet(
@@ -347,8 +368,9 @@ class FittingStage(CpuStage):
 
     def _store(
         self, run_id: int, key: str, ids: Sequence[int], fits: KindFits, report: OnProgress
-    ) -> int:
-        """Stores the scores part by part; returns the number of conversations that have one."""
+    ) -> tuple[int, int]:
+        """Stores the scores part by part; returns how many conversations have one, and how many of these one by states
+        too."""
         config = ScoreConfig(
             key,
             "words" if self._features == "words" else "probe",
@@ -374,22 +396,25 @@ class FittingStage(CpuStage):
             if packed is not None:
                 word_weights.put(conn, key, packed)
             if last:
-                score_sets.finish_set(conn)
+                score_sets.finish_set(conn, scored, read)
                 self._put_in_force(conn, key)
-                runs.count(conn, run_id, STEPS, STEPS)
+                if not self._part:
+                    runs.count(conn, run_id, STEPS, STEPS)
 
-        scored = 0
+        scored = read = 0
+        by_states = any(each.fit.states or each.fit.bundled for each in fits.fits)
         for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
             last, packed = done == len(ids), None
             if last and (weights := fits.word_weights()) is not None:
                 packed = word_weights.pack(weights)
+            scored += sum(bool(entry.curve) for entry in entries)
+            read += sum(bool(entry.curve and entry.tokens) for entry in entries) * by_states
             self._project.write(
                 partial(store, entries=entries, first=index == 0, last=last, packed=packed)
             )
-            scored += sum(bool(entry.curve) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
-        return scored
+        return scored, read
 
     def _adapter(self, fits: KindFits) -> str | None:
         """Returns the name of the adapter behind the scores; the bundled probe has that of its own."""
@@ -400,12 +425,12 @@ class FittingStage(CpuStage):
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
         """Puts a finished set in force, and drops the one from when less was read."""
         score_sets.put_in_force_if_due(conn, config_hash)
-        if self._features == "both":
-            unread = set(self._ids(conn)).difference(
+        if self._features != "words":
+            unread = set(self._selection.ids(conn)).difference(
                 hidden_states.ids_with_entry(conn, self._states_key())
             )
             score_sets.put_partial(conn, config_hash if unread else None)
-        elif self._features == "words":
+        else:
             score_sets.drop_older_words(conn, config_hash)
 
     def _score_entries(
@@ -460,6 +485,11 @@ def _in_words(fits: KindFits, drawn: int | None) -> str:
         )
     if test is None:
         return f"{scored_by}; too few to test"
-    auroc, number = test.auroc, counted(test.conversations, "conversation")
-    interval = figure_range(auroc.low, auroc.high)
-    return f"{scored_by}; whole against cut: AUROC {figure(auroc.value)} ({interval}), {number}"
+    number = counted(test.conversations, "conversation")
+    return f"{scored_by}; whole against cut: {_in_figures(test)}, {number}"
+
+
+def _in_figures(test: EndingTest) -> str:
+    """Returns the AUROC of a test with its interval."""
+    auroc = test.auroc
+    return f"AUROC {figure(auroc.value)} ({figure_range(auroc.low, auroc.high)})"

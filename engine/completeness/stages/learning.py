@@ -12,7 +12,7 @@ from engine.completeness import probe
 from engine.completeness.kinds import Kinds
 from engine.completeness.probe import CrossFit, Stack
 from engine.completeness.probe_calibration import Bools, Floats, Ints
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, CurvePoint, EndingTest
+from engine.completeness.records import CurvePoint, EndingTest
 from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.scores import ScoreEntry
@@ -240,15 +240,8 @@ class KindFit:
 
     @property
     def at_chance(self) -> bool:
-        """Whether the test does not show that whole and cut are told apart.
-
-        On fewer conversations than a probe needs it says nothing.
-        """
-        return (
-            self.test is not None
-            and self.test.conversations >= MIN_CONVERSATIONS_FOR_PROBE
-            and self.test.auroc.low <= 0.5
-        )
+        """Whether the test does not show that whole and cut are told apart."""
+        return self.test is not None and self.test.at_chance
 
     def scores(self, p: Floats) -> Floats:
         """Returns scores as they are, or NaN in their place where the test is at chance."""

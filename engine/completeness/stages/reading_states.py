@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from random import Random
@@ -35,24 +34,19 @@ TOKENS_PER_CHAR = 0.25
 """Tokens for each character of English messages, until the logs that were read tell."""
 
 
-@dataclass(slots=True)
-class ReadingBudget:
-    """The time that several stages may spend on reading together."""
-
-    seconds_left: float
-
-
 class ReadingStage(BlockStage[int, StateEntry]):
     """Reads the conversations whose hidden states are not kept yet.
 
-    They are read in the order in which the model changes most: first those whose words leave it open whether they
-    ended. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
+    They are read in the order in which the model changes most: first those whose words leave it open at which
+    boundary they end. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
     conversations, so that those of a resumed run are the same.
 
     Attributes:
         growing: Set once conversations come and grow while the model stays loaded: then only what is new of them is
             read, on the cells (the cached computation of each token) that the model process kept. Their states differ
             from those of a block within the batch noise of the model.
+        minutes: Time that a run may take, in minutes; it reads enough conversations for a probe in any case. None has
+            no limit.
         read: Conversations read in this run.
         skipped: Conversations of the selection that were read before this run.
     """
@@ -67,8 +61,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         *,
         selection: Selection = ALL,
         measured: OnMeasured | None = None,
-        most: int | None = None,
-        budget: ReadingBudget | None = None,
+        minutes: int | None = None,
         words_key: Callable[[], str] = str,
     ) -> None:
         """Prepares a run.
@@ -76,13 +69,11 @@ class ReadingStage(BlockStage[int, StateEntry]):
         Args:
             selection: The conversations to read.
             measured: Called with the model, its speed and its batch noise, if these were not measured before.
-            most: Stop once so many of the selection are read, those of earlier runs included; None reads all.
-            budget: Stop when its time is over, but read enough conversations for a probe; None has no limit.
             words_key: Returns the config hash of scores by words, empty without any; called when the stage starts.
         """
         super().__init__(project, process, model)
         self._selection, self._record_measurement = selection, measured
-        self._most, self._budget, self._words_key = most, budget, words_key
+        self.minutes, self._words_key = minutes, words_key
         self.growing = False
         self.read = 0
         self.skipped = 0
@@ -93,7 +84,8 @@ class ReadingStage(BlockStage[int, StateEntry]):
         self._chars_read = 0
         self._chars_read_earlier = 0
         self._block_chars = 0
-        self._seconds_spent = 0.0
+        # In seconds: what the blocks of this run took, and when the one that is being read began.
+        self._seconds_spent = self._block_begin = 0.0
 
     @property
     def title(self) -> str:
@@ -123,7 +115,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
             ids = sorted(missing) if self.growing else self._in_order(conn)
             chars_by_id = dict(zip(ids, conversations.chars(conn, ids), strict=True))
         self.skipped = len(ids) - len(missing)
-        if not missing or (self._most is not None and self.skipped >= self._most):
+        if not missing:
             return
         planned = [
             block
@@ -152,33 +144,32 @@ class ReadingStage(BlockStage[int, StateEntry]):
         """Returns the selected conversations in the order of reading."""
         ids = list(self._selection.ids(conn))
         Random(0).shuffle(ids)
-        by_words = scores.last_values(conn, self._words_key(), ids)
+        # All boundaries count alike. By the last one alone, what is read would have ends that words leave open beside
+        # boundaries of all kinds: the probe would learn that and score ends too high (docs/lab/words.md).
+        distance = scores.mean_distances_from_even(conn, self._words_key())
         # Where there is no score the words say nothing at all.
-        return sorted(ids, key=lambda key: abs(by_words.get(key, 0.5) - 0.5))
+        return sorted(ids, key=lambda key: distance.get(key, 0.0))
 
     def _affordable(
         self, planned: Sequence[Sequence[int]], chars_by_id: Mapping[int, int]
     ) -> Iterator[Sequence[int]]:
-        """Yields the blocks up to `most`, as long as they are likely to end within the budget; in any case enough for a
-        probe.
+        """Yields the blocks as long as they are likely to end within `minutes`; in any case enough for a probe.
 
         The caller reads each block before it asks for the next one, so that the time between is that of the block.
         """
         for block in planned:
-            read = self.read + self.skipped
-            if self._most is not None and read >= self._most:
-                return
             self._block_chars = sum(chars_by_id[key] for key in block)
             expected = self._seconds_spent * self._block_chars / max(1, self._chars_read)
-            enough = read >= MIN_CONVERSATIONS_FOR_PROBE
-            if self._budget is not None and enough and expected > self._budget.seconds_left:
+            enough = self.read + self.skipped >= MIN_CONVERSATIONS_FOR_PROBE
+            if (
+                self.minutes is not None
+                and enough
+                and self._seconds_spent + expected > 60 * self.minutes
+            ):
                 return
-            begin = time.monotonic()
+            self._block_begin = time.monotonic()
             yield block
-            seconds = time.monotonic() - begin
-            self._seconds_spent += seconds
-            if self._budget is not None:
-                self._budget.seconds_left -= seconds
+            self._seconds_spent += time.monotonic() - self._block_begin
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -189,13 +180,18 @@ class ReadingStage(BlockStage[int, StateEntry]):
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress when the block that is being read has read `count` tokens; its share is that of the
-        characters, because conversations differ in length."""
+        characters, because conversations differ in length, or that of the time where this ends first."""
         tokens_per_char = (
             self._tokens_read / self._chars_read if self._chars_read else TOKENS_PER_CHAR
         )
         chars_of_block = min(count / tokens_per_char, self._block_chars) if tokens_per_char else 0.0
         chars_done = self._chars_read_earlier + self._chars_read + chars_of_block
         share = min(1.0, chars_done / self._total_chars)
+        if self.minutes is not None:
+            spent = self._seconds_spent
+            if self._block_chars:
+                spent += time.monotonic() - self._block_begin
+            share = max(share, min(1.0, spent / (60 * self.minutes)))
         return Progress(done, total, f"{self._tokens_read + count:,} tokens read", share)
 
     def _key_of(self, entry: StateEntry) -> int:

@@ -34,6 +34,11 @@ PARTIAL_SETTING = "partial_scores"
 UNFINISHED_SETTING = "unfinished_scores"
 """Setting: the config hash of a set of which only some scores are stored; it is shown nowhere until it has all."""
 
+_COLUMNS = (
+    "g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test, g.features, g.scored, g.read"
+)
+"""The columns of a configuration `g`, in the order of `ScoreConfig`."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreConfig:
@@ -48,6 +53,8 @@ class ScoreConfig:
             Of a probe: mean spread of the scores between repeats of the fit.
         test: Out-of-fold test of a probe; None for other modes, and where no conversation can be cut.
         features: What a probe reads; None for other modes.
+        scored, read: Number of conversations with a score by a probe, and of those with one by states too; None for
+            other modes, and of an earlier version.
     """
 
     config_hash: str
@@ -57,6 +64,8 @@ class ScoreConfig:
     noise: float | None = None
     test: EndingTest | None = None
     features: ProbeFeatures | None = None
+    scored: int | None = None
+    read: int | None = None
 
 
 def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
@@ -86,8 +95,12 @@ def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     settings.put(conn, UNFINISHED_SETTING, config.config_hash)
 
 
-def finish_set(conn: sqlite3.Connection) -> None:
-    """Shows the set that was begun."""
+def finish_set(conn: sqlite3.Connection, scored: int, read: int) -> None:
+    """Shows the set that was begun, with the numbers of conversations as in `ScoreConfig`."""
+    conn.execute(
+        "UPDATE score_config SET scored = ?, read = ? WHERE config_hash = ?",
+        (scored, read, settings.get(conn, UNFINISHED_SETTING)),
+    )
     settings.put(conn, UNFINISHED_SETTING, None)
 
 
@@ -103,11 +116,12 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
     """Returns the configurations that have scores, in the order in which they were first run; an unfinished one is left
     out."""
     rows = conn.execute(
-        "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test, g.features"
-        " FROM score_config AS g"
+        f"SELECT {_COLUMNS} FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
         " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
-        " AND config_hash IS NOT ? ORDER BY first, config_hash",
+        # A fit that is a part of a run has no run of its own hash, but the scores name the run.
+        " AND config_hash IS NOT ? ORDER BY coalesce(first,"
+        " (SELECT run_id FROM score WHERE config_hash = g.config_hash LIMIT 1)), config_hash",
         (settings.get(conn, UNFINISHED_SETTING),),
     )
     return [_config(row) for row in rows]
@@ -130,9 +144,7 @@ def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
 def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
     """Returns a stored configuration, whether it has scores or not; None if there is none."""
     row = conn.execute(
-        "SELECT config_hash, mode, model, adapter, noise, test, features FROM score_config"
-        " WHERE config_hash = ?",
-        (config_hash,),
+        f"SELECT {_COLUMNS} FROM score_config AS g WHERE config_hash = ?", (config_hash,)
     ).fetchone()
     return None if row is None else _config(row)
 
@@ -140,7 +152,6 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
     """Returns all sets of scores, in the order in which they were first made."""
     shown_hash = hash_in_force(conn)
-    partial = settings.get(conn, PARTIAL_SETTING)
     return [
         ScoreSet(
             number=number,
@@ -152,7 +163,7 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
             test=config.test,
             in_force=config.config_hash == shown_hash,
             features=config.features,
-            partial=config.config_hash == partial,
+            read=config.read,
         )
         for number, config in enumerate(configs(conn), 1)
     ]
@@ -162,7 +173,8 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
     """Puts a registered set in force where no other set with scores is, or where it replaces that one by itself.
 
     It replaces an older set of its kind (mode, features, model and adapter), and one by words alone if it is by words
-    and states, once it has as many scores. Other sets are replaced only when a person chooses: `switch_with_rules`.
+    and states, once it covers as many conversations. Other sets are replaced only when a person chooses:
+    `switch_with_rules`.
     """
     current, new = config_in_force(conn), _registered(conn, config_hash)
     if new is None:
@@ -171,8 +183,10 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
         replace_keeping_rule(conn, config_hash)
         return
     refines = current.features == "words" and new.features == "both"
+    # A probe takes scores back where they are no better than chance; a model without an answer takes none back.
+    covered = _scored if new.features is None else _entries
     if (refines or _kind(current) == _kind(new)) and (
-        _scored(conn, config_hash) >= _scored(conn, current.config_hash)
+        covered(conn, config_hash) >= covered(conn, current.config_hash)
     ):
         replace_keeping_rule(conn, config_hash)
 
@@ -223,11 +237,17 @@ def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
     return int(count)
 
 
+def _entries(conn: sqlite3.Connection, config_hash: str) -> int:
+    """Returns the number of conversations with a score, or with the reason why they have none."""
+    query = "SELECT count(*) FROM score WHERE config_hash = ?"
+    return int(conn.execute(query, (config_hash,)).fetchone()[0])
+
+
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
     """Returns the configuration in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
-    config_hash, mode, model, adapter, noise, test, features = row
+    config_hash, mode, model, adapter, noise, test, *more = row
     ending_test = None if test is None else _test(json.loads(test))
-    return ScoreConfig(config_hash, mode, model, adapter, noise, ending_test, features)
+    return ScoreConfig(config_hash, mode, model, adapter, noise, ending_test, *more)
 
 
 def _test(value: dict[str, Any]) -> EndingTest:

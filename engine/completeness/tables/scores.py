@@ -165,12 +165,13 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
             ends = _generated_at_end(conn, config or "", keys)
             rows = conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
-                " g.mode, g.model, g.adapter, g.noise"
+                " g.mode, g.model, g.adapter, g.noise, g.features"
                 " FROM score AS s JOIN score_config AS g USING (config_hash)"
                 f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
                 (config, *keys),
             )
-            for key, run_id, reason, p_end, p_end_normalised, mode, model, adapter, noise in rows:
+            for key, run_id, reason, p_end, p_end_normalised, *config_values in rows:
+                mode, model, adapter, noise, features = config_values
                 score_by_id[key] = ScoreRow(
                     conversation_id=key,
                     config_hash=config or "",
@@ -184,6 +185,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                     model=model,
                     adapter=adapter,
                     noise=noise,
+                    features=features,
                     generated=ends.get(key),
                 )
     return score_by_id
@@ -246,6 +248,17 @@ def last_values(conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]) 
             ).fetchall()
         )
     return score_by_id
+
+
+def mean_distances_from_even(conn: sqlite3.Connection, config_hash: str) -> dict[int, float]:
+    """Returns by how much the probabilities of an end at the boundaries of a conversation differ from .5, their mean,
+    for each conversation with a curve under a configuration."""
+    rows = conn.execute(
+        "SELECT conversation_id, avg(abs(p_end / (p_end + p_continue) - 0.5)) FROM boundary_score"
+        " WHERE config_hash = ? AND p_end + p_continue > 0 GROUP BY conversation_id",
+        (config_hash,),
+    )
+    return dict(rows.fetchall())
 
 
 def export_scores(

@@ -81,7 +81,7 @@ class EndpointModel:
         path: Path,
         options: LoadOptions,
         adapter: Path | None = None,
-        merged: Path | None = None,
+        weights_copy: Path | None = None,
     ) -> Mapping[str, Any]:
         """Starts a new count of requests and costs, and limits the context to the one asked for.
 

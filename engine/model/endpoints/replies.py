@@ -26,7 +26,7 @@ from engine.model.endpoints.dialects import (
 from engine.model.endpoints.log_probs import RawPrompt, Reader
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
-from engine.model.log_windows import log_tokens, plan_windows
+from engine.model.log_windows import last_pieces, log_tokens
 from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
@@ -281,15 +281,15 @@ class _Writer:
         lengths = [len(tokenizer.tokenize(text)) for text in texts]
         if sum(lengths) <= self._room:
             return "".join(texts), None
-        # `plan_windows` takes no longer pieces.
+        # As `log_tokens` would shorten them.
         if max(lengths) > self._room // 3:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
-        window = plan_windows(lengths, [len(texts) - 1], leading_pieces, self._room)[-1]
-        left_out = len(texts) - len(window.pieces)
+        kept = last_pieces(lengths, leading_pieces, self._room)
+        left_out = len(texts) - len(kept)
         note = f"{left_out} of {len(texts)} steps left out"
-        return "".join(texts[piece] for piece in window.pieces), note
+        return "".join(texts[piece] for piece in kept), note
 
 
 def no_chat(can: Capabilities, sampling: Sampling) -> str | None:

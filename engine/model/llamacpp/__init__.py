@@ -4,11 +4,18 @@ Imported in the model process only, because loading and the native code write to
 interface draws on.
 """
 
-from engine.model.llamacpp.files import gpu_offload, memory_need, quantize, system_info
+from engine.model.llamacpp.files import (
+    copy_first_layers,
+    gpu_offload,
+    memory_need,
+    quantize,
+    system_info,
+)
 from engine.model.llamacpp.model import LlamaModel
 
 __all__ = [
     "LlamaModel",
+    "copy_first_layers",
     "gpu_offload",
     "memory_need",
     "quantize",

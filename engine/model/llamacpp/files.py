@@ -11,6 +11,7 @@ from typing import Any
 import llama_cpp
 
 from engine.base.errors import ModelError, ModelFileError, OutOfMemory
+from engine.base.files import atomic_replacement, create_private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.memory_plan import MemoryEstimate, available_memory, estimate
@@ -50,11 +51,51 @@ def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
     Raises:
         ModelError: llama.cpp could not write the file.
     """
-    forward_log()
-    params = llama_cpp.llama_model_quantize_default_params()
+    params = _writing_params(threads)
     params.ftype = FILE_TYPES[kind]
     params.allow_requantize = True
+    _write(source, target, params)
+
+
+def copy_first_layers(source: Path, target: Path, layers: int, threads: int) -> None:
+    """Writes the first layers of `source` in the same format, and removes other copies from the folder of `target`.
+
+    The norm before the output then follows the last of these layers.
+
+    Raises:
+        ModelError: llama.cpp could not write the file.
+        ModelFileError: `source` is missing or no GGUF file, or the folder cannot be written.
+    """
+    file = read_gguf(source)
+    all_layers = file.number(f"{file.text('general.architecture')}.block_count") or 0
+    left_out = [*range(layers, all_layers), -1]  # -1 ends the list
+    params = _writing_params(threads)
+    params.only_copy = True
+    params.prune_layers = (ctypes.c_int32 * len(left_out))(*left_out)
+    try:
+        create_private_folder(target.parent)
+        with atomic_replacement(target) as part:
+            _write(source, part, params)
+        for other in target.parent.glob("*.gguf"):
+            if other != target:
+                other.unlink(missing_ok=True)
+    except OSError as error:
+        raise ModelFileError(
+            f"The first layers {target.name} cannot be written: {error.strerror}.",
+            "Check the free disk space of the cache folder.",
+        ) from error
+
+
+def _writing_params(threads: int) -> Any:
+    """Returns llama.cpp's parameters for writing weights; its log goes to `logging` from now on."""
+    forward_log()
+    params = llama_cpp.llama_model_quantize_default_params()
     params.nthread = threads
+    return params
+
+
+def _write(source: Path, target: Path, params: Any) -> None:
+    """Writes the weights of `source` as the parameters say; raises ModelError if llama.cpp could not."""
     status = llama_cpp.llama_model_quantize(
         str(source).encode(), str(target).encode(), ctypes.byref(params)
     )

@@ -14,7 +14,13 @@ from engine.model.adapter_files import merge
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
 from engine.model.generation import uniform_tasks
-from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
+from engine.model.llamacpp import (
+    LlamaModel,
+    copy_first_layers,
+    gpu_offload,
+    memory_need,
+    system_info,
+)
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import available_memory, with_layers_that_fit
 from engine.model.process.chat import chat_replies
@@ -45,8 +51,8 @@ from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
     """Loads the model of a request and switches to its adapter; returns the figures of the model."""
     path, adapter, options = request.path, request.adapter, request.options
-    if request.merged is not None and adapter is not None:
-        path, adapter = _merged_copy(session, path, adapter, request.merged), None
+    if request.weights_copy is not None:
+        path, adapter = _written_copy(session, request, request.weights_copy), None
 
     def load() -> LlamaModel:
         """Loads the model, with as many layers on the GPU as fit."""
@@ -66,15 +72,18 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
     }
 
 
-def _merged_copy(session: ModelSession, base: Path, adapter: Path, out: Path) -> Path:
-    """Returns the path of the merged copy, which is written if it is missing. Its time of change becomes now, so that
-    it shows the last use."""
-    if out.is_file():
-        os.utime(out)
-    else:
+def _written_copy(session: ModelSession, request: Load, copy: Path) -> Path:
+    """Returns the path of the copy of the weights, which is written if it is missing. Its time of change becomes now,
+    so that it shows the last use."""
+    if copy.is_file():
+        os.utime(copy)
+    elif request.options.layers is not None:
+        session.note("copying the first layers of the weights")
+        copy_first_layers(request.path, copy, request.options.layers, os.cpu_count() or 1)
+    elif request.adapter is not None:
         session.note("adding the adapter to the weights")
-        merge(base, adapter, out)
-    return out
+        merge(request.path, request.adapter, copy)
+    return copy
 
 
 def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:

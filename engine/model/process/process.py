@@ -128,13 +128,12 @@ class ModelProcess:
         path: Path,
         options: LoadOptions,
         adapter: Path | None = None,
-        merged: Path | None = None,
+        weights_copy: Path | None = None,
     ) -> dict[str, Any]:
         """Loads a model unless it is loaded already, and switches to an adapter or back.
 
         Args:
-            merged: Path of a copy of the weights with the adapter merged in, which is written if it is missing; None
-                applies the adapter at run time.
+            weights_copy: See `Load`.
 
         Returns:
             The answer to `Load`.
@@ -143,7 +142,7 @@ class ModelProcess:
             ModelFileError: Weights or adapter cannot be used.
             ModelCrashed: The process died while loading.
         """
-        request = Load(path, options, adapter, None if adapter is None else merged)
+        request = Load(path, options, adapter, weights_copy)
         with self._request_lock:
             self._cancelled_at = None
             if self.loaded is not None and self._last_load == request and self._is_alive():

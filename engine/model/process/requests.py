@@ -65,14 +65,14 @@ class Load(Request[dict[str, Any]], frozen=True):
     Attributes:
         path: File of the model.
         adapter: File of the adapter; None for the bare model.
-        merged: Path of a copy of the weights with the adapter merged in, which is written if it is missing; None
-            applies the adapter at run time.
+        weights_copy: Path of a copy of the weights, which is written if it is missing: with the first `options.layers`
+            layers, or with the adapter merged in; None applies the adapter at run time.
     """
 
     path: Path
     options: LoadOptions
     adapter: Path | None = None
-    merged: Path | None = None
+    weights_copy: Path | None = None
 
 
 class Generate(Request[list[WrittenReply]], frozen=True):
@@ -227,7 +227,7 @@ class ModelClient(Protocol):
         path: Path,
         options: LoadOptions,
         adapter: Path | None = None,
-        merged: Path | None = None,
+        weights_copy: Path | None = None,
     ) -> Mapping[str, Any]:
         """Makes the model ready and returns what it is; `context` is its longest sequence in tokens."""
 

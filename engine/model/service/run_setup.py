@@ -14,7 +14,14 @@ from pathlib import Path
 
 from engine.base.errors import NotFound, UsageError
 from engine.jobs.contract import Stage
-from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, LoadableModel, ModelEntry
+from engine.model.catalog import (
+    DEFAULT_MODEL,
+    FIRST_LAYERS,
+    AdapterEntry,
+    Catalog,
+    LoadableModel,
+    ModelEntry,
+)
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, places, prompt_texts, shipped_prompt
@@ -169,8 +176,10 @@ class ModelsInUse:
             assert served is not None
             return served
         entry = self._catalog.entry(name)
-        model = self._catalog.loadable(entry, adapter.path if adapter else None)
-        model.options = replace(options, threads=model.options.threads)
+        shortened = request.first_layers and adapter is None and entry.name == DEFAULT_MODEL
+        layers = FIRST_LAYERS if shortened else None
+        model = self._catalog.loadable(entry, adapter.path if adapter else None, layers)
+        model.options = replace(model.options, context=request.context)
         model.adapter_reference = adapter.name if adapter else None
         return model
 

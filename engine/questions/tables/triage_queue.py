@@ -30,7 +30,7 @@ from dataclasses import replace
 from itertools import islice
 
 from engine.base.conversation import State
-from engine.completeness.records import DecisionRule
+from engine.completeness.records import DecisionRule, mode_in_words
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import state_sql
@@ -232,9 +232,11 @@ def _disagreeing(
 
 def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
     """Returns what tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
-    by_model = len({config.mode for _, config in both}) == 1
+    modes = [mode_in_words(config.mode, config.features) for _, config in both]
+    by_model = modes[0] == modes[1]
     names = [
-        config.model if by_model or config.mode == "outside" else config.mode for _, config in both
+        config.model if by_model or config.mode == "outside" else mode
+        for mode, (_, config) in zip(modes, both, strict=True)
     ]
     if len(set(names)) == 1:
         names = [config.adapter or config.model for _, config in both]

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
@@ -23,7 +23,7 @@ from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, mode_in_words
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import shingle_overlap
@@ -134,9 +134,6 @@ _RECIPE_WORDS = {"no-end-tag": "without an end tag"}
 
 HASH_CHARS_IN_TITLE = 8
 """Characters of a config hash in titles that would otherwise be the same."""
-
-_MODE_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
-"""The order of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +383,8 @@ def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
 def _matching_configs(
     configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
 ) -> list[ScoreConfig]:
-    """Returns the scores of a mode and an adapter (of any for None), in the order of the modes.
+    """Returns the scores of a mode and an adapter (of any for None), in the order of the modes;
+    of probes those on words and states come first.
 
     Raises:
         NotYet: There are none.
@@ -405,7 +403,10 @@ def _matching_configs(
         raise NotYet(
             f"There are no scores of {' and '.join(options)}.", _scoring_hint(mode, adapter)
         )
-    return sorted(matching, key=lambda config: _MODE_ORDER.index(config.mode))
+    return sorted(
+        matching,
+        key=lambda config: (get_args(Mode).index(config.mode), config.features == "states"),
+    )
 
 
 def _scoring_hint(mode: Mode | None, adapter: str | None) -> str:
@@ -479,7 +480,7 @@ def _titles(
 ) -> dict[str, str]:
     """Returns a title for each config hash: mode and recipe, then model and hash where needed to tell titles apart."""
     titles = {config.config_hash: _title(config, origins) for config in configs}
-    models = {config.config_hash: f", {config.model}" for config in configs}
+    models = {config.config_hash: f", {config.model}" if config.model else "" for config in configs}
     short_hashes = {
         config.config_hash: f", {config.config_hash[:HASH_CHARS_IN_TITLE]}" for config in configs
     }
@@ -494,7 +495,7 @@ def _titles(
 def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
     """Returns the mode of scores, with the recipe and the name of their adapter."""
     if config.mode != "tuned":
-        return config.mode
+        return mode_in_words(config.mode, config.features)
     if config.adapter is None:
         return "tuned, no adapter"
     recipe = origins.get(config.config_hash, AdapterTraining()).recipe
@@ -591,6 +592,7 @@ def _row(
     return replace(
         row,
         mode=config.mode,
+        features=config.features,
         model=config.model,
         adapter=config.adapter,
         config_hash=config.config_hash,

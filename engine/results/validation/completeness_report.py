@@ -26,7 +26,8 @@ ROC = CurveAxes("ROC", "false alarms", DIAGONAL)
 _RELIABILITY = CurveAxes("whole in fact, by value", "value", DIAGONAL)
 """Axes of the share of whole conversations against the value of their score."""
 
-_BASELINES = {
+_WITHOUT_MODEL = {
+    "scores": "words of the last messages, no model",
     "keywords": "closing words, no model",
     "position": "step number and lengths, no model",
 }
@@ -106,13 +107,14 @@ def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         kind="method" if row.kind == "scores" else "baseline",
-        description=_BASELINES.get(row.kind) or row.model or "",
+        description=row.model or _WITHOUT_MODEL[row.kind],
         conclusions=contrasts_about(row.name, main_contrasts(table)),
         curves=(row.reliability, row.roc),
         details={
             "kind": row.kind,
             "matched_pairs": row.matched_pairs,
             "mode": row.mode,
+            "features": row.features,
             "model": row.model,
             "adapter": row.adapter,
             "config_hash": row.config_hash,

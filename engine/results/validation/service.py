@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from engine.base.errors import Cancelled, UsageError, WorkbenchError
 from engine.base.line_files import new_file, written_beside
 from engine.base.report_table import Cell, Metric, ReportTable, format_cell, table_block
 from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json
+from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.model.catalog import Catalog
 from engine.project.project import Project
@@ -173,7 +174,7 @@ def _missing_for_completeness(table: CompletenessTable) -> list[Missing]:
             f"No scores of mode {mode} are compared.",
             f"`workbench run complete PROJECT --mode {mode}` makes them.",
         )
-        for mode in ("base", "judge", "tuned", "probe")
+        for mode in get_args(Mode)
         if mode not in modes
     ]
     if not table.truths:

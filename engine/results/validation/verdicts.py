@@ -162,6 +162,7 @@ def _compared_rows(
             len(score_set.values),
             metrics[name],
             mode=score_set.config.mode,
+            features=score_set.config.features,
             config_hash=score_set.config.config_hash,
             rule=score_set.rule,
             roc=roc(scorings[name], labels),
@@ -261,6 +262,7 @@ def _row(row: SeparationRow, validation: VerdictValidation) -> ReportRow:
         curves=(row.roc,),
         details={
             "mode": row.mode,
+            "features": row.features,
             "config_hash": row.config_hash,
             "scored": row.scored,
             "threshold": None if row.rule is None else row.rule.threshold,

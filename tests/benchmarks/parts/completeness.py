@@ -13,12 +13,12 @@ from engine.completeness.probe import cross_fit
 from engine.completeness.records import Mode
 from engine.completeness.scoring import BoundaryScorer
 from engine.completeness.stages.scoring import question_for
-from engine.model.catalog import Catalog
+from engine.model.catalog import FIRST_LAYERS, Catalog
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.benchmarks.parts.datasets import long_items, scoring_blocks
 from tests.benchmarks.parts.opened_model import opened
-from tests.benchmarks.parts.scoring_times import bench_prompts, bench_scoring
+from tests.benchmarks.parts.scoring_times import bench_first_layers, bench_prompts, bench_scoring
 from tests.benchmarks.parts.tuning import tuned_entry
 
 SECONDS = 5
@@ -63,6 +63,7 @@ def bench_completeness(
         For mode `tuned` the figures of `scoring_times`: `tokens_per_s`, `raw_decode_tokens_per_s`, `fraction_of_raw`,
         `per_boundary_tokens_per_s`, `speedup_over_reprompt` and what belongs to them; the same for mode `base` with
         `base_` in front, and those against bare decoding for `probe` with `probe_`.
+        `first_layers_` begins the keys of `scoring_times.bench_first_layers`, for mode `probe` with its default layers.
         `probe_fit_seconds` is the time of one cross-fit; `model` says what ran.
     """
     end = time.monotonic() + seconds
@@ -72,7 +73,7 @@ def bench_completeness(
     blocks = scoring_blocks(chars or _chars(model.tokens_per_s, once))
     items = long_items(long, turns)
     result: dict[str, Any] = {"model": model.label}
-    comparisons = 2 * len(MODES) - 1
+    comparisons = 2 * len(MODES)
     prompts = {"base": parse_prompt("base", prompt_text("base"))}
     with opened(model) as weights:
         scorer = BoundaryScorer(weights)
@@ -105,6 +106,20 @@ def bench_completeness(
                     "largest_difference": prompted["largest_difference"],
                 }
             result.update({prefix + key: value for key, value in figures.items()})
+        shortened = catalog.loadable(catalog.entry(None), layers=FIRST_LAYERS)
+        # The model process writes the copy.
+        process.load(shortened.path, shortened.options, shortened.adapter, shortened.weights_copy)
+        with opened(shortened) as first_layers:
+            gain = bench_first_layers(
+                scorer,
+                BoundaryScorer(first_layers),
+                blocks,
+                question_for("probe", prompts, None),
+                rounds,
+                max(0.0, end - time.monotonic()),
+                progress,
+            )
+        result.update({f"first_layers_{key}": value for key, value in gain.items()})
     progress(f"fitting a probe to {fitted:,} conversations")
     result["probe_fit_conversations"] = fitted
     result["probe_fit_seconds"] = _fit_seconds(fitted)

@@ -19,8 +19,8 @@ def opened(model: LoadableModel) -> Iterator[LlamaModel]:
     """
     options = model.options
     if gpu_offload():
-        options = with_layers_that_fit(model.path, options)
-    weights = LlamaModel(model.path, options, lambda: False)
+        options = with_layers_that_fit(model.measured_file, options)
+    weights = LlamaModel(model.measured_file, options, lambda: False)
     try:
         yield weights
     finally:

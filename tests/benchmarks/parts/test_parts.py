@@ -114,7 +114,12 @@ class TestParts:
             assert scoring[prefix + "long_boundaries"] == 2
             assert scoring[prefix + "largest_difference"] < 0.05
         positive(
-            scoring, "probe_tokens_per_s", "probe_raw_decode_tokens_per_s", "probe_fit_seconds"
+            scoring,
+            "probe_tokens_per_s",
+            "probe_raw_decode_tokens_per_s",
+            "probe_fit_seconds",
+            "first_layers_gain",
+            "first_layers_processor_gain",
         )
         positive(found["watch"], "events_per_s", "full_events_per_s", "speedup_over_full")
         assert found["watch"]["largest_difference"] < 0.05

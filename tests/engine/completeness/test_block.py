@@ -19,7 +19,6 @@ from engine.completeness.scoring import (
     LogItem,
     Question,
     prepare_log,
-    question_tokens,
     score_block,
 )
 from engine.model.log_windows import GAP
@@ -104,7 +103,7 @@ class TestWhatTheModelReads:
 
 class TestWindows:
     def test_over_the_context(self) -> None:
-        """Every boundary of an over-long log has a score, the last one that of the last window, and a note says so."""
+        """Every boundary of an over-long log has a score, the same as if the log ended there, and a note says so."""
         model = ToyModel(replace(ROOMY, context=600))
         marks = tuple(range(2, 41, 2))
         (scored,) = score(model, BARE, item(long_talk(20), *marks))
@@ -112,15 +111,9 @@ class TestWindows:
         assert scored.note is not None
         assert scored.note.startswith("over the context of 600 tokens, read in ")
         assert scored.unscored is None
-        texts = item(long_talk(20), *marks).texts
-        asked = question_tokens(BARE, model)[1]
-        limit = 600 - 1 - len(asked.continuation)
-        start = len(texts)
-        while len("".join([texts[0], *texts[start - 1 :]]).encode()) <= limit:
-            start -= 1
-        prefix = [START, *"".join([texts[0], *texts[start:]]).encode()]
-        expected = chance(prefix, [END])
-        assert scored.curve[-1].p_end == pytest.approx(expected)
+        for number, reading in enumerate(scored.curve, 1):
+            (cut,) = score(model, BARE, item(long_talk(20), *marks[:number]))
+            assert cut.curve[-1] == reading
 
     def test_an_endless_step(self) -> None:
         """A step longer than the context is shortened in its middle, and the note counts such steps."""
@@ -128,11 +121,11 @@ class TestWindows:
         (scored,) = score(ToyModel(replace(ROOMY, context=500)), BARE, item(talk, 2, 4))
         assert len(scored.curve) == 2
         assert scored.note == (
-            "over the context of 500 tokens, 2 long steps shortened, read in 1 window"
+            "over the context of 500 tokens, 1 long step shortened, read in 2 windows"
         )
 
     def test_shortened_to_fit(self) -> None:
-        """When shortening one step is enough, beginning and end of that step are in the one window that is read."""
+        """Of a shortened step, beginning and end are in the window, which reaches back over half the context."""
         talk = [*TALK[:3], Message("user", "begin" + "x" * 2000 + "finish"), TALK[4]]
         model = ToyModel(replace(ROOMY, context=900))
         (scored,) = score(model, BARE, item(talk, 4))
@@ -143,9 +136,9 @@ class TestWindows:
         step = item(talk, 4).texts[3].encode()
         front = (longest - len(GAP.encode())) // 2
         back = longest - len(GAP.encode()) - front
-        texts = [text.encode() for text in item(talk, 4).texts]
-        texts[3] = step[:front] + GAP.encode() + step[-back:]
-        expected = chance([START, *b"".join(texts)], [END])
+        system, _, answer, _, last = (text.encode() for text in item(talk, 4).texts)
+        shortened = step[:front] + GAP.encode() + step[-back:]
+        expected = chance([START, *system, *answer, *shortened, *last], [END])
         assert scored.curve[0].p_end == pytest.approx(expected)
 
     def test_a_context_without_room_for_a_log(self) -> None:

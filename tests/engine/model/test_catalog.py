@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
+from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, embedded_model
 from engine.model.catalog_files import PULLED, Manifest, PartFile, manifest_path
 from tests.engine.model.small_adapters import adapter_file
 
@@ -36,6 +36,24 @@ def weights(path: Path, content: bytes = b"GGUF....") -> Path:
     """A file in place of weights; the catalogue never loads one."""
     path.write_bytes(content)
     return path
+
+
+class TestFirstLayers:
+    def test_another_model_for_scores(self, catalog: Catalog) -> None:
+        """The first layers have a label and fingerprints of their own, and the speed of their own copy."""
+        entry = catalog.entry(None)
+        whole, shortened = catalog.loadable(entry), catalog.loadable(entry, layers=FIRST_LAYERS)
+
+        assert shortened.label == f"{DEFAULT_MODEL} ({FIRST_LAYERS} layers)"
+        assert shortened.fingerprints == {**whole.fingerprints, "layers": FIRST_LAYERS}
+        assert shortened.path == whole.path
+        assert shortened.weights_copy is not None
+        shortened.weights_copy.parent.mkdir(parents=True)
+        weights(shortened.weights_copy)
+        catalog.record_speed(whole, 100.0, 0.01)
+        catalog.record_speed(shortened, 200.0, 0.02)
+        assert catalog.loadable(entry).tokens_per_s == 100.0
+        assert catalog.loadable(entry, layers=FIRST_LAYERS).tokens_per_s == 200.0
 
 
 class TestNames:

@@ -9,8 +9,10 @@ import pytest
 
 from engine.base.errors import Cancelled, ModelError, ModelFileError
 from engine.model.batched_replies import CELL_MULTIPLE
+from engine.model.catalog import embedded_model
+from engine.model.gguf_file import bytes_of, read_gguf
 from engine.model.interface import LoadOptions, Logits, Span
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp import LlamaModel, copy_first_layers
 from engine.model.prompt_files import frame, opening_tokens, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL, probabilities, write_adapter
 
@@ -24,6 +26,32 @@ def last_row(model: LlamaModel, tokens: list[int]) -> Logits:
     model.clear()
     rows = model.decode([Span(tokens, 0, (0,), (len(tokens) - 1,))])
     return np.array(rows[0])
+
+
+def test_the_first_layers_as_they_are(tmp_path: Path) -> None:
+    """A copy of the first layers has these tensors of the model and no other layers, unchanged, and takes the place of
+    other copies; a model loads from it."""
+    source, target = embedded_model(), tmp_path / "copies" / "14.gguf"
+    copy_first_layers(source, target.with_name("13.gguf"), 13, 2)
+    copy_first_layers(source, target, 14, 2)
+
+    whole, copy = read_gguf(source), read_gguf(target)
+    assert copy.number("llama.block_count") == 14
+    assert set(copy.tensors) == {
+        name
+        for name in whole.tensors
+        if not name.startswith("blk.") or int(name.split(".")[1]) < 14
+    }
+    for name, info in copy.tensors.items():
+        size = bytes_of(info.shape, info.kind)
+        assert size is not None
+        place, place_in_whole = info.offset, whole.tensors[name].offset
+        with target.open("rb") as file, source.open("rb") as whole_file:
+            file.seek(place)
+            whole_file.seek(place_in_whole)
+            assert file.read(size) == whole_file.read(size)
+    assert list(target.parent.iterdir()) == [target]
+    LlamaModel(target, LoadOptions(context=64), lambda: False).close()
 
 
 class TestTokens:

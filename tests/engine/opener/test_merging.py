@@ -235,7 +235,7 @@ def test_an_unfinished_set_is_left_out(tmp_path: Path, order: str) -> None:
             project.write(lambda conn: score_sets.begin_set(conn, config))
             project.write(partial(scores.add, config_hash="begun", run_id=1, entries=known))
             if name == "b":
-                project.write(score_sets.finish_set)
+                project.write(lambda conn: score_sets.finish_set(conn, 2, 2))
     merge([str(tmp_path / f"{name}.wb") for name in order], str(tmp_path / "m.wb"))
     assert content(tmp_path / "m.wb")["score"] == content(tmp_path / "b.wb")["score"]
     with Project.open(tmp_path / "m.wb") as project, project.reading() as conn:

@@ -532,11 +532,11 @@ class TestSets:
         """A mode that takes an adapter names it before the run, and says whose it may be."""
         support = project()
         cost = Estimate(36, 1_000, None, None, "smollm2-135m", "smollm2-135m-samples.gguf")
-        support.jobs.estimate_scoring = lambda mode, wanted=None: cost  # type: ignore[method-assign]
+        support.jobs.estimate_scoring = lambda mode, wanted=None, minutes=None: cost  # type: ignore[method-assign]
         async with opened(support, size=(80, 24), mode="1") as pilot:
             await press(pilot, "r", "down")
             shown = text(pilot)
-            assert "yours, else one trained on the demo's logs" in shown
+            assert "yours, else one of the demo's logs" in shown
             assert "and the adapter smollm2-135m-samples.gguf" in shown
 
 

@@ -15,9 +15,9 @@ from tests.screens.samples import SCORED, conversation, samples
 
 class TestProvenance:
     async def test_why(self) -> None:
-        """`w` names mode, model, adapter, noise and rule of the number, and how far it can be relied on."""
+        """`W` names mode, model, adapter, noise and rule of the number, and how far it can be relied on."""
         async with opened(project()) as pilot:
-            await press(pilot, "enter", "w")
+            await press(pilot, "enter", "W")
 
             assert isinstance(pilot.app.screen, ProvenanceDialog)
             for fact in ("base", "SmolLM2-135M-Instruct", "none", "± 0.006", "ended from .50"):
@@ -26,7 +26,7 @@ class TestProvenance:
             assert "`run complete --mode probe` makes scores that are tested" in text(pilot)
 
     async def test_what_is_written_next(self) -> None:
-        """Where it is known, `w` says what the model writes after the conversation, by which Soroka et al. decide."""
+        """Where it is known, `W` says what the model writes after the conversation, by which Soroka et al. decide."""
         made = project()
         made.file.write(
             lambda conn: conn.execute(
@@ -35,13 +35,13 @@ class TestProvenance:
             )
         )
         async with opened(made) as pilot:
-            await press(pilot, "enter", "w")
+            await press(pilot, "enter", "W")
             assert "the end tag: ended, as Soroka et al. decide" in text(pilot)
 
     async def test_the_run_behind_it(self) -> None:
-        """`w` names the run with its code version, fingerprints and prompt, and `y` copies all of it."""
+        """`W` names the run with its code version, fingerprints and prompt, and `y` copies all of it."""
         async with opened(project()) as pilot:
-            await press(pilot, "enter", "w")
+            await press(pilot, "enter", "W")
             facts = ("1, complete, done", "0.3.0", "abab", "What remains to be done?", "8192")
             assert all(fact in text(pilot) for fact in facts)
 
@@ -109,6 +109,6 @@ class TestProvenance:
             await press(pilot, "enter")
             assert "⊘ kept from the model: ###STOP### (stop-token)" in text(pilot)
 
-            await press(pilot, "w")
+            await press(pilot, "W")
             assert "###STOP###  (stop-token, message 2)" in text(pilot)
             assert "reward  (truth-field, a field)" in text(pilot)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.base.statistics.intervals import Interval
-from engine.completeness.records import EndingTest, ScoreSet
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, EndingTest, KindTest, ScoreSet
 from engine.completeness.service.sets import reliability
 
 AREA, MATCHED = Interval(0.84, 0.79, 0.88), Interval(0.79, 0.71, 0.85)
@@ -72,3 +74,16 @@ def test_a_set_of_an_earlier_version_is_not_doubted_for_what_it_does_not_know() 
     assert told(score_set(over_position=None))[1] == ""
     chance = score_set(Interval(0.55, 0.41, 0.66), over_position=None)
     assert "not told apart better than by chance" in told(chance)[1]
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_kind_at_chance_is_named_so_where_its_scores_are_left_out(missing: int) -> None:
+    """A kind is said to be unscored only if its test is on as many conversations as a probe needs: on fewer its scores
+    stay, whatever the test is."""
+    whole = score_set().test
+    assert whole is not None
+    tested = MIN_CONVERSATIONS_FOR_PROBE - missing
+    chance = replace(whole, conversations=tested, auroc=Interval(0.55, 0.41, 0.66), matched=None)
+    one = replace(score_set(), test=replace(whole, kinds=(KindTest("chats", 40, chance),)))
+    (line,) = reliability(one, [one]).kinds
+    assert ("none is scored" in line) == chance.at_chance == (missing == 0)

@@ -152,6 +152,21 @@ class TestScores:
             assert _score(project, replace(WORDS, config_hash="w2"), [1, 2]) == "b"
             assert _score(project, replace(states, config_hash="s2"), [1, 2]) == "b"
 
+    @pytest.mark.parametrize(
+        ("config", "taken_back"),
+        [(WORDS, True), (BOTH, True), (ScoreConfig("a", "tuned", "m"), False)],
+    )
+    def test_a_probe_takes_scores_back(
+        self, project: Project, config: ScoreConfig, taken_back: bool
+    ) -> None:
+        """A newer set of a probe replaces the one in force also where it says of some conversations why they have no
+        score, such as those of a kind at chance; a model that gives fewer scores replaces none."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(2)])
+        _score(project, config, [1, 2])
+        newer = replace(config, config_hash="newer")
+        in_force = _score(project, newer, [1], unscored=[2])
+        assert in_force == ("newer" if taken_back else config.config_hash)
+
     @pytest.mark.parametrize("chosen", [False, True])
     def test_a_partial_set_goes_when_it_is_replaced(self, project: Project, chosen: bool) -> None:
         """A set from when the model had read only some conversations is deleted with its scores once another stands in
@@ -160,20 +175,18 @@ class TestScores:
         _score(project, BOTH, [1])
         project.write(lambda conn: score_sets.put_partial(conn, "b"))
         with project.reading() as conn:
-            assert [one.partial for one in score_sets.sets(conn)] == [True]
+            assert [one.config_hash for one in score_sets.sets(conn)] == ["b"]
         if chosen:
             project.write(lambda conn: score_sets.switch_with_rules(conn, "b"))
         assert _score(project, replace(BOTH, config_hash="b2"), [1]) == "b2"
         project.write(lambda conn: score_sets.put_partial(conn, "b2"))
         with project.reading() as conn:
-            found = {one.config_hash: one.partial for one in score_sets.sets(conn)}
-            kept = {"b": False} if chosen else {}
-            assert found == {**kept, "b2": True}
+            kept = ["b"] if chosen else []
+            assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
             assert set(scores.values(conn, "b", [1])) == ({1} if chosen else set())
         project.write(lambda conn: score_sets.put_partial(conn, None))
         with project.reading() as conn:
             assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
-            assert not any(one.partial for one in score_sets.sets(conn))
 
     @pytest.mark.parametrize("in_force", [False, True])
     def test_older_sets_by_words_go(self, project: Project, in_force: bool) -> None:
@@ -299,13 +312,17 @@ class TestRemaining:
         assert scores.current_remaining(project.reader(), 2) is None  # belongs to another score
 
 
-def _score(project: Project, config: ScoreConfig, ids: Sequence[int]) -> str | None:
-    """Stores a set with scores of these conversations; returns the set that is in force then."""
+def _score(
+    project: Project, config: ScoreConfig, ids: Sequence[int], unscored: Sequence[int] = ()
+) -> str | None:
+    """Stores a set with scores of these conversations, and a reason for others; returns the set that is in force
+    then."""
     run_id = _run(project)
 
     def work(conn: sqlite3.Connection) -> None:
         score_sets.register(conn, config)
         entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
+        entries += [ScoreEntry(n, (), "why", 5) for n in unscored]
         scores.add(conn, config.config_hash, run_id, entries)
         score_sets.put_in_force_if_due(conn, config.config_hash)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.base.errors import ProjectReadOnly, UsageError
-from engine.completeness.scoring_request import ScoringRequest
+from engine.completeness.scoring_request import PROBE_CONTEXT, ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
 from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.catalog import DEFAULT_MODEL
+from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
@@ -134,6 +135,25 @@ class TestChoice:
         workspace.catalog.record_speed(model, 20.0, 0.01)
         title = workspace.scoring_runs.make_run(request).stages[0].title
         assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
+
+    def test_first_layers_of_the_built_in_model(self, workspace: OpenProject) -> None:
+        """Mode `probe` reads with the first layers of the built-in model and 1,024 tokens, unless the request says
+        otherwise; another mode, model or an adapter takes the whole model."""
+
+        def options(request: ScoringRequest) -> LoadOptions:
+            loads = workspace.models_in_use.resolve(request.model_request)
+            return replace(loads.options, threads=None)
+
+        adapter = f"{DEFAULT_MODEL}-samples"
+        shortened = LoadOptions(context=PROBE_CONTEXT, layers=FIRST_LAYERS)
+        whole = LoadOptions(context=PROBE_CONTEXT)
+        assert options(ScoringRequest(mode="probe")) == shortened
+        assert options(ScoringRequest(mode="probe", context=300)) == replace(shortened, context=300)
+        assert options(ScoringRequest(mode="probe", layers="all")) == whole
+        assert options(ScoringRequest(mode="probe", model="large")) == whole
+        assert options(ScoringRequest(mode="probe", adapter=adapter)) == whole
+        assert options(ScoringRequest(mode="base")) == LoadOptions()
+        assert options(ScoringRequest(mode="tuned")) == LoadOptions()
 
     def test_unknown(self, workspace: OpenProject) -> None:
         """An unknown model cannot be chosen."""

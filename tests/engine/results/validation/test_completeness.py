@@ -160,16 +160,21 @@ def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
 
 class TestTable:
     def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Base, judge, tuned, then two baselines, all over the same conversations, every figure with an interval."""
+        """Words, probe, base, tuned, judge, then two baselines, all over the same conversations, every figure with an
+        interval."""
         with Project.open(path) as project:
+            score(project, config("probe"), flat)
+            score(project, config("words"), flat)
             score(project, config("tuned", "star-1"), rising)
         found = as_json(capsys, path)
 
         assert found["n"] == found["asked_for"] == COUNT
         assert [row["name"] for row in found["rows"]] == [
+            "words",
+            "probe",
             "base",
-            "judge",
             "tuned (star-1)",
+            "judge",
             "keyword rule",
             "position alone",
         ]
@@ -178,7 +183,7 @@ class TestTable:
             for key in KEYS:
                 low, high = row["ci"][key]
                 assert 0 <= low <= row[key] <= high <= 1
-        base, _, tuned, keywords, position = found["rows"]
+        _, _, base, tuned, _, keywords, position = found["rows"]
         assert (base["auroc"], base["f1"], base["recall"]) == (0.5, 0, 0)
         assert tuned["auroc"] == tuned["f1"] == keywords["f1"] == 1
         assert tuned["ci"]["f1"][0] < 1
@@ -354,7 +359,7 @@ class TestHeldOut:
             score(project, config("tuned", "star-1"), rising)
         found = as_json(capsys, path)
         assert (found["run"], found["n"], found["trained"]) == ("star-1", 12, 0)
-        assert found["rows"][2]["name"] == "tuned without an end tag (star-1)"
+        assert found["rows"][1]["name"] == "tuned without an end tag (star-1)"
         assert "12 conversations of the test part of star-1" in asked(capsys, path)[1]
 
     def test_what_selected_a_checkpoint_does_not_test_it(
@@ -399,7 +404,7 @@ class TestHeldOut:
         assert (found["run"], found["n"], found["trained"]) == (None, 16, 8)
         named = as_json(capsys, path, "--run", "one")
         assert (named["run"], named["n"], named["trained"]) == ("one", 4, 8)
-        assert named["rows"][2]["name"] == "tuned paper (two)"
+        assert named["rows"][1]["name"] == "tuned paper (two)"
         assert as_json(capsys, path, "--run", "one", "--mode", "base")["n"] == 12
         assert "8 conversations are left out" in asked(capsys, path, "--run", "one")[2]
 

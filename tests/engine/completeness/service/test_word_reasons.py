@@ -1,0 +1,103 @@
+"""The reasons of stored scores: read from the project, they are those that made the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.base.errors import NotYet
+from engine.completeness.records import ProbeFeatures
+from engine.completeness.service.word_reasons import WordReasons
+from engine.completeness.stages.fitting import FittingStage
+from engine.completeness.tables import scores
+from engine.conversations.stages import ImportStage
+from engine.conversations.tables import conversations
+from engine.jobs.runner import JobDone
+from engine.project.project import Project
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from tests.engine.completeness.stages.test_fitting import KEY, give_states, run
+
+COUNT = 60
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A project of samples, not scored."""
+    write_jsonl(sample_conversations(COUNT), tmp_path / "logs.jsonl")
+    with Project.open(tmp_path / "p.wb", create=True) as made:
+        assert isinstance(run(made, ImportStage(made, [str(tmp_path / "logs.jsonl")])), JobDone)
+        yield made
+
+
+@pytest.mark.parametrize("features", ["words", "both"])
+def test_the_log_odds_are_those_of_the_scores(project: Project, features: ProbeFeatures) -> None:
+    """Of boundaries of one kind of log that were read in one way, more log-odds never have a lower score."""
+    if features == "both":
+        give_states(project, list(range(1, COUNT // 2)))
+    assert isinstance(
+        run(project, FittingStage(project, features, states_key=lambda: KEY)), JobDone
+    )
+    service = WordReasons(project)
+    found = []
+    with project.reading() as conn:
+        stored = scores.current(conn, range(1, COUNT + 1))
+    for key, score in stored.items():
+        for point in score.curve:
+            reasons = service.of_conversation(key, point.message)
+            assert reasons.message == point.message
+            assert reasons.p == point.p_end_normalised
+            found.append((reasons.states is not None, reasons.log_odds, reasons.p))
+
+    assert {read for read, _, _ in found} == ({False, True} if features == "both" else {False})
+    for way in (False, True):
+        p = np.array([p for read, _, p in sorted(found) if read == way])
+        assert (np.diff(p) > -2e-3).all()  # weights are stored as float16
+
+
+def test_words_are_found_in_the_content(project: Project) -> None:
+    """Places are those of the message as imported, which the reader shows."""
+    run(project, FittingStage(project, "words"))
+    reasons = WordReasons(project).of_conversation(1)
+    with project.reading() as conn:
+        ((_, messages),) = conversations.conversations_for(conn, [1])
+    places = [
+        (reason.text, messages[reason.message].content[start:end])
+        for reason in reasons.reasons
+        for start, end in reason.places
+    ]
+    assert places
+    assert all(" ".join(found.lower().split()) == text for text, found in places)
+
+
+def test_why_there_are_none(project: Project) -> None:
+    """Without scores, with scores by states, and before the first boundary the error says what to do."""
+    service = WordReasons(project)
+    with pytest.raises(NotYet, match="Nothing is scored") as none:
+        service.of_conversation(1)
+    assert "--mode words" in none.value.hint
+
+    give_states(project, list(range(1, COUNT)))
+    run(project, FittingStage(project, "states", states_key=lambda: KEY))
+    with pytest.raises(NotYet, match="not by words: probe on states"):
+        service.of_conversation(1)
+
+
+def test_the_strongest_of_all(project: Project) -> None:
+    """Each side has its words, strongest first, and each stands in the logs; without words there are none."""
+    service = WordReasons(project)
+    assert service.strongest(5) == []
+    run(project, FittingStage(project, "words"))
+    found = service.strongest(5)
+    weights = [word.weight for word in found]
+    assert weights[:5] == sorted(weights[:5], reverse=True)
+    assert weights[5:] == sorted(weights[5:])
+    assert min(weights[:5]) > 0 > max(weights[5:])
+    with project.reading() as conn:
+        rows = list(conversations.conversations_for(conn, range(1, COUNT + 1)))
+    said = "".join(message.seen.lower() for _, messages in rows for message in messages)
+    for word in found:
+        text = word.text.removeprefix("begins with ").removeprefix("ends with ")
+        assert all(part in said for part in text.split())

@@ -1,0 +1,108 @@
+"""The reasons of a score by words: they make all of its log-odds, and stand where they say."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.conversation import LogPiece, Message, Role, ToolCall, render_log
+from engine.completeness.word_reasons import BoundaryWeights, Reason, ScoreReasons, explain
+from engine.completeness.words import (
+    COLUMNS,
+    DISTANCES,
+    EDGE,
+    BoundaryWords,
+    Floats,
+    MessageWords,
+    origins,
+    read_text,
+    split_words,
+    word_columns,
+)
+
+TEXTS = st.text(
+    st.one_of(st.sampled_from("ab ?.İΣ你 好\n\t\x00\ud800é'"), st.characters()), max_size=40
+)
+LONG = st.tuples(TEXTS, st.integers(EDGE - 3, 2 * EDGE), TEXTS).map(
+    lambda parts: parts[0] + "x " * parts[1] + parts[2]
+)
+MESSAGES = st.lists(
+    st.builds(
+        lambda role, text, calls: Message(role, text, tool_calls=calls),
+        st.sampled_from(get_args(Role)),
+        TEXTS | LONG,
+        st.sampled_from([(), (ToolCall("Find_x", '{"a": "Ü b"}'),)]),
+    ),
+    min_size=1,
+    max_size=5,
+)
+WEIGHTS = np.random.default_rng(0).normal(size=DISTANCES * COLUMNS)
+ABSENT = np.array([0.0, 0.25, -0.5])
+
+
+def explained(pieces: list[LogPiece], weights: Floats = WEIGHTS) -> ScoreReasons:
+    """The reasons at the last message."""
+    return explain(pieces, len(pieces) - 1, BoundaryWeights(weights, 0.5, -0.25, ABSENT))
+
+
+def weighed(text: str, **weights: float) -> list[Reason]:
+    """The reasons in one message of a user, given the weight of some words; those of pairs have `_` between."""
+    values = np.zeros(DISTANCES * COLUMNS)
+    for name, weight in weights.items():
+        single, pair = word_columns(split_words([name.replace("_", " ")]), ["user"])
+        values[pair[1] if "_" in name else single[1]] = weight
+    return list(explained(render_log([Message("user", text)]), values).reasons)
+
+
+class TestParts:
+    @given(MESSAGES)
+    def test_they_make_the_whole_sum(self, messages: list[Message]) -> None:
+        """Those told, the rest, the intercept and the states add up to what the regression computes."""
+        pieces = render_log(messages)
+        found = explained(pieces)
+        last = np.arange(len(pieces) - 1, len(pieces) - 1 - DISTANCES, -1)[None, :]
+        words = BoundaryWords(MessageWords.of(pieces), np.maximum(last, -1))
+        computed = words.sums(WEIGHTS, ABSENT)[0] + 0.25
+
+        parts = sum(reason.weight for reason in found.reasons) + found.rest
+        assert np.isclose(found.log_odds, computed)
+        assert np.isclose(parts + found.intercept + (found.states or 0.0), computed)
+
+    @given(MESSAGES)
+    def test_words_stand_at_their_places(self, messages: list[Message]) -> None:
+        """The text at each place is the word; tabs, other scripts and the middle of long messages move none."""
+        pieces = render_log(messages)
+        for reason in explained(pieces).reasons:
+            body = next(piece.body for piece in pieces if piece.message == reason.message)
+            for start, end in reason.places:
+                assert " ".join(body[start:end].lower().split()) == reason.text
+
+    @given(MESSAGES)
+    def test_every_byte_that_is_read_has_an_origin(self, messages: list[Message]) -> None:
+        """There are as many origins as bytes."""
+        for piece in render_log(messages):
+            assert len(origins(piece)) == len(read_text(piece).encode("utf-8", "replace"))
+
+
+class TestTelling:
+    def test_a_pair_that_says_more_is_told_once(self) -> None:
+        """`thank you` is one reason with all three weights, not three that overlap."""
+        (reason,) = weighed("Thank  you so", thank=0.5, you=0.25, thank_you=2.0)
+        assert (reason.text, reason.weight, reason.places) == ("thank you", 2.75, ((0, 10),))
+
+    def test_a_weak_pair_is_not_told(self) -> None:
+        """The weight of a pair that says little goes to its two words by halves."""
+        reasons = weighed("thank you", thank=2.0, you=1.0, thank_you=0.5)
+        assert {reason.text: reason.weight for reason in reasons} == {"thank": 2.25, "you": 1.25}
+
+    def test_a_word_counts_once(self) -> None:
+        """A word that stands twice has its weight once, and both places."""
+        (reason,) = weighed("bye and bye", bye=1.0)
+        assert (reason.weight, reason.places) == (1.0, ((0, 3), (8, 11)))
+
+    def test_what_is_near_zero_is_left_out(self) -> None:
+        """Below a hundredth of all parts a word is told in the rest."""
+        assert [reason.text for reason in weighed("bye now", bye=1.0, now=0.001)] == ["bye"]
