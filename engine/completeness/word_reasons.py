@@ -156,7 +156,7 @@ class WordWeights:
     intercepts: Floats
     absent: Floats
     ids: Ints
-    fit_of: NDArray[np.int8]
+    fit_of: NDArray[np.int16]
     folds: NDArray[np.int8]
     read: Ints
     state_parts: Floats

@@ -314,11 +314,11 @@ class KindFits:
             counts = each.learned.counts
             first = (np.cumsum(counts) - counts)[counts > 0]
             ids.append(np.array(each.learned.boundaries.texts.ids, dtype=np.int64)[counts > 0])
-            fit_of.append(np.full(len(first), number, dtype=np.int8))
+            fit_of.append(np.full(len(first), number, dtype=np.int16))
             folds.append(words.folds[:, first])
         for number, unseen in self._unseen:
             ids.append(np.array(unseen, dtype=np.int64))
-            fit_of.append(np.full(len(unseen), number, dtype=np.int8))
+            fit_of.append(np.full(len(unseen), number, dtype=np.int16))
             folds.append(np.full((probe.REPEATS, len(unseen)), -1, dtype=np.int8))
         order = np.argsort(np.concatenate(ids))
         read, state_parts = (np.concatenate(each) for each in zip(*parts, strict=True))
