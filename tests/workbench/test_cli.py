@@ -217,7 +217,7 @@ class TestMainJob:
             assert line["curve"][-1]["p_end"] == line["p_end"]
             assert 0 <= line["p_end_normalised"] <= 1
             # so few that a probe of their own cannot be fitted
-            assert (line["mode"], line["model"]) == ("probe", "smollm2-135m (q8_0)")
+            assert (line["mode"], line["model"]) == ("probe", "smollm2-135m (q8_0, 14 layers)")
         assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
         assert "assistant" in lines[-1]["reason"]
 

@@ -18,7 +18,7 @@ import pytest
 
 from engine.base import folders
 from engine.base.conversation import Conversation
-from engine.completeness.service import runs
+from engine.completeness.stages import refining
 from engine.model import catalog
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.picker import Beginning
@@ -94,7 +94,7 @@ def test_words_come_first(many: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     """Goals and scores of all conversations by their words come before a model has read anything; then scores by words
     and states, fitted anew at each doubling of what was read. Nothing is read twice, and of the sets on the way none
     is left."""
-    monkeypatch.setattr(runs, "FIRST_READ", 10)
+    monkeypatch.setattr(refining, "FIRST_READ", 10)
     monkeypatch.setattr(narration, "LINE_SECONDS", 0.0)
     project = tmp_path / "mine.wb"
     done = workbench("open", many, "-o", project, "--headless")
