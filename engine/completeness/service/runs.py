@@ -52,7 +52,8 @@ MAX_REMAINING_TOKENS_OF_PAPER = 128
 
 MAX_CONVERSATIONS_FOR_MODE = 500
 """Number of conversations that are looked at to choose the default mode."""
-WORDS_PER_SECOND = 1_000
+
+CONVERSATIONS_PER_SECOND = 1_000
 """Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
 
 
@@ -77,8 +78,9 @@ class ScoringRun:
 
     Attributes:
         reading: How a model reads the logs; None in mode `words`.
-        scoring_stage: The stage that stores the final scores.
-        stages: All of the run in order; the other two are among them.
+        scoring_stage: Knows the config hash of the final scores, and how many wait for them.
+        stages: All of the run in order. In mode `probe` a `RefiningStage` among them reads by the stage of `reading`,
+            and makes fits like `scoring_stage`; else the other two are among them.
     """
 
     reading: ModelReading | None
@@ -119,7 +121,7 @@ def estimate_scoring(
     scoring = run.scoring_stage
     if run.reading is None:
         waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
-        seconds = 1 + waiting / WORDS_PER_SECOND if waiting else 0.0
+        seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
         return Estimate(waiting, None, None, seconds, model="words alone")
     model = run.reading.model
     with project.reading() as conn:

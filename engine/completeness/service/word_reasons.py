@@ -20,7 +20,7 @@ from engine.completeness.word_reasons import (
     ScoreReasons,
     StrongWord,
     explain,
-    told_of_column,
+    words_of_column,
 )
 from engine.completeness.words import COLUMNS, DISTANCES
 from engine.conversations.tables import conversations
@@ -37,7 +37,8 @@ MAX_CONVERSATIONS = 1_000
 """Most conversations in which the strongest words are looked for."""
 
 ROWS_PER_WORD = 9
-"""Boundaries at which is looked up what a column stands for; other words may have the same one at some."""
+"""Number of boundaries at which the words of a column are looked up; the most frequent are told, since words may share
+a column."""
 
 
 class WordReasons:
@@ -133,13 +134,13 @@ class WordReasons:
                     continue
                 end = next(i for i, piece in enumerate(log.pieces) if piece.message == message)
                 piece = log.pieces[end - distance]
-                if text := told_of_column(piece, column):
+                if text := words_of_column(piece, column):
                     found[text, piece.role, distance] += 1
         return found.most_common(1)[0][0] if found else None
 
 
 def _parts(text: str) -> set[str]:
-    """Returns the words and signs of what `told_of_column` returns, without those of the program."""
+    """Returns the words and signs of what `words_of_column` returns, without those of the program."""
     return set(re.findall(r"\w+|[^\w\s]+", text)) - {"begins", "ends", "with"}
 
 
