@@ -203,12 +203,8 @@ def cross_fit(
         ValueError: There are fewer groups to learn from than folds, or only one label.
     """
     may_learn = np.ones(len(is_end), dtype=bool) if may_learn is None else may_learn
-    folds = np.stack(
-        [
-            _folds_of(group_ids, may_learn, np.random.default_rng(SEED + repeat))
-            for repeat in range(REPEATS)
-        ]
-    )
+    randoms = [np.random.default_rng(SEED + repeat) for repeat in range(REPEATS)]
+    folds = np.stack([_folds_of(group_ids, may_learn, random) for random in randoms])
     log_odds = np.empty((REPEATS, len(is_end)))
     fitted: dict[tuple[int, int], Regression] = {}
 
