@@ -248,6 +248,11 @@ class ScoringRuns:
         if mode == "words":
             return self._words_run(request)
         model = setup.models.resolve(request.model_request)
+        if request.paper and model.endpoints:
+            raise UsageError(
+                "An endpoint does not say whether the model writes the end tag, which decides with --paper.",
+                "Use a model of this machine, or score without --paper.",
+            )
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
         tag = request.end_tag
         if mode == "tuned" and tag is None:
