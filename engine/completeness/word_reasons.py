@@ -69,12 +69,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class ScoreReasons:
-    """The parts of the log-odds of an end at a boundary; their sum is `log_odds`.
+    """The parts of the log-odds of an end at a boundary: `reasons`, `rest`, `intercept` and `states` add up to them.
 
     Attributes:
         message: Index of the message after which the conversation could end.
         reasons: The strongest first.
-        rest: Sum of the words that add so little that none is told.
+        rest: Sum of the reasons that add less than `MIN_SHARE` each, none of which is told.
         intercept: What the sum begins with, whatever the words are; messages that are not there add to it.
         states: What the hidden states of a model add; None where the score is by words alone.
         log_odds: Before the calibration.

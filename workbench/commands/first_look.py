@@ -50,7 +50,7 @@ Further = Callable[[OpenProject], Sequence[Stage]]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Holds what a first look came to.
+    """What a first look came to.
 
     Attributes:
         code: Exit code: done, or done with gaps.
@@ -131,7 +131,7 @@ class _FirstLook:
         self._start = time.monotonic()
 
     def run(self, screens: bool, importing: ImportRequest) -> Looked:
-        """See `first_look`."""
+        """Imports, then scores by words and clusters, then lets a model read; arguments as in `first_look`."""
         workspace = self._workspace
         paths = [str(path) for path in self._paths]
         import_stage, self._check = import_stages(workspace.project, paths, importing)
@@ -223,7 +223,8 @@ class _FirstLook:
         return workspace.scoring_runs.make_run(replace(SCORING, minutes=self._minutes or None))
 
     def _read_and_score(self) -> None:
-        """Lets the model read what is left; scores without a probe where nearly all logs are copies of others."""
+        """Lets the model read what is left. Where that fails it scores without a probe: nearly all logs may be copies
+        of others, or the model may give no hidden states."""
         scoring = self._scoring(self._workspace)
         try:
             for stage in scoring.stages:

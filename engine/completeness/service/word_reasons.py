@@ -100,8 +100,9 @@ class WordReasons:
         row_of = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
         size = DISTANCES * COLUMNS
-        each = np.unique(conversation_of[row_of] * size + matrix.indices)
-        share = np.bincount(each % size, minlength=size) / len(texts.ids)
+        # The columns of each conversation, each once.
+        columns = np.unique(conversation_of[row_of] * size + matrix.indices) % size
+        share = np.bincount(columns, minlength=size) / len(texts.ids)
         mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean, 0.0)
         messages = [place.message for places in texts.places for place in places]
         strongest: list[StrongWord] = []

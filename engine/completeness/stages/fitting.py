@@ -377,6 +377,7 @@ class FittingStage(CpuStage):
             test=fits.test,
             features=self._features,
         )
+        scored = read = 0
 
         def store(
             conn: sqlite3.Connection,
@@ -398,7 +399,6 @@ class FittingStage(CpuStage):
                 if not self._part:
                     runs.count(conn, run_id, STEPS, STEPS)
 
-        scored = read = 0
         by_states = any(each.fit.states or each.fit.bundled for each in fits.fits)
         for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
             last, packed = done == len(ids), None
