@@ -85,7 +85,7 @@ def test_words_need_no_model(
     words = ["run", "complete", unscored, "--mode", "words"]
     assert main([*words, "--estimate", "--json"]) == 0
     estimate = json.loads(capsys.readouterr().out)
-    assert (estimate["items"], estimate["tokens"], estimate["model"]) == (26, 0, "words alone")
+    assert (estimate["items"], estimate["tokens"], estimate["model"]) == (26, None, "words alone")
     for _ in range(2):
         assert main(words) == 0
         assert (
