@@ -162,7 +162,7 @@ class BoundaryScorer:
 
 
 NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
-"""Reason why a conversation is unscored whose probabilities are NaN."""
+"""Reason why a conversation is unscored whose probabilities are NaN, or whose states are beyond 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,11 +348,15 @@ class PreparedLog:
         return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[BoundaryReading]]) -> ItemScore:
-        """Returns the score, given the readings at each mark of each segment; unscored if one of them is NaN."""
+        """Returns the score, given the readings at each mark of each segment; unscored if one of them is no number."""
         curve = [reading for segment_readings in readings for reading in segment_readings]
         if any(math.isnan(each.log_end) or math.isnan(each.log_continue) for each in curve):
             return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
         states = [each.state for each in curve if each.state is not None]
+        with np.errstate(over="ignore"):
+            # States are kept in 16 bits; one that is no number there would end every later fit with an error.
+            if not all(np.isfinite(state.astype(np.float16)).all() for state in states):
+                return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
         return ItemScore(
             tuple(replace(each, state=None) for each in curve),
             self.tokens,

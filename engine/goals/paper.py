@@ -28,6 +28,7 @@ import numpy as np
 from engine.base.errors import NotYet
 from engine.goals.clusters.kmeans import RESTARTS, canonical_order, closest, solve
 from engine.goals.questions import EXAMPLES
+from engine.model.chat import split_thinking
 from engine.model.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
 from engine.model.prompt_files import Prompt
 
@@ -38,18 +39,27 @@ Note = Callable[[str], None]
 
 _NO = re.compile(r"\b(?:no|not|separate(?:ly)?|distinct)\b|n['’]t\b", re.I)
 """What makes the first sentence of a reply a refusal."""
-_YES = re.compile(r"\b(?:yes|(?:should|can|could|may) be (?:merged|combined)|merged? )\b", re.I)
+_YES = re.compile(
+    r"\b(?:yes|(?:should|can|could|may) be (?:merged|combined)|merge|merged|merging)\b", re.I
+)
 """What makes it an agreement, if nothing refuses."""
 _ECHO = re.compile(r"\b(?:whether|if|suppose|determine)\b", re.I)
 """A reply that repeats the question decides nothing."""
-_FIRST_WORD = re.compile(r"\W*(yes|no)\b", re.I)
-"""A reply that begins with its verdict."""
+_VERDICT = re.compile(
+    r"(?:^\W*(?P<first>yes|no)\b"
+    r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<word>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$))"
+    r"|:[\"'*_\s]*(?P<merge>merge)\b[\"'*_]*(?=\s*(?:[.!\n]|$)))",
+    re.I,
+)
+"""A verdict in one word: it begins the reply or a sentence, or follows "Answer:", "The answer is" or a comma."""
+_GROUNDS = re.compile(r"\s(?:because|since|as)\s", re.I)
+"""What begins the grounds of a verdict, whose "no" decides nothing."""
 _DESCRIPTION = re.compile(r"\bdescription\b[^:\n]{0,40}:\s*", re.I)
 """What stands before the description of the merged group: "New description of the group: "."""
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 """The end of a sentence: a space after punctuation, or line ends."""
-_MERGE = re.compile(r"\bmerge", re.I)
-"""A word that says what the question is about: "merge", "merged"."""
+_MERGE = re.compile(r"\b(?:merg|combin)", re.I)
+"""A word that says what the question is about: "merge", "merging", "combined"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,24 +259,24 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
     Returns:
         Whether the groups are to be merged, None if the reply does not say; and the description, empty without one.
     """
-    text = reply.strip()
-    first_word = _FIRST_WORD.match(text)
-    first_sentence, *following = _SENTENCE.split(text, maxsplit=1)
+    _, text = split_thinking(reply.strip())
+    answer, *described = _DESCRIPTION.split(text, maxsplit=1)
+    said = _VERDICT.search(answer)
+    first_sentence, *following = _SENTENCE.split(text[said.end() :] if said else text, maxsplit=1)
+    claim, *_ = _GROUNDS.split(first_sentence, maxsplit=1)
     verdict: bool | None = None
-    if first_word:
-        verdict = first_word[1].casefold() == "yes"
-    # Without "yes" or "no" in front the first sentence decides, unless it only repeats the question.
-    elif _MERGE.search(first_sentence) and not _ECHO.search(first_sentence):
-        if _NO.search(first_sentence):
+    if said:
+        verdict = (said["first"] or said["word"] or "yes").casefold() == "yes"
+    # Without a verdict in one word the first sentence decides, unless it only repeats the question.
+    elif _MERGE.search(claim) and not _ECHO.search(claim):
+        if _NO.search(claim):
             verdict = False
-        elif _YES.search(first_sentence):
+        elif _YES.search(claim):
             verdict = True
     if not verdict:
         return verdict, ""
-    # What follows "description:", or else what follows the first sentence.
-    _, *described = _DESCRIPTION.split(text, maxsplit=1)
-    description = "".join(described or following)
-    return True, " ".join(description.split())
+    # What follows "description:", or else what follows the sentence of the verdict.
+    return True, " ".join("".join(described or following).split())
 
 
 def _k_means(vectors: Vectors, k: int, seed: int) -> Numbers:

@@ -98,8 +98,13 @@ _REFUSAL = re.compile(
     re.I,
 )
 """What a model writes that refuses to answer."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
-"""The space after a sentence."""
+_ABBREVIATIONS = ("dr", "mr", "mrs", "ms", "prof", "st", "vs", "approx", "e.g", "i.e")
+"""What a dot shortens, so that it ends no sentence."""
+_SENTENCE_END = re.compile(
+    "".join(rf"(?<!\b(?i:{re.escape(word)})\.)" for word in _ABBREVIATIONS)
+    + r"(?<!\b[A-Z]\.)(?!(?<=[ap]\.m\.)\s[a-z])(?!(?<=\b[Nn]o\.)\s\d)(?<=[.!?])\s"
+)
+"""The space after a sentence, which an abbreviation, an initial, a time of day or "No. 7" does not end."""
 _OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
 """What a model writes before a label."""
 _DANGLING = frozenset(

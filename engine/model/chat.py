@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
@@ -198,3 +199,21 @@ def dialogue(turns: Sequence[tuple[str, str]]) -> str:
 def shortened(text: str, limit: int) -> str:
     """Returns the first `limit` characters of a text, followed by `[...]` if it is longer."""
     return text if len(text) <= limit else f"{text[:limit]} [...]"
+
+
+_THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>[\r\n]*")
+"""What a model thinks before its answer; the chat template may have written the opening tag already. A space after it
+is the answer's, which may go on with a begun one."""
+
+_BEGUN_THINKING = re.compile(r"\s*<think(?:ing)?>")
+"""The beginning of thoughts that did not come to an end."""
+
+
+def split_thinking(reply: str) -> tuple[str, str]:
+    """Returns what a model thought in a reply, up to `</think>`, and its answer after that; the answer is empty if the
+    thoughts did not come to an end."""
+    if thoughts := _THINKING.match(reply):
+        return thoughts[1].strip(), reply[thoughts.end() :]
+    if opening := _BEGUN_THINKING.match(reply):
+        return reply[opening.end() :].strip(), ""
+    return "", reply

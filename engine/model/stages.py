@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
+from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
 from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
 from engine.model.interface import Sampling
@@ -136,10 +136,18 @@ class ModelWork:
         Args:
             work: Called with a callback for (count, note).
             result: Called with the return value of `work` before the iterator ends.
+
+        Raises:
+            ModelError: The work failed; the message says what its requests have cost.
         """
         running = ThreadedWork(work)
         yield from running.reports()
-        result(running.result())
+        try:
+            outcome = running.result()
+        except ModelError as error:
+            error.message += self.spent()
+            raise
+        result(outcome)
 
 
 class ModelStage(ABC):

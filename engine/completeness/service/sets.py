@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -68,11 +67,7 @@ class ScoreSets:
         Raises:
             ProjectReadOnly: The project cannot be written.
         """
-
-        def work(conn: sqlite3.Connection) -> None:
-            score_sets.switch_with_rules(conn, config_hash)
-
-        self._project.write(work)
+        self._project.write(lambda conn: score_sets.switch_with_rules(conn, config_hash))
         self._changed()
 
 
@@ -96,6 +91,7 @@ _MORE = (
     f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
     " learns from your own"
 )
+"""What helps scores by the bundled probe."""
 
 
 @dataclass(frozen=True, slots=True)

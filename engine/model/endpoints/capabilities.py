@@ -46,6 +46,7 @@ class Capabilities:
         context: Longest sequence in tokens; None if it does not say.
         parallel: Requests that it does at once; None if it does not say.
         noise: Largest change of a probability seen when it did several requests at once.
+        thinks: Thinks before it answers messages.
     """
 
     server: str = "unknown"
@@ -70,6 +71,7 @@ class Capabilities:
     context: int | None = None
     parallel: int | None = None
     noise: float | None = None
+    thinks: bool = False
 
     def as_params(self) -> dict[str, Any]:
         """Returns the capabilities as JSON values."""
@@ -86,7 +88,7 @@ class Capabilities:
     def decisive(self) -> dict[str, Any]:
         """The capabilities that results depend on, for the config hash."""
         params = self.as_params()
-        for name in ("parallel", "noise"):
+        for name in ("parallel", "noise", "thinks"):
             del params[name]
         return params
 
@@ -134,6 +136,8 @@ def no_answer_words(can: Capabilities, prompt: Prompt) -> str | None:
     """Returns why the first token of a chat answer does not give the probabilities of two words, or None."""
     if not can.chat or not can.chat_top:
         return "its answers to messages give no log-probabilities"
+    if can.thinks:
+        return "its model thinks before it answers, so its first token is no answer"
     if prompt.reply and not can.prefill:
         return "it cannot be given the beginning of an answer"
     if len(prompt.end.split()) != 1 or len(prompt.continuation.split()) != 1:

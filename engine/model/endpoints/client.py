@@ -66,6 +66,9 @@ because moderation answers it; a key that gets it everywhere ends the run, as ev
 UNNAMED_FAULT = 500
 """Status of an error that came in an answer with status 200 and names no status of its own."""
 
+REPLACED_FIELDS = {"max_tokens": "max_completion_tokens", "temperature": ""}
+"""Fields that models which think refuse, with the name of the one to send in place; "" for none."""
+
 MAX_ANSWER_BYTES = 256 << 20
 """Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
 
@@ -220,7 +223,7 @@ class Account:
 
     Attributes:
         requests: Number of requests that an endpoint answered.
-        cached: Number of requests that were answered from the cache.
+        cached: Number of requests that were answered from the cache, or by an equal one in flight.
         retries: Number of requests that were sent again.
         read: Number of prompt tokens.
         written: Number of tokens of replies.
@@ -265,6 +268,11 @@ class EndpointClient:
         self.request_limit = RequestLimit(parallel)
         self.retries = 0
         self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
+        self._refused_fields: set[str] = set()
+
+    def at(self, address: Address) -> EndpointClient:
+        """Returns a client of another address of the same server, which fails for good at the first failure."""
+        return EndpointClient(address, self._key, attempts=1, seconds=self._seconds)
 
     def open_connections(self) -> httpx.AsyncClient:
         """Returns a connection pool, which is a context manager."""
@@ -335,7 +343,8 @@ class EndpointClient:
     async def _send(
         self, client: httpx.AsyncClient, name: str, body: Mapping[str, Any] | None
     ) -> tuple[httpx.Response, bytes]:
-        """Sends a request once, see `ask`; returns the answer, whatever its status is, and its content.
+        """Sends a request once, see `ask`; returns the answer, whatever its status is, and its content. A field that
+        the model does not take is left out or renamed from then on, and the request is sent again.
 
         Raises:
             httpx.TransportError: There is no connection, or it broke; another attempt may succeed.
@@ -344,18 +353,28 @@ class EndpointClient:
         import httpx
 
         method = "GET" if body is None else "POST"
+        fields = dict(body or {})
+        for field in self._refused_fields & fields.keys():
+            value = fields.pop(field)
+            if new_name := REPLACED_FIELDS[field]:
+                fields[new_name] = value
         try:
             async with (
                 asyncio.timeout(self._seconds),
-                client.stream(method, self.address.url(name), json=body) as answer,
+                client.stream(method, self.address.url(name), json=fields or body) as answer,
             ):
-                return answer, await self._read_content(answer)
+                content = await self._read_content(answer)
         except TimeoutError as error:
             raise self._overdue_error() from error
         except httpx.TransportError:
             raise
         except httpx.HTTPError as error:
             raise self._away_error(f"answered in a way that cannot be read ({error})") from error
+        refused = _refused_fields(content) & fields.keys() if answer.status_code == 400 else set()
+        if not refused:
+            return answer, content
+        self._refused_fields |= refused
+        return await self._send(client, name, body)
 
     def ask_blocking(self, name: str, body: Mapping[str, Any] | None) -> Any:
         """Does the same as `ask` for synchronous callers, with connections of its own."""
@@ -408,6 +427,12 @@ def _parse_json(content: bytes) -> Any:
         return None
 
 
+def _refused_fields(content: bytes) -> set[str]:
+    """Returns the fields that a refusal says the model does not support, as in "'temperature' does not support 0"."""
+    text = content.decode("utf-8", "replace")
+    return {field for field in REPLACED_FIELDS if f"'{field}'" in text and "support" in text}
+
+
 def _status_inside(answer: Any) -> int | None:
     """Returns the status of an error that an answer with status 200 holds; None for an answer that holds no error."""
     try:
@@ -435,16 +460,29 @@ def served_models(client: EndpointClient) -> list[str]:
 
 
 def with_model(client: EndpointClient) -> Address:
-    """Returns the address of a client with the name of a model: its own, else that of the only model served.
+    """Returns the address of a client with the name of a model: its own, else that of the only model served. The base
+    is the URL with `/v1` where only that lists models.
 
     Raises:
         ModelError: The endpoint cannot be reached or does not answer with a list.
         UsageError: No model is named, and the endpoint serves none or several.
     """
     address = client.address
+    try:
+        names = served_models(client)
+    except (EndpointError, RequestRefused) as error:
+        if isinstance(error, EndpointAway) and (error.silent or error.overdue):
+            raise
+        longer = replace(address, base=f"{address.base.removesuffix('/v1')}/v1")
+        try:
+            names = served_models(client.at(longer))
+        except (EndpointError, RequestRefused):
+            if address.model:
+                return address  # some servers list no models
+            raise error from None
+        address = longer
     if address.model:
         return address
-    names = served_models(client)
     if len(names) != 1:
         shown = one_line(", ".join(names[:MAX_SHOWN_MODELS])) or "none"
         raise UsageError(

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
+from engine.model.chat import split_thinking
 from engine.model.endpoints.capabilities import Template, Tokens
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
@@ -116,6 +117,10 @@ def without_controls(text: str) -> tuple[str, int]:
     return _CONTROL_TOKEN.subn(lambda match: match.group() + " ", text)
 
 
+THINKING_TOKENS = (1024, 4096, 16_384)
+"""Tokens that a model gets for thinking, beside those of its answer: the first number, then the next ones where it
+needed more."""
+
 _TOKEN_ID_PREFIX = "token_id:"
 """Beginning of the name of a token that is named by its id."""
 
@@ -153,11 +158,18 @@ class Written:
     Attributes:
         ended: Why it ended: `length` at the limit of tokens, `stop` for any other reason.
         steps: Its positions; empty if no log-probabilities were requested.
+        thinking: What the model thought before `text`, whether the endpoint gave it apart or inside `<think>`.
     """
 
     text: str
     ended: Literal["stop", "length"]
     steps: tuple[Step, ...]
+    thinking: str = ""
+
+    @property
+    def lacks_tokens(self) -> bool:
+        """Whether thinking took the tokens of the answer; some endpoints hide the thoughts and give no text."""
+        return self.ended == "length" and (bool(self.thinking) or not (self.text or self.steps))
 
 
 def read_completion(answer: Any) -> Written:
@@ -168,12 +180,18 @@ def read_completion(answer: Any) -> Written:
     """
     try:
         (choice,) = answer["choices"]
-        text = choice["message"]["content"] if "message" in choice else choice["text"]
+        message = choice.get("message", {})
+        text = message["content"] if message else choice["text"]
+        apart = message.get("reasoning_content") or message.get("reasoning")
         cut = choice.get("finish_reason") == "length"
         if not isinstance(text, str | None):
             raise TypeError(f"{type(text).__name__} is no text")
+        thinking, answer_text = split_thinking(without_surrogates(text or ""))
         return Written(
-            without_surrogates(text or ""), "length" if cut else "stop", _read_steps(choice)
+            text=answer_text,
+            ended="length" if cut else "stop",
+            steps=_read_steps(choice),
+            thinking=apart if isinstance(apart, str) and apart else thinking,
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise RequestRefused("The endpoint answered something that is no completion.") from error

@@ -20,6 +20,7 @@ from engine.base.conversation import STEP_OPENING
 from engine.base.errors import RequestRefused
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.dialects import (
+    THINKING_TOKENS,
     Ask,
     ListedToken,
     Step,
@@ -182,13 +183,30 @@ class Continuation:
         return self.texts_so_far[index + 1][len(self.texts_so_far[index]) :]
 
 
+@dataclass(slots=True)
+class Thinking:
+    """What a run learned of the model's thinking.
+
+    Attributes:
+        tokens: Tokens that each reply gets for it, beside those of the answer.
+    """
+
+    tokens: int
+
+    @classmethod
+    def of(cls, can: Capabilities) -> Thinking:
+        """Returns what the probe says of it."""
+        return cls(THINKING_TOKENS[0] if can.thinks else 0)
+
+
 class Reader:
     """Reads probabilities from endpoints that serve the same model. Equal requests in flight are sent once."""
 
-    def __init__(self, ask: Ask, can: Capabilities) -> None:
-        """Sends no request yet."""
+    def __init__(self, ask: Ask, can: Capabilities, thinking: Thinking | None = None) -> None:
+        """Sends no request yet; `thinking` is what was learned of the model before."""
         self.can = can
         self.ask = ask
+        self.thinking = thinking or Thinking.of(can)
         self.tokenizer = LearnedTokens(ask, can)
         self._in_flight: dict[str | tuple[int, ...], asyncio.Task[Step | None]] = {}
 

@@ -13,7 +13,7 @@ from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
 from engine.model.endpoints.fleet import Fleet
-from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader
+from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
 from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.log_windows import log_tokens
@@ -46,6 +46,7 @@ class EndpointModel:
         self._label, self._fleet, self.can = label, fleet, can
         self.context = can.context or UNBOUNDED
         self._turn = threading.Lock()
+        self._thinking = Thinking.of(can)
         self._handlers = {**OWN_HANDLERS, **handlers}
 
     # Checks before a run starts
@@ -137,7 +138,7 @@ class EndpointModel:
 
     def reader(self) -> Reader:
         """Returns a reader of probabilities, which knows the tokens of one request."""
-        return Reader(self._fleet.ask, self.can)
+        return Reader(self._fleet.ask, self.can, self._thinking)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs the requests to the endpoints that answer one request; one answer is worked on at a time."""

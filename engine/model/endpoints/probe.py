@@ -12,6 +12,7 @@ from engine.base.text import one_line
 from engine.model.endpoints.capabilities import Capabilities, Prefill, Template, Tokens
 from engine.model.endpoints.client import Address, BackgroundRun, EndpointClient
 from engine.model.endpoints.dialects import (
+    THINKING_TOKENS,
     Step,
     Written,
     apply_template,
@@ -99,6 +100,7 @@ class _Probe:
         self._endpoint, self._end_text = endpoint, end_text
         self._client: httpx.AsyncClient | None = None
         self._last_failure = ""
+        self._thinking_tokens = 0
 
     async def run(self) -> Capabilities:
         """Returns the capabilities."""
@@ -111,6 +113,8 @@ class _Probe:
         props = props if isinstance(props, dict) else {}
         plain = await self._attempt(self._complete(_TEXT, max_tokens=4))
         chat = await self._attempt(self._reply([_user_message("Say hello.")], max_tokens=4))
+        thinks = chat is not None and chat.lacks_tokens
+        self._thinking_tokens = THINKING_TOKENS[0] if thinks else 0
         if plain is None and chat is None:
             raise EndpointError(
                 f"{self._endpoint.address.base} neither continues texts nor answers messages with the model"
@@ -145,6 +149,7 @@ class _Probe:
             context=await self._find_context(props),
             parallel=_positive(props.get("total_slots")),
             noise=await self._measure_noise(top) if top else None,
+            thinks=thinks,
         )
 
     # Requests
@@ -177,6 +182,7 @@ class _Probe:
     async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Written:
         """Returns the most probable answer to messages; `options` are further fields of the request."""
         body = {"messages": list(messages), "temperature": 0, **options}
+        body["max_tokens"] += self._thinking_tokens
         return read_completion(await self._ask("chat/completions", body))
 
     async def _embed(self) -> Any:

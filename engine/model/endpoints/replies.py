@@ -16,7 +16,13 @@ from engine.base.errors import RequestRefused
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out
 from engine.model.endpoints.client import all_of
-from engine.model.endpoints.dialects import Step, Written, read_completion, without_controls
+from engine.model.endpoints.dialects import (
+    THINKING_TOKENS,
+    Step,
+    Written,
+    read_completion,
+    without_controls,
+)
 from engine.model.endpoints.log_probs import RawPrompt, Reader
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
@@ -74,11 +80,37 @@ async def reply_to(
         RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
     """
     body = prompt_body(reader.can, prompt, log)
-    written = read_completion(await reader.ask("chat/completions", {**body, **settings}))
+    written = await complete(reader, "chat/completions", {**body, **settings})
     continuation = strip_opening(written, prompt.reply)
     if continuation is None and not reader.can.prefill:
         raise RequestRefused(f"The model did not begin its answer with {prompt.reply!r}.")
     return continuation or written
+
+
+async def complete(reader: Reader, name: str, body: Mapping[str, Any]) -> Written:
+    """Returns the reply to a request. A model that thinks gets tokens for that beside those of the answer: where they
+    did not do, the request is sent again with more, and all later ones have as many.
+
+    Args:
+        name: Path of the request, `completions` or `chat/completions`.
+
+    Raises:
+        RequestRefused: The endpoint refuses the request, or the model thought up to the limit and wrote no answer.
+    """
+    while True:
+        given = reader.thinking.tokens
+        limit = body["max_tokens"] + given
+        written = read_completion(await reader.ask(name, {**body, "max_tokens": limit}))
+        if not written.lacks_tokens:
+            return written
+        more = next((tokens for tokens in THINKING_TOKENS if tokens > given), None)
+        if more is None and written.text:
+            return written
+        if more is None:
+            raise RequestRefused(
+                f"The model thought for all of its {limit:,} tokens and wrote no answer."
+            )
+        reader.thinking.tokens = max(reader.thinking.tokens, more)
 
 
 def strip_opening(written: Written, opening: str) -> Written | None:
@@ -88,7 +120,7 @@ def strip_opening(written: Written, opening: str) -> Written | None:
         return written
     if not text.startswith(opening):
         return None
-    return Written(text[len(opening) :], written.ended, written.steps)
+    return replace(written, text=text[len(opening) :])
 
 
 MAX_STOPS = 4
@@ -190,7 +222,7 @@ class _Writer:
             context: Longest sequence in tokens.
         """
         can, empty = reader.can, RawPrompt("", ())
-        room = context - max_tokens
+        room = context - max_tokens - reader.thinking.tokens
         if prompt is not None and prompt.chat and no_laid_out(can, prompt):
             if can.tokens:
                 words = prompt.before + prompt.question + prompt.reply
@@ -232,7 +264,7 @@ class _Writer:
             raw = RawPrompt(self._head.text + log + self._tail.text, ())
         if self._raw:
             body = {"prompt": reader.prompt(raw), **settings}
-            reply = read_completion(await reader.ask("completions", body))
+            reply = await complete(reader, "completions", body)
         else:
             assert self._prompt is not None, "a bare log is never a message"
             reply = await reply_to(reader, self._prompt, log, settings)
@@ -308,12 +340,14 @@ async def _reply(reader: Reader, call: Call, context: int) -> Completion:
             for message, (text, _) in zip(messages, split_texts, strict=True)
         ]
         notes += [f"{broken_tokens} control tokens broken up"] if broken_tokens else []
-    fitting = await _drop_oldest(reader, messages, context - call.max_tokens)
+    fitting = await _drop_oldest(
+        reader, messages, context - call.max_tokens - reader.thinking.tokens
+    )
     if left_out := left_out_note(len(messages) - len(fitting), len(messages)):
         notes.append(left_out)
     body = chat_body(reader.can, fitting, call.opening)
     settings = sampling_fields(reader, call.sampling, call.max_tokens, call.stop, call.seed)
-    reply = read_completion(await reader.ask("chat/completions", {**body, **settings}))
+    reply = await complete(reader, "chat/completions", {**body, **settings})
     text, stopped = cut_at_stop(strip_opening(reply, call.opening) or reply, call.stop)
     return Completion(text, stopped, ", ".join(notes) or None)
 

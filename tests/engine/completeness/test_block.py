@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,6 +162,20 @@ def test_probabilities_that_are_no_numbers(place: str) -> None:
     scored = prepared.score([readings])
 
     assert scored.curve == ()
+    assert scored.unscored == NOT_A_NUMBER
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, 1e5])
+def test_states_that_are_no_numbers(number: float) -> None:
+    """A conversation is unscored if one of its states is no number in the 16 bits in which states are kept."""
+    prepared = prepare_log(ToyModel(), item(TALK, 2, 4), [], 1000, 1000)
+    readings = [BoundaryReading(state=np.ones(4, dtype=np.float32)) for _ in range(2)]
+    assert prepared.score([readings]).states is not None
+    readings[1].state = np.array([1, number, 1, 1], dtype=np.float32)
+
+    scored = prepared.score([readings])
+
+    assert (scored.curve, scored.states) == ((), None)
     assert scored.unscored == NOT_A_NUMBER
 
 

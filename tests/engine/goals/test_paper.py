@@ -162,6 +162,8 @@ def test_fewer_texts_than_clusters() -> None:
         ("No, keep them separate.", (False, "")),
         ("I can't merge these groups.", (False, "")),
         ("The user's high-level intent is to book a hotel.", (None, "")),
+        ("Merge: Yes\n\nDescription: Book trips.", (True, "Book trips.")),
+        ("It is unclear whether they should be merged.", (None, "")),
         ("The task is to determine whether the two groups should be merged.", (None, "")),
         ("", (None, "")),
     ],
@@ -169,6 +171,34 @@ def test_fewer_texts_than_clusters() -> None:
 def test_verdicts(reply: str, read: tuple[bool | None, str]) -> None:
     """Plain yes and no are read in the words that models use; anything else is unread."""
     assert read_merge(reply) == read
+
+
+YES_REPLIES = (
+    "Yes", "**Yes**", "Yes, both groups want a taxi.", "Answer: yes", "The answer is Yes.",
+    "yes - they are the same", "<think>No? They look alike.</think> Yes", "**Answer:** Yes",
+    "Merge: Yes\n\nDescription: Users book taxis.", "I think yes, they should be merged.",
+    "The two groups can be combined into one.", "Based on the samples, yes.",
+    "Both groups describe the same task. Yes, merge them.", "Final answer: **Yes**", "Verdict: merge",
+    "I would merge these groups, because there is no difference.", "We recommend merging the groups.",
+    "Decision: Merge.",
+)  # fmt: skip
+"""Replies of capable models that agree."""
+
+NO_REPLIES = (
+    "No", "**No**", "The answer is no.", "Answer: No", "**Merge:** No", "I wouldn't merge them.",
+    "Based on the samples, no.", "They should not be merged.", "They differ. No.",
+    "<think>Yes? No.</think> No, one is about taxis.", "We recommend not merging the groups.",
+)  # fmt: skip
+"""Replies that refuse."""
+
+
+@pytest.mark.parametrize(
+    ("reply", "merged"),
+    [*((reply, True) for reply in YES_REPLIES), *((reply, False) for reply in NO_REPLIES)],
+)
+def test_plausible_replies(reply: str, merged: bool) -> None:
+    """A plausible yes is read as yes and a plausible no as no, wherever the word stands."""
+    assert read_merge(reply)[0] is merged
 
 
 ROWS = np.array([[1, 0], [0, 1], [-1, 0]], dtype=np.float32)

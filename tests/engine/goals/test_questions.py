@@ -67,6 +67,19 @@ class TestSummary:
             assert reason is not None
             assert why in reason
 
+    @pytest.mark.parametrize(
+        "goal",
+        [
+            "see Dr. Smith on Monday.",
+            "call Mrs. J. Ford of St. Mary, e.g. at 5 p.m. on Friday.",
+            "order part No. 7.",
+        ],
+    )
+    def test_abbreviations(self, goal: str) -> None:
+        """A dot that shortens a word ends no goal; the next one does."""
+        text, _ = read_summary(SUMMARY, f" {goal} The assistant agrees.", cut=False)
+        assert text == f"The user wants to {goal}"
+
     def test_cut(self) -> None:
         """A goal that was cut at the length limit ends with an ellipsis; a complete one does not."""
         assert read_summary(SUMMARY, " find a cheap", cut=True)[0].endswith("cheap …")

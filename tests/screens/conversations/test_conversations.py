@@ -96,7 +96,8 @@ class TestFilterAndSort:
         """Without a filter the dialog has no choice between all and some."""
         async with opened(project()) as pilot:
             await press(pilot, "r")
-            assert "only" not in text(pilot)
+            assert "read all" in text(pilot)
+            assert "only what is listed" not in text(pilot)
 
     async def test_sort_by_dialog_and_reverse(self) -> None:
         """The sort dialog orders the list, `S` turns it round, and what has no score stays last."""

@@ -11,7 +11,6 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service import runs
 from engine.completeness.service.runs import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.stages import ImportStage
@@ -125,24 +124,18 @@ class TestStages:
     @pytest.mark.parametrize(
         ("request_", "names"),
         [
-            (ScoringRequest(), "fit read fit read fit read fit"),
-            (ScoringRequest(features="states"), "read fit"),
-            (ScoringRequest(limit=20), "fit read fit read fit"),
+            (ScoringRequest(), "fit read"),
+            (ScoringRequest(features="states"), "read"),
             (ScoringRequest(part=(1, 2)), "read"),
             (ScoringRequest(mode="words"), "fit"),
         ],
-        ids=["words and states", "states", "some", "a part", "words"],
+        ids=["words and states", "states", "a part", "words"],
     )
-    def test_words_come_first_and_each_doubling_is_fitted_to(
-        self,
-        workspace: OpenProject,
-        monkeypatch: pytest.MonkeyPatch,
-        request_: ScoringRequest,
-        names: str,
+    def test_words_come_first(
+        self, workspace: OpenProject, request_: ScoringRequest, names: str
     ) -> None:
-        """Scores by words come before reading, and a fit at each doubling of what is read, the last one of all; on
-        states alone there is one fit, of a part none, and in mode words nothing is read."""
-        monkeypatch.setattr(runs, "FIRST_READ", 10)
+        """Scores by words come before reading, but on states alone, and of a part that one machine reads; in mode words
+        nothing is read."""
         made = workspace.scoring_runs.make_run(replace(request_, tune=False, remaining=False))
         assert [stage.name for stage in made.stages] == names.split()
         assert (made.reading is None) == (request_.mode == "words")

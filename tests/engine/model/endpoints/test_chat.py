@@ -11,6 +11,7 @@ import pytest
 
 from engine.base.errors import RequestRefused, UsageError
 from engine.model.chat import Call
+from engine.model.endpoints.dialects import THINKING_TOKENS, read_completion
 from engine.model.interface import Sampling
 from engine.model.process.requests import Chat
 from tests.engine.model.endpoints.test_client import MemoryCache
@@ -131,6 +132,74 @@ class TestAsking:
             (said,) = model.ask(Chat([call("<|end|> x")]))
             assert sent(peer)[0]["messages"][0]["content"] == "< |end|> x"
         assert said.note == "1 control tokens broken up"
+
+
+THOUGHTS = "Okay, let me look. "
+
+
+def thinking(message: dict[str, Any], ended: str = "stop") -> Any:
+    """Sets a peer's next answer, a message of a model that thinks."""
+    return says(200, {"choices": [{"message": message, "finish_reason": ended}]})
+
+
+class TestThinking:
+    @pytest.mark.parametrize(
+        "message",
+        [
+            {"content": f"<think>\n{THOUGHTS}\n</think>\n\nYes."},
+            {"content": f"{THOUGHTS}</think>Yes."},
+            {"content": "Yes.", "reasoning_content": THOUGHTS},
+            {"content": "Yes.", "reasoning": THOUGHTS},
+        ],
+    )
+    def test_it_is_no_part_of_a_reply(self, message: dict[str, Any]) -> None:
+        """What a model thinks, inside its reply or apart, reaches no result and is read as thinking."""
+        with endpoint("vllm") as (model, (peer,)):
+            peer.faults = [thinking(message)]
+            assert model.ask(Chat([call("Hello")]))[0].text == "Yes."
+        written = read_completion({"choices": [{"message": message}]})
+        assert written.thinking.strip() == THOUGHTS.strip()
+
+    @pytest.mark.parametrize(
+        "cut",
+        [
+            {"content": f"<think>\n{THOUGHTS}"},
+            {"content": None, "reasoning_content": THOUGHTS},
+            {"content": ""},
+        ],
+    )
+    def test_an_allowance_is_learned(self, cut: dict[str, Any]) -> None:
+        """A reply that thinking left no tokens for is asked for again with more, and later ones have them at once."""
+        with endpoint("vllm") as (model, (peer,)):
+            peer.faults = [thinking(cut, "length"), thinking({"content": "Yes."})]
+            assert model.ask(Chat([call("Hello")]))[0].text == "Yes."
+            model.ask(Chat([call("Bye")]))
+            limits = [body["max_tokens"] for body in sent(peer)]
+        assert limits == [16, 16 + THINKING_TOKENS[0], 16 + THINKING_TOKENS[0]]
+
+    def test_the_cause_is_named(self) -> None:
+        """A model that thinks to the last token of the largest allowance is the reason why there is no reply."""
+        with endpoint("vllm") as (model, (peer,)):
+            peer.faults = [thinking({"content": f"<think>{THOUGHTS}"}, "length")] * 9
+            with pytest.raises(RequestRefused, match=r"thought for all of its 16,400 tokens"):
+                model.ask(Chat([call("Hello")]))
+
+    def test_fields_that_are_refused(self) -> None:
+        """`max_tokens` becomes `max_completion_tokens` where the model asks for that, a temperature that it does not
+        take is left out, and later requests have neither."""
+        with endpoint("vllm") as (model, (peer,)):
+            peer.faults = [
+                says(400, "'max_tokens' is not supported. Use 'max_completion_tokens' instead."),
+                says(400, "'temperature' does not support 0 with this model."),
+                *[answering("Yes.")] * 2,
+            ]
+            assert model.ask(Chat([call("Hello")]))[0].text == "Yes."
+            model.ask(Chat([call("Bye")]))
+            *_, third, fourth = sent(peer)
+        assert len(sent(peer)) == 4
+        for body in (third, fourth):
+            assert body["max_completion_tokens"] == 16
+            assert not {"max_tokens", "temperature"} & body.keys()
 
 
 class TestLength:

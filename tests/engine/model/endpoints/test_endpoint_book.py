@@ -27,6 +27,13 @@ class TestAdding:
         assert added.timeout == 90.0
         assert EndpointBook(tmp_path).entries() == [added]
 
+    @pytest.mark.parametrize("model", ["", f"#{MODEL}"])
+    def test_a_url_without_v1(self, tmp_path: Path, model: str) -> None:
+        """A URL that lacks the `/v1` is completed, with a named model too."""
+        with running("vllm") as peer:
+            added = EndpointBook(tmp_path).add(peer.base.removesuffix("/v1") + model)
+            assert added.url == peer.url
+
     def test_the_key_is_asked_for_and_not_kept(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

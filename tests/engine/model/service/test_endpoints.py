@@ -140,6 +140,22 @@ class TestRuns:
         assert CANARY not in said
         assert len(scores(project)) == 6
 
+    def test_a_failed_run_says_what_it_cost(
+        self, project: Path, peers: tuple[ToyPeer, ToyPeer]
+    ) -> None:
+        """A run that ends with an error names the requests and the cost up to there."""
+        peers[0].faults = [says(402, "no credit left")] * 500
+        done = workbench("run", "complete", project, "--model", "one", "--mode", "tuned")
+        assert done.returncode == 1, done.stderr.decode()
+        assert re.search(rb"no credit left.*\d+ requests.*cost 0\.", done.stderr)
+
+    def test_the_decision_of_the_paper(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """`--paper` is refused: an endpoint does not say whether the model writes the end tag."""
+        done = workbench("run", "complete", project, "--model", "one", "--paper")
+        assert done.returncode == 2
+        assert b"does not say whether the model writes the end tag" in done.stderr
+        assert not peers[0].requests
+
     def test_nothing_is_asked_twice(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """The same run on a copy of the project is answered from the cache, at no cost."""
         other = project.with_name("other.wb")
