@@ -187,7 +187,11 @@ def _doubt(score_set: ScoreSet) -> str:
         return ""
     if test.auroc.low <= 0.5:
         chance = "whole and cut are not told apart better than by chance"
-        return f"these scores mean little: {chance}" if score_set.scored else f"{chance}, so none is scored"
+        return (
+            f"these scores mean little: {chance}"
+            if score_set.scored
+            else f"{chance}, so none is scored"
+        )
     if test.matched is None:
         if test.auroc.value > max(test.keywords, test.position):
             return ""
