@@ -166,6 +166,20 @@ def test_words_only_reads_nothing_where_words_tell_nothing(tmp_path: Path) -> No
         assert conn.execute("SELECT count(*) FROM hidden_state").fetchall() == [(0,)]
 
 
+def test_words_only_reads_nothing_where_words_need_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --minutes 0 no model reads either where the conversations are too few for words; the result says so."""
+    monkeypatch.setattr(catalog, "_EMBEDDED_PACKAGE", "not_installed")
+    project, logs = tmp_path / "few.wb", tmp_path / "few.jsonl"
+    write_jsonl(sample_conversations(5), logs)
+    done = workbench("open", logs, "-o", project, "--headless", "--minutes", "0")
+    assert done.returncode == 3, done.stderr.decode()
+    text = done.stdout.decode()
+    assert "no conversation is scored; there are too few for words" in text
+    assert "After the model has read" not in text
+
+
 def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:
     """ctrl+c keeps what was read and says how to go on; the same command reads the rest only."""
     tune(shallow_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)

@@ -145,7 +145,7 @@ class _FirstLook:
             raise
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
         self._expect_stages(clustering)
-        has_set = self._score_by_words()
+        self._score_by_words()
         self._run(clustering)
         goals = shown_clustering(workspace)
         self._say(
@@ -157,7 +157,7 @@ class _FirstLook:
         )
         if screens:
             return Looked(self._code(import_stage), self._go_on)
-        if self._minutes != 0 or not has_set:
+        if self._minutes != 0:
             self._read_and_score()
             self._say(f"\nAfter the model has read, {self._after()}:", *self._score_lines())
         self._run(self._further_stages(self._workspace))
@@ -213,10 +213,9 @@ class _FirstLook:
         if self._minutes == 0:
             self._time_left.end("read")
 
-    def _score_by_words(self) -> bool:
-        """Scores by words, which takes seconds; returns whether there are enough conversations for that."""
+    def _score_by_words(self) -> None:
+        """Scores by words where there are enough conversations for that, which takes seconds."""
         self._run([FittingStage(self._workspace.project, "words", required=False)])
-        return _has_set(self._workspace)
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
         """Returns the run in which the model reads."""
@@ -243,7 +242,7 @@ class _FirstLook:
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
         stages: list[Stage] = []
-        if self._minutes != 0 or not _has_set(workspace):
+        if self._minutes != 0:
             scoring = self._scoring(workspace)
             waiting = 0
             if scoring.reading is not None:
@@ -294,7 +293,10 @@ class _FirstLook:
         """Returns the conversations to read first, each with the reason."""
         lines = ["\nRead these first, the least likely to have ended:"]
         if not self._workspace.conversations.counts().scored:
-            return [*lines, "  none: no conversation is scored"]
+            more = ""
+            if self._minutes == 0 and not self._workspace.score_sets.name_in_force():
+                more = "; there are too few for words, and with --minutes 0 no model reads"
+            return [*lines, f"  none: no conversation is scored{more}"]
         if not to_read:
             return [*lines, "  none: every scored conversation looks ended"]
         for row, reason in to_read:
@@ -316,11 +318,6 @@ class _FirstLook:
             f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
-
-
-def _has_set(workspace: OpenProject) -> bool:
-    """Returns whether a set of scores is in force; it may have none, where words tell no more than chance."""
-    return bool(workspace.score_sets.name_in_force())
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:
