@@ -1,9 +1,9 @@
 """Kinds of log: sources whose conversations end in like ways, so that one probe can tell their ends.
 
 Chats and runs of an agent end differently. A probe that is fitted to all of them at once calls the ends of the smaller
-kind broken off (docs/lab/words.md). Two sources are of one kind if most of their conversations have the same roles, and
-if they use like words. What a single conversation looks like is no part of this: that it uses no tool, or that a tool
-speaks last, may be because it broke off.
+kind broken off (docs/lab/words.md). Two sources are of one kind if their most common roles are the same and they use
+like words, directly or through others. The small sources of a format count as one. What a single conversation looks
+like is no part of this: that it uses no tool, or that a tool speaks last, may be because it broke off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.conversations.records import Origin
 MIN_ALIKE = 0.5
 """Least cosine of the words of two sources that are one kind."""
 
-MAX_COMPARED = 50
+MAX_COMPARED_CONVERSATIONS = 50
 """Number of conversations of each source whose words are compared: the cosine grows with their number."""
 
 
@@ -54,8 +54,8 @@ class Kinds:
 
     Attributes:
         names: Name of each kind that has enough conversations for a probe.
-        kind_of_part: Index of the kind of each source, or of each format for sources with too few conversations; -1 for
-            those of no kind.
+        kind_of_part: Index of the kind of each part, which is a source, or a format for all its sources with fewer
+            than `MIN_CONVERSATIONS_FOR_PROBE` conversations; -1 for those of no kind.
     """
 
     names: tuple[str, ...]
@@ -89,12 +89,12 @@ def find_kinds(
     parts: dict[str, list[int]] = defaultdict(list)
     for index, (source, format) in enumerate(origins):
         parts[source if sizes[source] >= MIN_CONVERSATIONS_FOR_PROBE else format].append(index)
-    most = {
+    usual_roles = {
         part: Counter(roles[index] for index in members).most_common(1)[0][0]
         for part, members in parts.items()
     }
     members_of_group: dict[int, list[str]] = defaultdict(list)
-    for part, group in zip(parts, _alike(parts, most, counts, words), strict=True):
+    for part, group in zip(parts, _alike(parts, usual_roles, counts, words), strict=True):
         members_of_group[group].append(part)
     kinds = [
         group
@@ -105,7 +105,7 @@ def find_kinds(
     ]
     kinds.sort(key=lambda group: -sum(len(parts[part]) for part in group))
     number = {part: index for index, group in enumerate(kinds) for part in group}
-    names = [str(most[group[0]]) for group in kinds]
+    names = [str(usual_roles[group[0]]) for group in kinds]
     return Kinds(
         tuple(
             name if names.count(name) == 1 else f"{name} like {group[0].rpartition('/')[2]}"
@@ -117,17 +117,18 @@ def find_kinds(
 
 def _alike(
     parts: Mapping[str, Sequence[int]],
-    most: Mapping[str, Roles],
+    usual_roles: Mapping[str, Roles],
     counts: Ints,
     words: BoundaryWords,
 ) -> list[int]:
-    """Returns the number of a group for each part; those with the same roles and like words share it.
+    """Returns the number of a group for each part; those with the same roles and like words, directly or through
+    others, share it.
 
     The words of a part are the shares of its boundaries at which each column is, as square roots.
 
     Args:
         parts: The conversations of each part.
-        most: The roles that most of them have.
+        usual_roles: The roles that are the most common among them.
     """
     from scipy.sparse import csr_array, vstack
     from scipy.sparse.csgraph import connected_components
@@ -135,13 +136,15 @@ def _alike(
     first = np.cumsum(counts) - counts
     shares = []
     for members in parts.values():
-        some = members[:: max(1, len(members) // MAX_COMPARED)][:MAX_COMPARED]
+        step = max(1, len(members) // MAX_COMPARED_CONVERSATIONS)
+        some = members[::step][:MAX_COMPARED_CONVERSATIONS]
         rows = [np.arange(first[index], first[index] + counts[index]) for index in some]
         matrix = words[np.concatenate(rows)].matrix()
         share = np.sqrt(np.asarray(matrix.sum(axis=0)) / max(1, matrix.shape[0]))
         shares.append(csr_array((share / (np.linalg.norm(share) or 1.0))[None, :]))
     table = vstack(shares).tocsr()
     cosine = (table @ table.T).toarray()
-    same_roles = np.array([[one == other for other in most.values()] for one in most.values()])
+    roles = list(usual_roles.values())
+    same_roles = np.array([[one == other for other in roles] for one in roles])
     _, group = connected_components(same_roles & (cosine >= MIN_ALIKE), directed=False)
     return [int(each) for each in group]

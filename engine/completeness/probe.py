@@ -4,7 +4,8 @@ It learns from the logs alone. The last boundary of a conversation is an end (la
 in the truncation test. No conversation is scored by a regression that saw it: the conversations are divided into folds,
 and each fold is scored by the regression that was trained on the others (cross-fitting, Chernozhukov et al. 2018,
 "Double/debiased machine learning", Econometrics Journal 21). This is repeated with other folds; the mean is the score,
-and the spread between the repeats is its noise.
+and the spread between the repeats is its noise. Only the calibration, a rising curve from log-odds to probabilities, is
+fitted to all of them.
 
 Some conversations broke off, so some labels 1 are wrong, while the labels 0 are right: the ends are a mixture of true
 ends and of boundaries like the others. The share of the latter is estimated together with the calibration
@@ -23,8 +24,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 from threading import Lock
@@ -120,9 +122,9 @@ class CrossFit:
 
     Attributes:
         log_odds: By the regression of each repeat, shape (`REPEATS`, boundaries).
-        calibration: Turns log-odds into probabilities.
+        calibration: Turns log-odds into probabilities; fitted to all boundaries that may be learned from.
         folds: The fold of each boundary in each repeat, shape (`REPEATS`, boundaries).
-        regressions: That which scored each fold of each repeat.
+        regressions: That which scored each fold of each repeat; none in a `Stack`.
     """
 
     log_odds: Floats
@@ -183,9 +185,9 @@ def cross_fit(
     inverse_strengths: Sequence[float] = INVERSE_STRENGTHS,
     may_learn: Bools | None = None,
 ) -> CrossFit:
-    """Scores every boundary by a probe that never saw its group.
+    """Scores every boundary by regressions that never saw its group; the calibration is fitted to all.
 
-    The regressions are fitted side by side, one on each core.
+    On states the regressions are fitted side by side, one on each core; on words one after another (`_LIBLINEAR`).
 
     Args:
         features: Words, or hidden states of shape (boundaries, dimensions); float16 is computed with as float32.
@@ -201,12 +203,8 @@ def cross_fit(
         ValueError: There are fewer groups to learn from than folds, or only one label.
     """
     may_learn = np.ones(len(is_end), dtype=bool) if may_learn is None else may_learn
-    folds = np.stack(
-        [
-            _folds_of(group_ids, may_learn, np.random.default_rng(SEED + repeat))
-            for repeat in range(REPEATS)
-        ]
-    )
+    randoms = [np.random.default_rng(SEED + repeat) for repeat in range(REPEATS)]
+    folds = np.stack([_folds_of(group_ids, may_learn, random) for random in randoms])
     log_odds = np.empty((REPEATS, len(is_end)))
     fitted: dict[tuple[int, int], Regression] = {}
 
@@ -221,20 +219,8 @@ def cross_fit(
         log_odds[repeat, held_out] = regression.log_odds(features, held_out)
         fitted[repeat, fold] = regression
 
-    # One thread for each fit: matrices this small are slower on several, and their number would change the last digits.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        # A fit that has not converged, and one on few ends, warn in several ways; neither decides anything.
-        warnings.simplefilter("ignore")
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            places = product(range(REPEATS), range(FOLDS))
-            futures = [threads.submit(fit_fold, *place) for place in places]
-            try:
-                for future in as_completed(futures):
-                    future.result()
-                    on_fold()
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
+    with _quiet_fits():
+        _on_all_cores(fit_fold, on_fold)
         mean = log_odds.mean(axis=0)[may_learn]
         calibration = Calibration.fit(mean, is_end[may_learn], group_ids[may_learn])
     regressions = tuple(
@@ -243,13 +229,37 @@ def cross_fit(
     return CrossFit(log_odds, calibration, folds, regressions)
 
 
+@contextmanager
+def _quiet_fits() -> Iterator[None]:
+    """Gives each fit one thread, and no warnings."""
+    # Matrices this small are slower on several threads, and their number would change the last digits.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        # A fit that has not converged, and one on few ends, warn in several ways; neither decides anything.
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _on_all_cores(fit_fold: Callable[[int, int], None], on_fold: OnFold) -> None:
+    """Fits each fold of each repeat, given by their numbers, on as many threads as there are cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        places = product(range(REPEATS), range(FOLDS))
+        futures = [threads.submit(fit_fold, *place) for place in places]
+        try:
+            for future in as_completed(futures):
+                future.result()
+                on_fold()
+        except BaseException:
+            threads.shutdown(cancel_futures=True)
+            raise
+
+
 @dataclass(frozen=True, slots=True)
 class Stack:
     """Scores from the weighted sum of the log-odds of two probes, the weights found by cross-fitting.
 
     Attributes:
         joined: The log-odds and the calibration of the sum; it has no regressions of its own.
-        weights: Of the two log-odds, for boundaries that were not learned from.
+        weights: Of the two log-odds, for boundaries that were not learned from; shape (2,).
         weights_of_rows: Those with which each boundary was scored, shape (boundaries, 2).
     """
 
@@ -322,7 +332,10 @@ class Probe:
 
 
 def fit(states: States, is_end: Bools, group_ids: Ints) -> Probe:
-    """Returns a probe fitted to every boundary; its calibration is that of held-out groups.
+    """Returns a probe fitted to every boundary, of more than `MAX_TRAINING_BOUNDARIES` to some.
+
+    All ends weigh the same here, whether they are likely to be true ones or not. The calibration is fitted to the
+    log-odds of held-out groups.
 
     Args:
         states, is_end, group_ids: As `cross_fit` takes them.
@@ -334,8 +347,7 @@ def fit(states: States, is_end: Bools, group_ids: Ints) -> Probe:
     rows = _limit_rows(np.arange(len(is_end)), is_end, random)
     states, is_end, group_ids = states[rows], is_end[rows], group_ids[rows]
     weights = even_weights(is_end, group_ids)
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _quiet_fits():
         choice = _choose_strength(states, is_end, group_ids, weights, random, INVERSE_STRENGTHS)
         regression = regress(states, is_end, weights, choice.inverse_strength)
         calibration = Calibration.fit(choice.held_out_log_odds, is_end, group_ids)
@@ -439,7 +451,9 @@ class Regression:
     """A logistic regression.
 
     Attributes:
-        weights: Of each dimension of a state, or of each column of words.
+        weights: Of each dimension of a state, shape (dimensions,), or of each column of words, shape
+            (`DISTANCES * COLUMNS`,).
+        intercept: Log-odds before any feature.
         absent: On words, what a message adds that is not there, by its distance: the mean of those that are, so that it
             speaks neither for nor against an end; shape (`DISTANCES`,).
     """

@@ -38,11 +38,8 @@ MAX_SLOPE = 50.0
 START_SHARES = (0.0, 0.3)
 """Shares of broken conversations from which the fit of the line starts."""
 
-ISOTONIC_SHARE = 0.95
-"""Share of the isotonic regression in a probability that is made of it and of the line."""
-
 LINE_SHARE = 0.05
-"""Share of the line in it; the two make 1."""
+"""Share of the line in a probability that is made of it and of the isotonic regression."""
 
 MIN_STANDARD_DEVIATION = 1e-9
 """Least standard deviation by which log-odds are divided, where all of them are equal."""
@@ -135,7 +132,6 @@ class Calibration:
         if len(is_end) > MAX_BOUNDARIES:
             rows = np.sort(random.choice(len(is_end), MAX_BOUNDARIES, replace=False))
             log_odds, is_end, group_ids = log_odds[rows], is_end[rows], group_ids[rows]
-        # The fold of each boundary.
         fold = assign_folds(group_ids, FOLDS, random)
         losses = np.zeros(2)
         for held_out_fold in range(FOLDS):
@@ -245,7 +241,7 @@ class Calibration:
             p_label = self.isotonic.predict(log_odds).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
             isotonic_odds = np.maximum(p_label / (1 - p_label) - self.broken, 0) / (1 - self.broken)
             # A little of the line keeps the order of boundaries to which the isotonic regression gives one value.
-            isotonic_part = ISOTONIC_SHARE * isotonic_odds / (1 + isotonic_odds)
+            isotonic_part = (1 - LINE_SHARE) * isotonic_odds / (1 + isotonic_odds)
             line_part = LINE_SHARE * odds / (1 + odds)
             p_true_end = isotonic_part + line_part
             odds = p_true_end / (1 - p_true_end)

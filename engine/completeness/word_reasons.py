@@ -2,7 +2,8 @@
 
 A regression on words is a sum: of its intercept, of a weight for each word and each pair of neighbors that is there,
 and, where a model read the conversation too, of what its hidden states add. Nothing else makes the score, so the parts
-say exactly why it is what it is. The calibration, which turns the sum into a probability, only bends the scale.
+say why it is what it is, to the rounding of the weights, which are kept as float16. The calibration, which turns the
+sum into a probability, only bends the scale.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from engine.completeness.words import (
     word_columns,
 )
 
-Kind = Literal["words", "begins", "ends", "empty", "speakers"]
+ReasonKind = Literal["words", "begins", "ends", "empty", "speakers"]
 """What a reason is: words of a message, words at its beginning or end, that it is empty, or who speaks in the last
 messages, whatever they say."""
 
@@ -59,7 +60,7 @@ class Reason:
     message: int
     distance: int
     role: Role
-    kind: Kind
+    kind: ReasonKind
     text: str
     weight: float
     share: float
@@ -68,16 +69,16 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class ScoreReasons:
-    """The parts of the log-odds of an end at a boundary; their sum is `log_odds`.
+    """The parts of the log-odds of an end at a boundary: `reasons`, `rest`, `intercept` and `states` add up to them.
 
     Attributes:
         message: Index of the message after which the conversation could end.
         reasons: The strongest first.
-        rest: Sum of the words that add so little that none is told.
+        rest: Sum of the reasons that add less than `MIN_SHARE` each, none of which is told.
         intercept: What the sum begins with, whatever the words are; messages that are not there add to it.
         states: What the hidden states of a model add; None where the score is by words alone.
         log_odds: Before the calibration.
-        p: The score there, calibrated.
+        p: The score there, calibrated; `WordReasons` adds it.
     """
 
     message: int
@@ -269,7 +270,7 @@ def _of_message(piece: LogPiece, distance: int, weights: Floats) -> tuple[float,
         for span in both:
             weight_of_span[span] += pair[first] / len(both)
     origin = origins(piece)
-    same: dict[tuple[Kind, str], tuple[float, Places]] = {}
+    same: dict[tuple[ReasonKind, str], tuple[float, Places]] = {}
     for span, weight in weight_of_span.items():
         first_byte, last_byte = words.first[span.first], words.last[span.last]
         start, stop = int(origin[first_byte]), int(origin[last_byte]) + 1
@@ -287,13 +288,13 @@ def _of_message(piece: LogPiece, distance: int, weights: Floats) -> tuple[float,
 
 
 def _reason(
-    piece: LogPiece, distance: int, kind: Kind, text: str, weight: float, places: Places
+    piece: LogPiece, distance: int, kind: ReasonKind, text: str, weight: float, places: Places
 ) -> Reason:
     """Returns a part of the sum whose share is not known yet."""
     return Reason(piece.message, distance, piece.role, kind, text, weight, 0.0, places)
 
 
-def told_of_column(piece: LogPiece, column: int) -> str | None:
+def words_of_column(piece: LogPiece, column: int) -> str | None:
     """Returns the word or the pair of a message that has a column, such as `ends with ?`; None where none has."""
     words = split_words([read_text(piece)])
     single, pair = word_columns(words, [piece.role])
@@ -314,7 +315,7 @@ def told_of_column(piece: LogPiece, column: int) -> str | None:
 class _Span(NamedTuple):
     """Neighboring words that are told as one: their indices, the last one included."""
 
-    kind: Kind
+    kind: ReasonKind
     first: int
     last: int
 
@@ -343,7 +344,7 @@ def _spans(words: Words, single: Sequence[float], pair: Sequence[float]) -> dict
             continue
         if len(both) == 2 and any(is_sign[word] for word in both) and not touches[first]:
             continue
-        kind: Kind = "begins" if first == 0 else "ends" if first == end - 1 else "words"
+        kind: ReasonKind = "begins" if first == 0 else "ends" if first == end - 1 else "words"
         spans |= dict.fromkeys(both, _Span(kind, both[0], both[-1]))
     alone = {word: _Span("words", word, word) for word in range(1, end)}
     return alone | spans

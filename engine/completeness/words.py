@@ -42,10 +42,10 @@ DISTANCES = 3
 EDGE = 600
 """Number of characters that are read at the beginning and at the end of a message that is longer than both."""
 
-MAX_BYTES_PER_PASS = 1 << 20
-"""Number of bytes of text from which a pass takes no further message; a pass takes about fifty times its bytes."""
+MAX_CHARACTERS_PER_PASS = 1 << 20
+"""Largest number of characters of several messages in one pass, which needs about fifty times their bytes."""
 
-_SPACELESS = re.compile(
+_LONE_CHARACTER = re.compile(
     "(["
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7ff\uff00-\uffef"
     "\u00a0-\u00bf\u2010-\u206f\u2190-\u2bff\u2e00-\u2e7f\U0001f000-\U0001faff"
@@ -114,12 +114,11 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
 def read_text(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
     text = piece.body
-    if (
-        len(text) > 2 * EDGE or piece.kind == "action"
-    ):  # others are read as they are, which is quicker
+    # Others are read as they are, which is quicker.
+    if len(text) > 2 * EDGE or piece.kind == "action":
         text = " ".join(text for text, _ in _read_parts(piece))
     text = text.lower()
-    return text if text.isascii() else _SPACELESS.sub(r" \1 ", text)
+    return text if text.isascii() else _LONE_CHARACTER.sub(r" \1 ", text)
 
 
 def origins(piece: LogPiece) -> Ints:
@@ -133,7 +132,7 @@ def origins(piece: LogPiece) -> Ints:
         index += [-1] if index else []
         for character, place in zip(text, places, strict=True):
             for small in character.lower():
-                read = f" {small} " if _SPACELESS.match(small) else small
+                read = f" {small} " if _LONE_CHARACTER.match(small) else small
                 index += [place] * len(read.encode("utf-8", "replace"))
     return np.array(index, dtype=np.int64)
 
@@ -254,12 +253,13 @@ def _joined_starts(starts: Sequence[Ints]) -> Ints:
 
 
 def _passes(pieces: Sequence[LogPiece]) -> Iterator[list[tuple[str, Role]]]:
-    """Yields the text and the speaker of each message, in parts of about `MAX_BYTES_PER_PASS` characters."""
+    """Yields the text and the speaker of each message, in parts of at most `MAX_CHARACTERS_PER_PASS`
+    characters, or of one longer message."""
     part: list[tuple[str, Role]] = []
     characters = 0
     for piece in pieces:
         text = read_text(piece)
-        if part and characters + len(text) > MAX_BYTES_PER_PASS:
+        if part and characters + len(text) > MAX_CHARACTERS_PER_PASS:
             yield part
             part, characters = [], 0
         part.append((text, piece.role))
@@ -342,7 +342,7 @@ class BoundaryWords:
         """
         total = (self.messages < 0) @ absent
         for distance in range(DISTANCES):
-            # Each message counts once, however many boundaries read it at this distance: that is one, or none.
+            # No two boundaries have one message at the same distance, so each is summed once.
             places, sizes = self._places(self.messages[:, distance])
             values = weights[distance * COLUMNS :][self.words.columns[places]]
             running = np.concatenate([[0.0], np.cumsum(values)])

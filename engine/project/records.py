@@ -47,10 +47,10 @@ class Estimate:
 
     Attributes:
         items: Number of conversations left to do.
-        tokens: Number of their tokens; None if unknown.
+        tokens: Number of their tokens; None if unknown, and where no model reads them.
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
-        seconds: tokens / tokens_per_second.
-        model: Name of the model that would run.
+        seconds: Time that they take; None where no speed was measured.
+        model: Name of the model that would run; `words alone` where none would.
         adapter: Name of the adapter that it would run with; None without one.
         of: Number of conversations that are left, where the time is over before; None where all are done.
     """

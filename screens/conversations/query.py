@@ -202,7 +202,10 @@ def summary_content(listing: Listing, marked: int) -> Content:
     found = listing.counts.matching
     parts.append(format_counts(len(listing.ids), listing.counts))
     if found.conversations and not found.scored:
-        parts.append(" · no scores yet, r scores them and says first how long it takes")
+        if listing.counts.scores:
+            parts.append(" · none is scored, enter says why")
+        else:
+            parts.append(" · no scores yet, r scores them and says first how long it takes")
     for look, number in zip(
         STATE_LOOKS.values(),
         (found.complete, found.incomplete, found.borderline, found.unscored),

@@ -422,17 +422,17 @@ def rate_content(overview: Overview) -> Content:
     The rate is faint where the scores mean little or few are scored.
     """
     counts = overview.counts
+    now = in_force(overview.sets)
+    doubt = reliability(now, overview.sets).doubt if now else ""
     if not counts.scored:
-        return Content.assemble(
-            ("No scores yet.", "bold"),
-            ("\nscoring says which conversations ended", "$tone-muted"),
-        )
+        title, reason = "No scores yet.", "scoring says which conversations ended"
+        if doubt:
+            title, reason = "No scores.", doubt
+        return Content.assemble((title, "bold"), (f"\n{reason}", "$tone-muted"))
     coverage = 100 * counts.scored / counts.conversations
     # a decimal near the ends, so that a part is never written as none or all
     shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"
-    now = in_force(overview.sets)
-    doubtful = now is not None and bool(reliability(now, overview.sets).doubt)
-    tone = "$tone-muted" if doubtful else "bold $tone-complete"
+    tone = "$tone-muted" if doubt else "bold $tone-complete"
     parts: list[Piece] = [
         rate_piece(counts.above, counts.scored, tone),
         " ended",
@@ -464,14 +464,15 @@ def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
     if brief:
         tone = "$tone-borderline" if trust.doubt or trust.remedy else "$tone-muted"
         test, _, _ = trust.test.partition(",")
-        summary = "scores mean little" if trust.doubt else test
+        summary = "scores mean little" if trust.doubt and now.scored else test
         return Content.assemble(name, (f" · {summary}", tone))
     others = len(sets) - 1
     parts: list[Piece] = [name]
     if others:
         parts += [("  S", "bold $tone-accent"), (f" chooses; {others} more", "$tone-muted")]
     parts.append((f"\n{trust.test}", "$tone-muted"))
-    if trust.doubt:
+    parts += [(f"\n{kind}", "$tone-muted") for kind in trust.kinds]
+    if trust.doubt and now.scored:  # else the line of the rate says so
         parts.append((f"\n{trust.doubt}", "$tone-borderline"))
     if trust.remedy:
         parts.append((f"\nwhat would help: {trust.remedy}", "$tone-borderline"))

@@ -93,7 +93,10 @@ def sum_content(found: ScoreReasons) -> Content:
         others.append(f"the model's states {signed(found.states)}")
     return Content.assemble(
         (f"{probability(found.p)} after message {found.message + 1}", "bold"),
-        (f"  log-odds {signed(found.log_odds)}: {', '.join(others)}", "$tone-muted"),
+        (
+            f"  log-odds before calibration {signed(found.log_odds)}: {', '.join(others)}",
+            "$tone-muted",
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -114,9 +115,10 @@ def test_words_come_first(many: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         sets = conn.execute("SELECT features FROM score_config ORDER BY features").fetchall()
     assert stages.index("fit") < stages.index("read")
     assert sum(read) == kept == 40
-    assert sum(count > 0 for count in read) > 1
     assert sets == [("both",), ("words",)]
-    assert "left" in done.stderr.decode()
+    told = done.stderr.decode()
+    assert len(set(re.findall(r"(\d+) of 40 conversations · fitting to states", told))) > 1
+    assert "left" in told
     assert " · " in text.split("Read these first")[1]
 
 
@@ -162,6 +164,20 @@ def test_words_only_reads_nothing_where_words_tell_nothing(tmp_path: Path) -> No
     assert (found["in_force"]["mode"], found["in_force"]["scored"]) == ("words", 0)
     with closing(sqlite3.connect(project)) as conn:
         assert conn.execute("SELECT count(*) FROM hidden_state").fetchall() == [(0,)]
+
+
+def test_words_only_reads_nothing_where_words_need_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --minutes 0 no model reads either where the conversations are too few for words; the result says so."""
+    monkeypatch.setattr(catalog, "_EMBEDDED_PACKAGE", "not_installed")
+    project, logs = tmp_path / "few.wb", tmp_path / "few.jsonl"
+    write_jsonl(sample_conversations(5), logs)
+    done = workbench("open", logs, "-o", project, "--headless", "--minutes", "0")
+    assert done.returncode == 3, done.stderr.decode()
+    text = done.stdout.decode()
+    assert "no conversation is scored; there are too few for words" in text
+    assert "After the model has read" not in text
 
 
 def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:

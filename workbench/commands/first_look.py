@@ -50,7 +50,7 @@ Further = Callable[[OpenProject], Sequence[Stage]]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Holds what a first look came to.
+    """What a first look came to.
 
     Attributes:
         code: Exit code: done, or done with gaps.
@@ -131,33 +131,33 @@ class _FirstLook:
         self._start = time.monotonic()
 
     def run(self, screens: bool, importing: ImportRequest) -> Looked:
-        """See `first_look`."""
+        """Imports, then scores by words and clusters, then lets a model read; arguments as in `first_look`."""
         workspace = self._workspace
         paths = [str(path) for path in self._paths]
-        reading, self._check = import_stages(workspace.project, paths, importing)
+        import_stage, self._check = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
         try:
-            self._run([reading])
+            self._run([import_stage])
         except WorkbenchError:
-            for refusal in reading.refused:
+            for refusal in import_stage.refused:
                 if isinstance(refusal, UnknownFormat):
                     raise refusal from None
             raise
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
         self._expect_stages(clustering)
-        has_set = self._score_by_words()
+        self._score_by_words()
         self._run(clustering)
         goals = shown_clustering(workspace)
         self._say(
-            f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
+            f"{import_stage.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
             headline(self._workspace.conversations.counts(), self._workspace.conversations.rule()),
             *set_lines(self._workspace.score_sets.all()),
             _goal_lines(goals["groups"]),
-            *self._badly_read(reading),
+            *self._badly_read(import_stage),
         )
         if screens:
-            return Looked(self._code(reading), self._go_on)
-        if self._minutes != 0 or not has_set:
+            return Looked(self._code(import_stage), self._go_on)
+        if self._minutes != 0:
             self._read_and_score()
             self._say(f"\nAfter the model has read, {self._after()}:", *self._score_lines())
         self._run(self._further_stages(self._workspace))
@@ -166,7 +166,7 @@ class _FirstLook:
             print_json(self._document(goals["groups"], to_read))
         self._say(*self._to_read_lines(to_read), *self._steps_by_hand())
         narrate(f"{self._project} is ready, {self._after()}.")
-        return Looked(self._code(reading))
+        return Looked(self._code(import_stage))
 
     def _document(
         self, groups: Sequence[dict[str, Any]], to_read: Sequence[FirstReading]
@@ -213,17 +213,17 @@ class _FirstLook:
         if self._minutes == 0:
             self._time_left.end("read")
 
-    def _score_by_words(self) -> bool:
-        """Scores by words, which takes seconds; returns whether there are enough conversations for that."""
+    def _score_by_words(self) -> None:
+        """Scores by words where there are enough conversations for that, which takes seconds."""
         self._run([FittingStage(self._workspace.project, "words", required=False)])
-        return _has_set(self._workspace)
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
         """Returns the run in which the model reads."""
         return workspace.scoring_runs.make_run(replace(SCORING, minutes=self._minutes or None))
 
     def _read_and_score(self) -> None:
-        """Lets the model read what is left; scores without a probe where nearly all logs are copies of others."""
+        """Lets the model read what is left. Where that fails it scores without a probe: nearly all logs may be copies
+        of others, or the model may give no hidden states."""
         scoring = self._scoring(self._workspace)
         try:
             for stage in scoring.stages:
@@ -242,7 +242,7 @@ class _FirstLook:
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
         stages: list[Stage] = []
-        if self._minutes != 0 or not _has_set(workspace):
+        if self._minutes != 0:
             scoring = self._scoring(workspace)
             waiting = 0
             if scoring.reading is not None:
@@ -253,21 +253,21 @@ class _FirstLook:
             stages = scoring.stages if waiting else []
         workspace.runner.start([*stages, *self._further_stages(workspace)])
 
-    def _code(self, reading: ImportStage) -> int:
+    def _code(self, import_stage: ImportStage) -> int:
         """Returns the exit code: with gaps where something is unscored, rejected or not read."""
         unscored = self._workspace.conversations.counts().unscored
-        lost = any(source.account.warns for source in reading.sources)
-        return EXIT_INCOMPLETE if unscored or reading.quarantined or lost else EXIT_DONE
+        lost = any(source.account.warns for source in import_stage.sources)
+        return EXIT_INCOMPLETE if unscored or import_stage.quarantined or lost else EXIT_DONE
 
     # Words
 
-    def _badly_read(self, reading: ImportStage) -> list[str]:
+    def _badly_read(self, import_stage: ImportStage) -> list[str]:
         """Returns the accounts of sources that were badly read, and what was refused, with the command that mends
         it.
         """
-        badly = [source for source in reading.sources if source.badly_read]
+        badly = [source for source in import_stage.sources if source.badly_read]
         lines = account_lines(badly, partial(map_command, self._project, again=True))
-        for refused in reading.refused:
+        for refused in import_stage.refused:
             refusal: WorkbenchError = refused
             if isinstance(refused, UnknownFormat):
                 refusal = with_command(refused, self._project)
@@ -293,7 +293,10 @@ class _FirstLook:
         """Returns the conversations to read first, each with the reason."""
         lines = ["\nRead these first, the least likely to have ended:"]
         if not self._workspace.conversations.counts().scored:
-            return [*lines, "  none: no conversation is scored"]
+            more = ""
+            if self._minutes == 0 and not self._workspace.score_sets.name_in_force():
+                more = "; there are too few for words, and with --minutes 0 no model reads"
+            return [*lines, f"  none: no conversation is scored{more}"]
         if not to_read:
             return [*lines, "  none: every scored conversation looks ended"]
         for row, reason in to_read:
@@ -315,11 +318,6 @@ class _FirstLook:
             f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
-
-
-def _has_set(workspace: OpenProject) -> bool:
-    """Returns whether a set of scores is in force; it may have none, where words tell no more than chance."""
-    return bool(workspace.score_sets.name_in_force())
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:

@@ -52,7 +52,8 @@ MAX_REMAINING_TOKENS_OF_PAPER = 128
 
 MAX_CONVERSATIONS_FOR_MODE = 500
 """Number of conversations that are looked at to choose the default mode."""
-WORDS_PER_SECOND = 1_000
+
+CONVERSATIONS_PER_SECOND = 1_000
 """Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
 
 
@@ -77,8 +78,9 @@ class ScoringRun:
 
     Attributes:
         reading: How a model reads the logs; None in mode `words`.
-        scoring_stage: The stage that stores the final scores.
-        stages: All of the run in order; the other two are among them.
+        scoring_stage: Knows the config hash of the final scores, and how many wait for them.
+        stages: All of the run in order. In mode `probe` a `RefiningStage` among them reads by the stage of `reading`,
+            and makes fits like `scoring_stage`; else the other two are among them.
     """
 
     reading: ModelReading | None
@@ -119,7 +121,7 @@ def estimate_scoring(
     scoring = run.scoring_stage
     if run.reading is None:
         waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
-        seconds = 1 + waiting / WORDS_PER_SECOND if waiting else 0.0
+        seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
         return Estimate(waiting, None, None, seconds, model="words alone")
     model = run.reading.model
     with project.reading() as conn:
@@ -133,9 +135,29 @@ def estimate_scoring(
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
+    logs = [render_log(messages) for _, messages in sample]
+    return _estimate_reading(
+        process, run.reading, chars_by_conversation, sampled, logs, record_long_speed
+    )
+
+
+def _estimate_reading(
+    process: ModelProcess,
+    reading: ModelReading,
+    chars_by_conversation: Sequence[int],
+    sampled: slice,
+    logs: Sequence[Sequence[LogPiece]],
+    record_long_speed: Callable[[LoadableModel, float, int], None],
+) -> Estimate:
+    """Returns the cost of reading what waits, as `estimate_scoring` does.
+
+    Args:
+        chars_by_conversation: Stored number of characters of each conversation that waits.
+        sampled, logs: Which of these are in the sample, and their logs.
+    """
+    model, count = reading.model, len(chars_by_conversation)
     client = process.client_for(model)
     loaded = client.load(model.path, model.options, model.adapter, model.weights_copy)
-    logs = [render_log(messages) for _, messages in sample]
     sample_tokens = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
     sample_chars = sum(len(piece.text) for log in logs for piece in log)
     # A stored character count leaves out headers and calls, so the sample also gives log characters per stored one.
@@ -143,11 +165,11 @@ def estimate_scoring(
     # All other tokens are estimated: the sample gives them per character, the table the characters.
     tokens_per_char = sample_tokens / max(1, sample_chars)
     log_tokens = [chars * overhead * tokens_per_char for chars in chars_by_conversation]
-    asked_chars = _prompt_chars_per_log(run.reading.question, logs) * len(waiting_ids)
+    asked_chars = _prompt_chars_per_log(reading.question, logs) * count
     tokens = sum(log_tokens) + asked_chars * tokens_per_char
     speed = model.tokens_per_s
     if speed is None:
-        return Estimate(len(waiting_ids), round(tokens), None, None, model.label)
+        return Estimate(count, round(tokens), None, None, model.label)
     long = None if model.long is None else LongSpeed(*model.long)
     # A token is in the log that holds it, so the mean log of a token weighs each log by its tokens.
     if long is None and sum(n * n for n in log_tokens) > MIN_LONG_TOKENS * sum(log_tokens):
@@ -157,17 +179,17 @@ def estimate_scoring(
     seconds = tokens / speed
     if long is not None:
         seconds += _attention_seconds(log_tokens, speed, long, int(loaded["context"]))
-    cost = Estimate(len(waiting_ids), round(tokens), tokens / seconds, seconds, model.label)
-    minutes = run.reading.stage.minutes if isinstance(run.reading.stage, ReadingStage) else None
+    cost = Estimate(count, round(tokens), tokens / seconds, seconds, model.label)
+    minutes = reading.stage.minutes if isinstance(reading.stage, ReadingStage) else None
     if minutes is None or seconds <= 60 * minutes:
         return cost
     share = 60 * minutes / seconds
     return replace(
         cost,
-        items=max(1, round(share * len(waiting_ids))),
+        items=max(1, round(share * count)),
         tokens=round(share * tokens),
         seconds=60.0 * minutes,
-        of=len(waiting_ids),
+        of=count,
     )
 
 
@@ -224,13 +246,7 @@ class ScoringRuns:
             )
         request = replace(request, mode=mode)
         if mode == "words":
-            if request.part is not None:
-                raise UsageError(
-                    "In mode `words` no model reads, so there is nothing to share.",
-                    "Leave out --part.",
-                )
-            fitting = FittingStage(setup.project, "words", selection=self._selection(request))
-            return ScoringRun(None, fitting, [fitting])
+            return self._words_run(request)
         model = setup.models.resolve(request.model_request)
         if request.paper and model.endpoints:
             raise UsageError(
@@ -254,36 +270,35 @@ class ScoringRuns:
         else:
             reading = scoring = self._scoring_stage(request, mode, model, question)
             stages = [scoring]
+        by_model = ModelReading(model, question, reading)
         if request.part is not None:
             # One machine of several reads its part; the rest is done in the project that the parts are merged into.
             tuning = setup.tuning_before(model) if request.tune else []
-            return ScoringRun(ModelReading(model, question, reading), scoring, [*tuning, reading])
+            return ScoringRun(by_model, scoring, [*tuning, reading])
         writer = self._writer(request, mode, model)
         if request.remaining:
-            writer_is_tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
-            prompt = prompts["remaining-tuned" if writer_is_tuned else "remaining"]
-            if request.paper and not writer_is_tuned:
-                # In the paper, what the model writes in answer to the scored prompt is what remains.
-                prompt = replace(prompts[mode], max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
-            if tag is not None:
-                prompt = replace(prompt, stop=(*prompt.stop, tag))
-            setup.endpoints.check_writing(writer, prompt)
-            remaining = RemainingStage(
-                setup.project,
-                setup.process,
-                writer,
-                prompt,
-                lambda: scoring.config_hash,
-                where_end_not_written=request.paper,
-            )
+            remaining = self._remaining_stage(request, mode, writer, tag, scoring)
             if isinstance(reading, ScoringStage) and not request.paper:
                 # The log is in the model's cache when it is scored, so writing then saves reading it again.
                 reading.write_remaining(remaining)
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
         tuning = setup.tuning_before(*models) if request.tune else []
-        by_model = ModelReading(model, question, reading)
         return ScoringRun(by_model, scoring, [*words, *tuning, *stages])
+
+    def _words_run(self, request: ScoringRequest) -> ScoringRun:
+        """Returns the run in mode `words`.
+
+        Raises:
+            UsageError: A part of the conversations is asked for.
+        """
+        if request.part is not None:
+            raise UsageError(
+                "In mode `words` no model reads, so there is nothing to share.",
+                "Leave out --part.",
+            )
+        fitting = FittingStage(self._setup.project, "words", selection=self._selection(request))
+        return ScoringRun(None, fitting, [fitting])
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
         """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
@@ -292,6 +307,40 @@ class ScoringRuns:
             return model
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
         return tuned if tuned.path == model.path else model
+
+    def _remaining_stage(
+        self,
+        request: ScoringRequest,
+        mode: Mode,
+        writer: LoadableModel,
+        tag: str | None,
+        scoring: ScoringStage | FittingStage,
+    ) -> RemainingStage:
+        """Returns the stage that writes remaining tasks.
+
+        Args:
+            tag: The end tag, at which the model stops writing too; None without one.
+
+        Raises:
+            UsageError: The endpoint of the model cannot write.
+        """
+        setup = self._setup
+        writer_is_tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
+        prompt = setup.prompts.prompt("remaining-tuned" if writer_is_tuned else "remaining")
+        if request.paper and not writer_is_tuned:
+            # In the paper, what the model writes in answer to the scored prompt is what remains.
+            prompt = replace(setup.prompts.prompt(mode), max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
+        if tag is not None:
+            prompt = replace(prompt, stop=(*prompt.stop, tag))
+        setup.endpoints.check_writing(writer, prompt)
+        return RemainingStage(
+            setup.project,
+            setup.process,
+            writer,
+            prompt,
+            lambda: scoring.config_hash,
+            where_end_not_written=request.paper,
+        )
 
     def _selection(self, request: ScoringRequest) -> Selection:
         """Returns the conversations that a request scores."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -68,11 +67,7 @@ class ScoreSets:
         Raises:
             ProjectReadOnly: The project cannot be written.
         """
-
-        def work(conn: sqlite3.Connection) -> None:
-            score_sets.switch_with_rules(conn, config_hash)
-
-        self._project.write(work)
+        self._project.write(lambda conn: score_sets.switch_with_rules(conn, config_hash))
         self._changed()
 
 
@@ -96,6 +91,7 @@ _MORE = (
     f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
     " learns from your own"
 )
+"""What helps scores by the bundled probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,8 @@ class Reliability:
 
     Attributes:
         test: Result of its test on these conversations, or that there is none.
-        doubt: Why the scores mean little; empty where the test shows nothing of the kind, or there is no test.
+        doubt: Why the scores mean little, or why none was given; empty where the test shows nothing of the kind, or
+            there is no test.
         remedy: What would help; empty where nothing is wrong.
         better: Another set, whose test shows nothing of the kind; None where there is none, or nothing is wrong.
         kinds: Result of the test of each kind of log, where there are several.
@@ -179,7 +176,7 @@ def _kind_in_words(kind: KindTest) -> str:
 
 
 def _doubt(score_set: ScoreSet) -> str:
-    """Returns why the test says that the scores mean little; empty where it does not.
+    """Returns why the test says that the scores mean little, or that there are none; empty where it does not.
 
     Cuts at random make whole conversations longer than cut ones, so that position tells them apart on many logs. So the
     scores are compared with position and keywords at the same step; at random cuts only where no two conversations can
@@ -189,7 +186,12 @@ def _doubt(score_set: ScoreSet) -> str:
     if test is None:
         return ""
     if test.auroc.low <= 0.5:
-        return "these scores mean little: whole and cut are not told apart better than by chance"
+        chance = "whole and cut are not told apart better than by chance"
+        return (
+            f"these scores mean little: {chance}"
+            if score_set.scored
+            else f"{chance}, so none is scored"
+        )
     if test.matched is None:
         if test.auroc.value > max(test.keywords, test.position):
             return ""

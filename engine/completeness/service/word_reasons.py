@@ -20,7 +20,7 @@ from engine.completeness.word_reasons import (
     ScoreReasons,
     StrongWord,
     explain,
-    told_of_column,
+    words_of_column,
 )
 from engine.completeness.words import COLUMNS, DISTANCES
 from engine.conversations.tables import conversations
@@ -37,7 +37,8 @@ MAX_CONVERSATIONS = 1_000
 """Most conversations in which the strongest words are looked for."""
 
 ROWS_PER_WORD = 9
-"""Boundaries at which is looked up what a column stands for; other words may have the same one at some."""
+"""Number of boundaries at which the words of a column are looked up; the most frequent are told, since words may share
+a column."""
 
 
 class WordReasons:
@@ -99,8 +100,9 @@ class WordReasons:
         row_of = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
         size = DISTANCES * COLUMNS
-        each = np.unique(conversation_of[row_of] * size + matrix.indices)
-        share = np.bincount(each % size, minlength=size) / len(texts.ids)
+        # The columns of each conversation, each once.
+        columns = np.unique(conversation_of[row_of] * size + matrix.indices) % size
+        share = np.bincount(columns, minlength=size) / len(texts.ids)
         mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean, 0.0)
         messages = [place.message for places in texts.places for place in places]
         strongest: list[StrongWord] = []
@@ -133,13 +135,13 @@ class WordReasons:
                     continue
                 end = next(i for i, piece in enumerate(log.pieces) if piece.message == message)
                 piece = log.pieces[end - distance]
-                if text := told_of_column(piece, column):
+                if text := words_of_column(piece, column):
                     found[text, piece.role, distance] += 1
         return found.most_common(1)[0][0] if found else None
 
 
 def _parts(text: str) -> set[str]:
-    """Returns the words and signs of what `told_of_column` returns, without those of the program."""
+    """Returns the words and signs of what `words_of_column` returns, without those of the program."""
     return set(re.findall(r"\w+|[^\w\s]+", text)) - {"begins", "ends", "with"}
 
 

@@ -57,9 +57,6 @@ CONVERSATIONS_PER_TRANSACTION = 2_000
 More would hold more of them in memory, and make what a person writes wait longer.
 """
 
-BYTES_PER_NUMBER = 2
-"""Bytes of each number of a stored state, a float16 (little-endian, `<f2`)."""
-
 MAX_TESTED_CONVERSATIONS = 3_000
 """Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
 .01 then."""
@@ -72,8 +69,8 @@ STEPS = probe.STEPS * 3
 
 
 class FittingStage(CpuStage):
-    """Fits the probe to at most `probe.MAX_CONVERSATIONS` conversations, and scores each one by a probe that never saw
-    it.
+    """Fits the probe to at most `probe.MAX_CONVERSATIONS` conversations, for each kind of log, and scores all selected
+    ones, each by regressions that never saw it nor, where it is learned from too, a near copy of it.
 
     On words every selected conversation is scored, on states each that was read. On both the words score what is not
     read yet. Too few for a fit are scored by the bundled probe, where the model is the built-in one.
@@ -380,6 +377,7 @@ class FittingStage(CpuStage):
             test=fits.test,
             features=self._features,
         )
+        scored = read = 0
 
         def store(
             conn: sqlite3.Connection,
@@ -401,7 +399,6 @@ class FittingStage(CpuStage):
                 if not self._part:
                     runs.count(conn, run_id, STEPS, STEPS)
 
-        scored = read = 0
         by_states = any(each.fit.states or each.fit.bundled for each in fits.fits)
         for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
             last, packed = done == len(ids), None
@@ -431,7 +428,7 @@ class FittingStage(CpuStage):
             )
             score_sets.put_partial(conn, config_hash if unread else None)
         else:
-            score_sets.drop_older_words(conn, config_hash)
+            score_sets.drop_other_words(conn, config_hash)
 
     def _score_entries(
         self, ids: Sequence[int], fits: KindFits

@@ -252,11 +252,13 @@ class KindFit:
 class KindFits:
     """The fits of all kinds, and what explains the scores by them.
 
+    `score_unseen` keeps what explains its scores, so `word_weights` is called after it.
+
     Attributes:
         learned: All conversations that were learned from.
         kinds: None where there is one fit for all.
         fits: In the order of the kinds; those of no kind last, if there are some.
-        test: Of the scores of all kinds together; None where too few conversations can be cut.
+        test: Of the scores of all kinds together, set after `p` is known; None where too few conversations can be cut.
     """
 
     learned: Learned

@@ -24,7 +24,7 @@ CONVERSATIONS_PER_READ = 500
 """Number of conversations whose text is in memory at once."""
 
 RUNS_PER_CONVERSATION = 64
-"""Mean number of runs of three words by which near copies are found; of more, a sample is enough."""
+"""Mean number of runs of three words by which near copies are found; from twice as many on, a sample is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LogTexts:
         words: The words at the boundaries of all conversations, in order.
         keywords: Answer of the keyword rule at the boundaries, shape (boundaries,); NaN where it was not asked for.
         roles: Who speaks in each conversation.
-        runs: The different runs of three words in each conversation, rising; a sample of them in long logs.
+        runs: The different runs of three words in each conversation, rising; a sample where logs are long on average.
     """
 
     ids: list[int]
@@ -73,7 +73,10 @@ class LogTexts:
                 page = conversations.conversations_for(
                     conn, ids[first : first + CONVERSATIONS_PER_READ]
                 )
-            logs = [_Log.of(key, render_log(messages)) for key, messages in page]
+            logs = [
+                _Log(key, pieces := render_log(messages), boundaries(pieces))
+                for key, messages in page
+            ]
             pages.append(_of_logs(logs, keywords_for))
         if not pages:
             pages.append(_of_logs([], ()))
@@ -131,13 +134,14 @@ class LogTexts:
 
 
 def _sample(runs: list[shingle_overlap.Shingles]) -> list[shingle_overlap.Shingles]:
-    """Returns every n-th of all runs by their hashes, so that a conversation has about `RUNS_PER_CONVERSATION`.
+    """Returns every n-th of all runs by their hashes, so that a conversation has `RUNS_PER_CONVERSATION` to twice as
+    many on average; a short one among long ones may keep none.
 
     What two conversations share is in both samples or in neither (Broder 1997, "On the resemblance and containment of
     documents"), so their overlap stays what it is, but for chance.
     """
-    keep = sum(map(len, runs)) // (RUNS_PER_CONVERSATION * max(1, len(runs)))
-    return [each[each % keep == 0] for each in runs] if keep > 1 else runs
+    n = sum(map(len, runs)) // (RUNS_PER_CONVERSATION * max(1, len(runs)))
+    return [each[each % n == 0] for each in runs] if n > 1 else runs
 
 
 class _Log(NamedTuple):
@@ -146,11 +150,6 @@ class _Log(NamedTuple):
     id: int
     pieces: list[LogPiece]
     boundaries: list[int]
-
-    @classmethod
-    def of(cls, key: int, pieces: list[LogPiece]) -> _Log:
-        """Returns the log of these pieces."""
-        return cls(key, pieces, boundaries(pieces))
 
 
 def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
@@ -165,7 +164,7 @@ def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
     messages = np.where(earlier < 0, -1, earlier + origin[:, None])
     return LogTexts(
         [log.id for log in logs],
-        [_places(log) for log in logs],
+        [BoundaryPlace.in_log(log.pieces, log.boundaries) for log in logs],
         [list(range(len(log.boundaries))) for log in logs],
         [None if log.boundaries else no_boundary_reason(log.pieces) for log in logs],
         BoundaryWords(words, messages),
@@ -179,15 +178,4 @@ def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
         ),
         [Roles.of(log.pieces) for log in logs],
         [np.unique(words.runs[begin:end]) for begin, end in pairwise(starts.tolist())],
-    )
-
-
-def _places(log: _Log) -> tuple[BoundaryPlace, ...]:
-    """Returns where the boundaries of a log lie."""
-    sizes = [len(piece.header) + 1 + len(piece.body) for piece in log.pieces]
-    chars = list(accumulate(sizes))
-    return tuple(
-        BoundaryPlace(piece.message, piece.step, piece.turn, chars[index], sizes[index])
-        for index in log.boundaries
-        for piece in (log.pieces[index],)
     )

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -37,9 +36,10 @@ TOKENS_PER_CHAR = 0.25
 class ReadingStage(BlockStage[int, StateEntry]):
     """Reads the conversations whose hidden states are not kept yet.
 
-    They are read in the order in which the model changes most: first those whose words leave it open at which
-    boundary they end. Without scores by words the order is drawn at random and always the same. Blocks are cut from all
-    conversations, so that those of a resumed run are the same.
+    They are read in the order in which the model changes most: first those without a score by words, then those whose
+    words leave it open at which boundary they end. Equal ones, and all without scores by words, have an order that is
+    drawn at random and always the same. Blocks are cut from all conversations, so that a resumed run has the same ones
+    as long as the scores by words are the same.
 
     Attributes:
         growing: Set once conversations come and grow while the model stays loaded: then only what is new of them is
@@ -235,13 +235,6 @@ def _entry(log: Log, score: ItemScore) -> StateEntry:
     """Returns the states of a log as they are stored, or the reason why there are none."""
     if score.states is None:
         return StateEntry(log.id, (), b"", score.unscored, score.tokens)
-    chars = list(accumulate(len(piece.text) for piece in log.pieces))
-    places = []
-    for boundary in log.item.boundaries:
-        piece = log.pieces[boundary]
-        place = BoundaryPlace(
-            piece.message, piece.step, piece.turn, chars[boundary], len(piece.text)
-        )
-        places.append(place)
+    places = BoundaryPlace.in_log(log.pieces, log.item.boundaries)
     states = score.states.astype("<f2").tobytes()
-    return StateEntry(log.id, tuple(places), states, score.note, score.tokens)
+    return StateEntry(log.id, places, states, score.note, score.tokens)

@@ -18,8 +18,9 @@ FIRST_READ = 50
 class RefiningStage:
     """Reads conversations, and fits the probe anew to what is read. See `engine.jobs.contract.Stage`.
 
-    Scores by words are there before, so each fit changes what is shown. A run that is cancelled fits once more, so
-    that nothing is read in vain; a second cancel leaves that out.
+    Scores by words, where the probe reads them, are there before, so each fit changes what is shown. A run that is
+    cancelled fits once more, so that nothing it read is in vain; a second cancel leaves that out, and the next run
+    fits to it.
     """
 
     name = "read"
@@ -61,7 +62,7 @@ class RefiningStage:
         Raises:
             ModelError: The model cannot be loaded, or gives no hidden states.
             NotYet: There are too few conversations for a probe, and the bundled one does not fit the model.
-            Cancelled: The run was cancelled; what was read is kept, and the scores rest on it.
+            Cancelled: The run was cancelled; what was read is kept, and after a single cancel the scores rest on it.
         """
         reading, last, fitted = self._reading, Progress(0, None), None
         try:

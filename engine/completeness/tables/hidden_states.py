@@ -11,8 +11,10 @@ import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
+from engine.base.conversation import LogPiece
 from engine.conversations.tables import earlier_states
 from engine.project.sql import chunks, placeholders, to_json
 
@@ -38,6 +40,19 @@ class BoundaryPlace:
     turn: int
     chars: int
     step_chars: int
+
+    @classmethod
+    def in_log(
+        cls, pieces: Sequence[LogPiece], boundaries: Sequence[int]
+    ) -> tuple[BoundaryPlace, ...]:
+        """Returns where the boundaries of a log lie, given by the indices of the pieces after which they are."""
+        sizes = [len(piece.header) + 1 + len(piece.body) for piece in pieces]
+        chars = list(accumulate(sizes))
+        return tuple(
+            cls(piece.message, piece.step, piece.turn, chars[index], sizes[index])
+            for index in boundaries
+            for piece in (pieces[index],)
+        )
 
 
 @dataclass(frozen=True, slots=True)

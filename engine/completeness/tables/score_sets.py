@@ -199,11 +199,10 @@ def put_partial(conn: sqlite3.Connection, config_hash: str | None) -> None:
     settings.put(conn, PARTIAL_SETTING, config_hash)
 
 
-def drop_older_words(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Deletes the sets by words alone that were made before this one: they are made anew in seconds."""
-    older = [config for config in configs(conn) if config.features == "words"]
-    for config in older:
-        if config.config_hash != config_hash:
+def drop_other_words(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the unused sets by words alone, except this one: they are made anew in seconds."""
+    for config in configs(conn):
+        if config.features == "words" and config.config_hash != config_hash:
             _drop_unused(conn, config.config_hash)
 
 

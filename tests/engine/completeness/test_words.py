@@ -145,7 +145,7 @@ class TestMessages:
         pieces = [piece(text, role) for text, role in messages]
         whole = MessageWords.of(pieces)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(words, "MAX_BYTES_PER_PASS", size)
+            patch.setattr(words, "MAX_CHARACTERS_PER_PASS", size)
             in_passes = MessageWords.of(pieces)
         for name in ("columns", "starts", "runs", "run_starts"):
             assert getattr(whole, name).tolist() == getattr(in_passes, name).tolist()

@@ -11,7 +11,9 @@ from textual.widgets import Input, TextArea
 from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged
+from engine.completeness.tables import score_sets
 from engine.formats.mappings.mapping import load_mapping
+from engine.project import settings
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
@@ -40,9 +42,16 @@ class TestCounts:
     async def test_no_scores_says_what_to_do(self) -> None:
         """Without any score the counts line names the key that scores, and shows no rate."""
         fresh = project_of([conversation(number, None) for number in range(1, 4)])
+        fresh.file.write(lambda conn: settings.put(conn, score_sets.IN_FORCE_SETTING, None))
         async with opened(fresh) as pilot:
             assert "no scores yet, r scores them" in lines(pilot)[1]
             assert "%" not in lines(pilot)[1]
+
+    async def test_a_set_that_scores_none_is_not_to_come(self) -> None:
+        """Where a set of scores gives none a score, the counts line says so, and which key says why."""
+        async with opened(project_of([conversation(1, None)])) as pilot:
+            assert "none is scored, enter says why" in lines(pilot)[1]
+            assert "no scores yet" not in lines(pilot)[1]
 
     async def test_empty_project_says_what_to_do(self) -> None:
         """An empty project names the key that imports."""
@@ -87,7 +96,8 @@ class TestFilterAndSort:
         """Without a filter the dialog has no choice between all and some."""
         async with opened(project()) as pilot:
             await press(pilot, "r")
-            assert "only" not in text(pilot)
+            assert "read all" in text(pilot)
+            assert "only what is listed" not in text(pilot)
 
     async def test_sort_by_dialog_and_reverse(self) -> None:
         """The sort dialog orders the list, `S` turns it round, and what has no score stays last."""

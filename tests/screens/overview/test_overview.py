@@ -137,6 +137,20 @@ class TestFigures:
         assert "No scores yet" in words
         assert "%" not in words
 
+    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+    async def test_scores_at_chance_are_not_to_come(self, size: tuple[int, int]) -> None:
+        """Where a set of scores is in force that scores nothing because it is at chance, the card says that, once, and
+        not that scores are to come."""
+        support = project_of([conversation(number, None) for number in range(1, 37)])
+        chance = "whole and cut are not told apart better than by chance, so none is scored"
+        with_probe(support, Interval(0.5, 0.46, 0.54), at_chance=True)
+        support.file.write(lambda conn: score_sets.replace_keeping_rule(conn, "f1"))
+        async with opened(support, size=size, mode="1") as pilot:
+            shown = text(pilot)
+            assert "No scores yet" not in shown
+            assert shown.count(chance) == 1
+            assert "scores mean little" not in shown
+
     def test_what_was_kept_out(self) -> None:
         """Quarantined records, duplicates and hidden endings are counted in words."""
         some = found(project())
@@ -446,8 +460,11 @@ async def choose(pilot: Pilot[None], title: str) -> None:
     await press(pilot, *["down"] * at, "enter")
 
 
-def with_probe(support: ScreenProject, auroc: Interval, position: float = 0.6) -> None:
-    """Stores the scores of a probe beside those of the project, with this result of its test."""
+def with_probe(
+    support: ScreenProject, auroc: Interval, position: float = 0.6, *, at_chance: bool = False
+) -> None:
+    """Stores the scores of a probe beside those of the project, with this result of its test; at chance no
+    conversation has a score."""
 
     def work(conn: sqlite3.Connection) -> None:
         run = runs.create(
@@ -456,7 +473,10 @@ def with_probe(support: ScreenProject, auroc: Interval, position: float = 0.6) -
         test = EndingTest(36, auroc, 0.9, 0.84, position, None, 0)
         score_sets.register(conn, ScoreConfig("f1", "probe", "smollm2-135m (bf16)", test=test))
         entries = [
-            ScoreEntry(key, (CurvePoint(1, 2, 1, 0.9, 0.1),), None, 10) for key in range(1, 37)
+            ScoreEntry(key, (), "at chance", 10)
+            if at_chance
+            else ScoreEntry(key, (CurvePoint(1, 2, 1, 0.9, 0.1),), None, 10)
+            for key in range(1, 37)
         ]
         scores.add(conn, "f1", run, entries)
         score_sets.put_in_force_if_due(conn, "f1")

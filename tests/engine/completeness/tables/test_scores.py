@@ -197,7 +197,7 @@ class TestScores:
         _score(project, replace(WORDS, config_hash="w2"), [1])
         if in_force:
             project.write(lambda conn: score_sets.switch_with_rules(conn, "w"))
-        project.write(lambda conn: score_sets.drop_older_words(conn, "w2"))
+        project.write(lambda conn: score_sets.drop_other_words(conn, "w2"))
         with project.reading() as conn:
             left = {one.config_hash for one in score_sets.configs(conn)}
         assert left == {"b", "w2"} | ({"w"} if in_force else set())
