@@ -65,13 +65,13 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("Y", "copy_remaining", "Copy", show=False, tooltip="Copy the remaining tasks"),
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
+        Binding("o", "open", "Open", tooltip="Open in the reader"),
         Binding(
             "w",
             "words",
             "Words",
             tooltip="The words for and against an end at this turn, or no longer",
         ),
-        Binding("o", "open", "Open", tooltip="Open in the reader"),
         Binding("O", "order", "Order", tooltip="Choose the order of the queue"),
         Binding("f", "filter", "Filter", tooltip="Judge only what a filter matches"),
         Binding(

@@ -71,7 +71,7 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
 
             await press(pilot, "2", "r")
             assert isinstance(pilot.app.screen, RunDialog)
-            await press(pilot, "home", "down")
+            await press(pilot, "home", "down", "down", "down")
             await shown(pilot, lambda seen: "3 conversations ·" in seen and "tokens" in seen)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "100% scored" in seen)

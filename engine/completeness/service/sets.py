@@ -87,6 +87,9 @@ def name_of(score_set: ScoreSet | ScoreConfig) -> str:
     return " · ".join(one_line(part, 40) for part in parts if part)
 
 
+WEAK_AUROC = 0.7
+"""AUROC below which scores are doubted although they are better than chance."""
+
 _MORE = (
     f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
     " learns from your own"
@@ -191,6 +194,11 @@ def _doubt(score_set: ScoreSet) -> str:
             f"these scores mean little: {chance}"
             if score_set.scored
             else f"{chance}, so none is scored"
+        )
+    if test.auroc.high < WEAK_AUROC:
+        return (
+            "these scores tell little: of a whole conversation and a cut one, the whole one has the higher score in"
+            f" {figure(test.auroc.value)} of pairs only"
         )
     if test.matched is None:
         if test.auroc.value > max(test.keywords, test.position):

@@ -24,7 +24,7 @@ CONVERSATIONS_PER_READ = 500
 """Number of conversations whose text is in memory at once."""
 
 RUNS_PER_CONVERSATION = 64
-"""Mean number of runs of three words by which near copies are found; from twice as many on, a sample is enough."""
+"""Mean number of runs of three words by which near copies of long logs are found: a sample of them is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,16 @@ class LogTexts:
 
 
 def _sample(runs: list[shingle_overlap.Shingles]) -> list[shingle_overlap.Shingles]:
-    """Returns every n-th of all runs by their hashes, so that a conversation has `RUNS_PER_CONVERSATION` to twice as
-    many on average; a short one among long ones may keep none.
+    """Returns every n-th of the runs of long logs by their hashes, so that these have `RUNS_PER_CONVERSATION` to twice
+    as many on average; short logs, of at most twice as many, keep all.
 
-    What two conversations share is in both samples or in neither (Broder 1997, "On the resemblance and containment of
+    What two long logs share is in both samples or in neither (Broder 1997, "On the resemblance and containment of
     documents"), so their overlap stays what it is, but for chance.
     """
-    n = sum(map(len, runs)) // (RUNS_PER_CONVERSATION * max(1, len(runs)))
-    return [each[each % n == 0] for each in runs] if n > 1 else runs
+    most = 2 * RUNS_PER_CONVERSATION
+    sizes = [len(each) for each in runs if len(each) > most]
+    n = sum(sizes) // (RUNS_PER_CONVERSATION * max(1, len(sizes)))
+    return [each[each % n == 0] if len(each) > most else each for each in runs]
 
 
 class _Log(NamedTuple):

@@ -32,6 +32,7 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobDone, JobRunner
+from engine.model.catalog import FIRST_LAYERS
 from engine.model.process.process import ModelProcess
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
@@ -413,7 +414,11 @@ def _score(project: Project, process: ModelProcess) -> list[float | None]:
     """Reads what is not read and fits; returns the scores in id order."""
     model = scored.model()
     reading = ReadingStage(project, process, model)
-    fitting = FittingStage(project, "states", model=model, states_key=lambda: reading.config_hash)
+    # The bundled probe is for the first layers; of what it reads only the change counts here.
+    shortened = replace(model, options=replace(model.options, layers=FIRST_LAYERS))
+    fitting = FittingStage(
+        project, "states", model=shortened, states_key=lambda: reading.config_hash
+    )
     for stage in (reading, fitting):
         outcome = JobRunner(project, lambda event: None).run(stage)
         assert isinstance(outcome, JobDone), outcome
