@@ -197,7 +197,8 @@ class FittingStage(CpuStage):
         """Returns what was learned from some of the conversations, with its tests.
 
         Raises:
-            NotYet: There are too few conversations for a probe, and the bundled one does not fit the model.
+            NotYet: There are too few conversations for a probe, and the bundled one does not fit the model; or too few
+                are read, and a fit to states is not required.
         """
         report(0, "reading words")
         learned = self._read(ids)
@@ -292,8 +293,7 @@ class FittingStage(CpuStage):
         """Returns the fitted probes, or the bundled one where there are too few conversations.
 
         Raises:
-            NotYet: There are too few, and the bundled probe does not fit the model; or too few are read, and a fit to
-                states is not required.
+            NotYet: There are too few, and the bundled probe does not fit the model.
         """
         boundaries, is_end, groups = learned.boundaries, learned.is_end, learned.group_ids
         has_state = boundaries.state_of_boundary >= 0
