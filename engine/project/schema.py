@@ -74,9 +74,16 @@ def add_words(conn: sqlite3.Connection) -> None:
     )
 
 
+def add_verdicts_of_models(conn: sqlite3.Connection) -> None:
+    """Makes room for what a model says against a merge, and whether its answer is a probability or was said."""
+    conn.execute("ALTER TABLE pair_answer ADD COLUMN reason_against TEXT NOT NULL DEFAULT ''")
+    conn.execute("ALTER TABLE pair_answer ADD COLUMN spoken INTEGER NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     FIRST_SCHEMA: create,
     21: add_words,
+    22: add_verdicts_of_models,
 }
 """What makes the schema of each number out of the one before; the first makes it out of an empty file."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from math import exp
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
 
 from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
-from engine.model.endpoints.capabilities import Capabilities, Prefill, Template, Tokens
+from engine.model.endpoints.capabilities import Capabilities, Prefill, Structure, Template, Tokens
 from engine.model.endpoints.client import Address, BackgroundRun, EndpointClient
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
@@ -18,8 +20,10 @@ from engine.model.endpoints.dialects import (
     apply_template,
     grammar_for,
     read_completion,
+    structure_fields,
     token_ids,
 )
+from engine.model.reply_forms import UnreadableReply, read_reply
 
 if TYPE_CHECKING:
     import httpx
@@ -62,6 +66,13 @@ _CONTROL_TOKENS = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of
 
 _WORD = "zqzq"
 """A word that no model writes by itself."""
+
+
+class _ProbedWord(msgspec.Struct):
+    """A reply with one field."""
+
+    word: Annotated[str, msgspec.Meta(max_length=40)]
+
 
 PROBE_SECONDS = 240.0
 """Default time limit of a request, which writes a few tokens; the server may have to load the model first."""
@@ -140,8 +151,7 @@ class _Probe:
             template=await self._find_template(),
             prefill=await self._find_prefill() if chat is not None else "",
             seed=await self._keeps_seed(plain is not None),
-            grammar=await self._keeps_grammar(plain is not None),
-            schema=await self._keeps_schema() if chat is not None else False,
+            structure=await self._find_structure() if chat is not None else "",
             embeddings=await self._attempt(self._embed()) is not None,
             end_token=await self._find_end_token(tokens, end_text),
             end_text=end_text,
@@ -336,26 +346,28 @@ class _Probe:
         first, repeated, other = [await sampled(seed) for seed in (11, 11, 12)]
         return first is not None and first == repeated != other
 
-    async def _keeps_grammar(self, completions: bool) -> bool:
-        """Returns whether a completion follows a grammar."""
-        if not completions:
-            return False
-        request = self._complete(_TEXT, grammar=grammar_for(_WORD), max_tokens=8)
-        result = await self._attempt(request)
-        return result is not None and result.text.strip() == _WORD
-
-    async def _keeps_schema(self) -> bool:
-        """Returns whether an answer to messages follows a JSON schema."""
+    async def _find_structure(self) -> Structure:
+        """Returns how the endpoint is asked for a reply with given fields, the surest way first; "" if it cannot be.
+        The test is a field with a value that no model writes by itself."""
         schema = {
             "type": "object",
-            "properties": {"word": {"const": _WORD}},
+            "properties": {"word": {"enum": [_WORD]}},
             "required": ["word"],
             "additionalProperties": False,
         }
-        form = {"type": "json_schema", "json_schema": {"name": "word", "schema": schema}}
-        request = self._reply([_user_message("Say hello.")], response_format=form, max_tokens=24)
-        result = await self._attempt(request)
-        return result is not None and _WORD in result.text and result.text.lstrip().startswith("{")
+        asked = f'Reply with the JSON object {{"word": "{_WORD}"}} and nothing else.'
+        kinds: tuple[Structure, ...] = ("json_schema", "json_object", "tool", "plain")
+        for kind in kinds:
+            content = asked if kind == "plain" else "Reply with a JSON object. Say hello."
+            body = structure_fields(kind, schema)
+            request = self._reply([_user_message(content)], max_tokens=48, **body)
+            result = await self._attempt(request)
+            try:
+                if result is not None and read_reply(_ProbedWord, result.text).word == _WORD:
+                    return kind
+            except UnreadableReply:
+                continue
+        return ""
 
     async def _find_end_token(self, tokens: Tokens, end_text: str) -> int | None:
         """Returns the id of the end-of-text token; None if the endpoint does not say it."""

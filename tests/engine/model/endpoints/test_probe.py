@@ -62,7 +62,7 @@ class TestWhatIsFound:
             "last",
         )
         assert (found.end_token, found.end_text, found.controls) == (END, NAMES[END], False)
-        assert (found.parallel, found.context, found.grammar) == (4, 4096, True)
+        assert (found.parallel, found.context, found.structure) == (4, 4096, "")
         assert found.top == 259
 
     def test_llama_cpp_python(self) -> None:
