@@ -377,6 +377,7 @@ MEANINGS = {
     "read": "records that were read",
     "reason": "why there is no value",
     "goals proposals: proposals[].evidence.reason": "what both have in common, as the model says",
+    "reason_against": "what the model says against a merge",
     "reasoning": "characters of reasoning",
     "reasons": "records by the reason why they could not be read",
     "recall": "share of the right ones that are found",
@@ -434,6 +435,7 @@ MEANINGS = {
     "status: counts.sources": "number of files",
     "specificity": "share of those judged incomplete whose score says broken off",
     "split": "groups that were split",
+    "spoken": "whether the model's yes is what it said, 1 or 0, and no probability",
     "spread": "mean cosine distance of the members to the center",
     "stability": "mean Jaccard similarity under resampling; null before it was measured",
     "stable": "whether the cluster comes again in most samples",
@@ -498,5 +500,5 @@ MEANINGS = {
     "without": "those without a value",
     "without_token_probabilities": "trees without probabilities of tokens",
     "yes": "probability that the model answers yes, the first group first",
-    "yes_reversed": "the same, the second group first",
+    "yes_reversed": "the same, the second group first; null where the first answer was sure",
 }
