@@ -57,7 +57,7 @@ CONVERSATIONS_PER_TRANSACTION = 2_000
 More would hold more of them in memory, and make what a person writes wait longer.
 """
 
-MAX_TESTED_CONVERSATIONS = 3_000
+MAX_TESTED_CONVERSATIONS = 2_000
 """Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
 .01 then."""
 
