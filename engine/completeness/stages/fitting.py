@@ -232,7 +232,8 @@ class FittingStage(CpuStage):
             fit = self._fit(part, report)
             fits.append(KindFit(name, conversations, part, fit, self._test(part, fit.p, report)))
         others = np.flatnonzero(kind_of < 0)
-        if len(others):
+        # Of more than are learned from, some may be of a kind that none of these is of.
+        if len(others) or len(ids) > len(learned.names):
             rows = learned.rows(others)
             has_state = learned.boundaries.state_of_boundary >= 0
             fit = self._fit(learned, report).at(rows, has_state)
@@ -471,6 +472,7 @@ def _kind_tests(fits: Sequence[KindFit]) -> tuple[KindTest, ...]:
             each.name or "others, by a probe fitted to all", len(each.conversations), each.test
         )
         for each in fits
+        if len(each.conversations)
     )
 
 
