@@ -305,6 +305,11 @@ class FittingStage(CpuStage):
             bundled = None
             if self._model is not None and len(rows):
                 bundled = bundled_probe.bundled_probe_for(self._model)
+            if bundled is None and not learned.counts.any():
+                raise NotYet(
+                    "No conversation has an answer after which it could end, so none can be scored.",
+                    "If the answers are in the files, `import --map` shows how to read them.",
+                )
             if bundled is None:
                 raise NotYet(
                     f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
