@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.statistics.ranking import p_two_sided
 from engine.results.associations.words import Incidence
 
 Floats = NDArray[np.float64]
@@ -39,6 +40,16 @@ class Odds(NamedTuple):
     error: Floats
     first: Ints
     second: Ints
+
+    @property
+    def z(self) -> Floats:
+        """The logarithms in standard errors, shape (features,)."""
+        return self.log_ratio / self.error
+
+    @property
+    def p(self) -> Floats:
+        """The two-sided p value of even odds for each feature, shape (features,)."""
+        return np.array([p_two_sided(value) for value in self.z.tolist()])
 
 
 def odds_ratios(incidence: Incidence, features: int, is_first: Bools, stratum: Ints) -> Odds:

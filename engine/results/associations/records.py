@@ -14,9 +14,6 @@ Speaker = Literal["system", "user", "assistant", "tool"]
 Place = Literal["anywhere", "first", "last"]
 """In which messages of the speaker a word stands: in any, in the first one, in the last one."""
 
-SIGNIFICANCE_LEVEL = 0.05
-"""Share of the associations found that may be chance, at most."""
-
 
 @dataclass(frozen=True, slots=True)
 class WordFeature:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
 from engine.base.statistics.intervals import Z95, Interval
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.conversations.filter_fields import (
     ANY_VALUE,
     COUNTABLE_FIELDS,
@@ -30,7 +31,6 @@ from engine.project.sql import snapshot
 from engine.results.associations import formatting
 from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
 from engine.results.associations.records import (
-    SIGNIFICANCE_LEVEL,
     Association,
     Associations,
     Feature,
@@ -41,6 +41,7 @@ from engine.results.associations.words import Incidence, joined, word_features
 from engine.results.comparison.measured import goal_numbers
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 MIN_SIDE = 10
 """Fewest conversations of a side."""
@@ -84,7 +85,7 @@ NO_FILTER = Filter()
 """Selects all conversations."""
 
 
-class _Sides(NamedTuple):
+class Sides(NamedTuple):
     """The conversations of both sides, in ascending order of ids; arrays have the shape (conversations,).
 
     Attributes:
@@ -96,8 +97,14 @@ class _Sides(NamedTuple):
 
     among: IdSet
     ids: Ints
-    is_first: NDArray[np.bool_]
+    is_first: Bools
     row: Ints
+
+    @classmethod
+    def of(cls, among: IdSet, is_first: Bools) -> Sides:
+        """Returns the sides of a set of conversations."""
+        row = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
+        return cls(among, np.asarray(among.ascending(), np.int64), is_first, row)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -177,31 +184,45 @@ class AssociationService:
                 goal = goal_numbers(view, sides.ids)[0] + 1  # 0 is in no goal
                 goal[np.bincount(goal)[goal] < MIN_GOAL] = 0
             goals = len(np.unique(goal)) if goal.any() else 0
-            min_count = max(MIN_COUNT, round(MIN_SHARE * min(sides.sizes)))
-            features: list[Feature] = []
-            incidences = []
-            for term, members in _terms(conn, split, sides.among, min_count, by_goal=not goals):
-                rows = sides.row[np.asarray(members.ascending(), np.int64)]
-                incidences.append(Incidence(np.full(len(rows), len(features)), rows))
-                features.append(term)
-            row_of = sides.row.tolist()
-            messages = ((row_of[key], role, text) for key, role, text in texts(conn, sides.among))
-            words, incidence = word_features(messages, len(sides.ids), min_count)
-        # what a side is searched by says nothing of it
-        searched = " ".join(
-            term.values[0].lower()
-            for filter in (split.first, split.second)
-            for term in filter.of(WORD_FIELD)
-        ).split()
-        own = np.array([set(word.text.split()) <= set(searched) for word in words], bool)
-        other = ~own[incidence.feature]
-        incidences.append(Incidence(incidence.feature[other] + len(features), incidence.row[other]))
-        return _associations(split, sides, [*features, *words], joined(incidences), goal, goals)
+            features, incidence = read_features(conn, split, sides, by_goal=not goals)
+        return _associations(split, sides, features, incidence, goal, goals)
+
+
+def read_features(
+    conn: sqlite3.Connection, split: Split, sides: Sides, *, by_goal: bool
+) -> tuple[list[Feature], Incidence]:
+    """Returns what conversations of the sides have: terms of filters, words and phrases.
+
+    Args:
+        split: The filters of the sides; what they name is left out.
+        by_goal: Whether goals are features.
+    """
+    min_count = max(MIN_COUNT, round(MIN_SHARE * min(sides.sizes)))
+    terms: list[Feature] = []
+    incidences = []
+    for term, members in _terms(conn, split, sides.among, min_count, by_goal=by_goal):
+        rows = sides.row[np.asarray(members.ascending(), np.int64)]
+        incidences.append(Incidence(np.full(len(rows), len(terms)), rows))
+        terms.append(term)
+    row_of = sides.row.tolist()
+    messages = ((row_of[key], role, text) for key, role, text in texts(conn, sides.among))
+    words, incidence = word_features(messages, len(sides.ids), min_count)
+    # what a side is searched by says nothing of it
+    searched = {
+        word
+        for filter in (split.first, split.second)
+        for term in filter.of(WORD_FIELD)
+        for word in term.values[0].lower().split()
+    }
+    named = np.array([searched.issuperset(word.text.split()) for word in words], bool)
+    other = ~named[incidence.feature]
+    incidences.append(Incidence(incidence.feature[other] + len(terms), incidence.row[other]))
+    return [*terms, *words], joined(incidences)
 
 
 def _associations(
     split: Split,
-    sides: _Sides,
+    sides: Sides,
     features: list[Feature],
     incidence: Incidence,
     goal: Ints,
@@ -214,13 +235,11 @@ def _associations(
         goal: Number of the goal of each conversation, shape (conversations,).
         goals: Number of goals that are taken into account.
     """
-    from scipy.special import erfc  # slow to import
-
     odds = odds_ratios(incidence, len(features), sides.is_first, goal)
-    z = odds.log_ratio / odds.error
+    z = odds.z
     tested = odds.first + odds.second > 0
     p = np.ones(len(features))
-    p[tested] = adjusted_p(erfc(np.abs(z[tested]) / np.sqrt(2)))
+    p[tested] = adjusted_p(odds.p[tested])
     significant = np.flatnonzero(p < SIGNIFICANCE_LEVEL)
     # of equally clear features that say the same, a term tells more than a word, and a phrase more than its parts
     length = np.array(
@@ -273,7 +292,7 @@ def _count(conn: sqlite3.Connection, filter: Filter) -> int:
     return 0
 
 
-def _sides(conn: sqlite3.Connection, split: Split) -> _Sides:
+def _sides(conn: sqlite3.Connection, split: Split) -> Sides:
     """Returns the conversations of both sides.
 
     Raises:
@@ -297,9 +316,7 @@ def _sides(conn: sqlite3.Connection, split: Split) -> _Sides:
                 f"What goes with a side is looked for from {MIN_SIDE} on each side on.",
             )
     among = first | second
-    ids = np.asarray(among.ascending(), np.int64)
-    row = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
-    return _Sides(among, ids, np.frombuffer(first.flags, np.uint8)[ids] > 0, row)
+    return Sides.of(among, np.frombuffer(first.flags, np.uint8)[among.ascending()] > 0)
 
 
 def _terms(
