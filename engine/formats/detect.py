@@ -18,7 +18,7 @@ from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.mappings.arranging import split
-from engine.formats.messages.normalise import looks_like_message
+from engine.formats.messages.normalise import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
@@ -291,7 +291,7 @@ class Records:
             self._framing = "values"
             sample = self._first_records()
         values = [frame.value for frame in sample if frame.reason is None]
-        if self._framing == "list" and values and _is_one_conversation(values[0], format_name):
+        if self._framing == "list" and values and _is_one_conversation(values, format_name):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
         if format_name is not None:
@@ -498,11 +498,12 @@ def _limit_reason(sample: list[Frame]) -> str | None:
     )
 
 
-def _is_one_conversation(first: Any, format_name: str | None) -> bool:
-    """Returns whether a list with this first element is one conversation, a bare list of messages."""
-    if format_name is None:
-        return looks_like_message(first) and not is_recognised(first, "message_lines")
-    return format_name == "messages" and isinstance(first, dict)
+def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
+    """Returns whether a list with these first elements is one conversation, a bare list of messages."""
+    if format_name is not None:
+        return format_name == "messages" and isinstance(values[0], dict)
+    message = next(filter(looks_like_message, values[:2]), None)
+    return looks_like_messages(values) and not is_recognised(message, "message_lines")
 
 
 def _known_as_no_log(record: Any) -> str | None:

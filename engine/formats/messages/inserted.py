@@ -10,7 +10,7 @@ from engine.formats.messages.chat_message import ChatMessage
 
 _BLOCK = re.compile(
     r"\s*<(?P<tag>system[-_]reminder|environment_context|environment_details|user_info|user_instructions"
-    r"|ide_\w+|[\w-]+-hook|task-notification|local-command-\w+|editor_context|attached_files|open_and_recently\w*"
+    r"|ide_\w+|[\w-]+-hook|task-notification|local-command-\w+|bash-std\w+|editor_context|attached_files|open_and_recently\w*"
     r"|current_\w+|workspace_\w+|project_layout|additional_data)\b[^>]*>.*?</(?P=tag)>\s*",
     re.DOTALL,
 )
