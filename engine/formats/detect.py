@@ -413,8 +413,11 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
-        """Returns whether a value is a record of the format, or of any if that is not known."""
-        return is_recognised(value) if reader is None else reader.recognise(value) is not None
+        """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
+        the broken one."""
+        if reader is None:
+            return is_recognised(value, "message_lines")
+        return reader.recognise(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
 
