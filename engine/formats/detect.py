@@ -22,7 +22,7 @@ from engine.formats.messages.normalise import looks_like_message, looks_like_mes
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
-from engine.formats.opening.framing import Frame, Framing, lines, too_large
+from engine.formats.opening.framing import Frame, Framing, lines, server_events, too_large
 from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
 from engine.formats.paths import Condition, Path, json_within, read_condition, read_path
@@ -409,6 +409,8 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         return text_turns.text_records(source)
     if framing == "lines":
         return lines(source)
+    if framing == "events":
+        return server_events(source)
     if framing == "slices":
         return iter(Slices(source))
 
@@ -455,6 +457,8 @@ def _detect_framing(head: bytes, suffix: str) -> Framing:
     if not rows:
         return "lines"
     first = rows[0]
+    if any(row.startswith((b"data: {", b"data:{")) for row in rows[:3]):
+        return "events"
     if first[:1] == b"[" and first[1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
     first_is_json = first[:1] in _OPENING and _is_json(first)

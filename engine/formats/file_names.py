@@ -35,6 +35,8 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
     others: list[str] = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(UNFINISHED_PREFIX)]
+        paths = [os.path.join(parent, name) for name in folders]
+        others += filter(os.path.islink, paths)  # they are not followed: they may lead back here
         for name in names:
             path = os.path.join(parent, name)
             no_log = is_other(os.path.relpath(path, folder)) or is_special(path)
