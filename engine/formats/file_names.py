@@ -10,8 +10,8 @@ from engine.base.files import UNFINISHED_PREFIX
 from engine.formats.opening.containers import is_other
 
 LOG_SUFFIXES = frozenset((
-    ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt",
-    ".traj", ".eval",
+    ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt", ".xlsx",
+    ".xls", ".xlsb", ".ods", ".traj", ".eval",
 ))  # fmt: skip
 """File name endings of logs. A file with such an ending, in a folder or an archive, that fits no format is reported as
 refused."""
