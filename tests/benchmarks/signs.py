@@ -1,7 +1,7 @@
-"""How well signs of trouble tell failed conversations from others: `python -m tests.benchmarks.signs PROJECT:FILTER...`.
+"""How well signs of trouble tell failed conversations: `python -m tests.benchmarks.signs PROJECT:FILTER...`.
 
-A filter selects the conversations that failed by their truth, such as `intercode.wb:truth.reward<1`. Of each project the
-AUROC of the sum of the signs, of each sign, and of the sum without it.
+A filter selects the conversations that failed by their truth, such as `intercode.wb:truth.reward<1`. Of each project
+the AUROC of the sum of the signs, and of each sign with that of the sum without it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines
-from engine.conversations.stages import ImportStage
+from engine.conversations.stages import CheckStage, ImportStage
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
@@ -135,7 +135,7 @@ class _FirstLook:
         """Imports, then scores by words and clusters, then lets a model read; arguments as in `first_look`."""
         workspace = self._workspace
         paths = [str(path) for path in self._paths]
-        import_stage, signs, self._check = import_stages(workspace.project, paths, importing)
+        import_stage, signs, _ = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
         try:
             self._run([import_stage])
@@ -203,7 +203,8 @@ class _FirstLook:
     def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
         """Returns what runs after the scores: a check of the import, and what the caller adds."""
         further = self._further(workspace) if self._further else ()
-        return [self._check, *further]
+        # Made for the given project: the screens open it anew.
+        return [CheckStage(workspace.project), *further]
 
     def _expect_stages(self, clustering: Sequence[Stage]) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""

@@ -6,8 +6,10 @@ OpenTelemetry and OpenInference. Their names do not contradict each other, so on
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty
@@ -139,7 +141,9 @@ def _answer_text(output: Any) -> Any:
     return output if isinstance(output, str | list) else json_text(output)
 
 
-_SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I)
+_SPOKEN = re.compile(
+    r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
+)
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
 _ANSWERED = ("text", "call", "reasoning")
@@ -282,6 +286,8 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
                 "name": value["role"],
             }  # as Langfuse has it of LangChain
         message = as_message(value) or message_of_pair(value)
+        if message is None and isinstance(value, str):
+            message = _message_as_shown(value)
         if message is None and isinstance(value, dict) and part_kind(value) in _ANSWERED:
             return [{"role": "assistant", "content": values}]  # parts of one answer
         if message is None:
@@ -345,6 +351,8 @@ def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
 
 def _messages_of_text(text: str) -> list[ChatMessage]:
     """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so."""
+    if (shown := _message_as_shown(text)) is not None:
+        return [shown]
     starts = list(_SPOKEN.finditer(text))
     if not starts or starts[0].start():
         return []
@@ -353,8 +361,31 @@ def _messages_of_text(text: str) -> list[ChatMessage]:
     for start, end in zip(starts, ends, strict=True):
         word = start[1].lower()
         spoken = text[start.end() : end].removesuffix("\n")
-        messages.append({"role": role_named(word), "content": spoken})
+        if spoken != "None":  # a message of calls, which the text does not have
+            messages.append({"role": role_named(word), "content": spoken})
     return messages
+
+
+_SHOWN = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
+"""Matches the beginning of a message as Python shows the object of an agent framework."""
+_SHOWN_FIELD = re.compile(
+    r"\b(content|tool_calls|tool_call_id|tool_name)="
+    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))",
+    re.DOTALL,
+)
+"""Matches a field of it with its value."""
+
+
+def _message_as_shown(text: str) -> ChatMessage | None:
+    """Returns a message that a text has as Python shows an object, `role='user' content='Hi'`; None if it has none."""
+    beginning = _SHOWN.match(text)
+    if beginning is None or role_named(beginning[1]) is None:
+        return None
+    message: ChatMessage = {"role": beginning[1]}
+    for field in _SHOWN_FIELD.finditer(text):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            message.setdefault(field[1], ast.literal_eval(field[2]))
+    return {"content": "", **message}
 
 
 def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
