@@ -27,6 +27,7 @@ from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import fields as question_fields
+from engine.signs import tables as sign_tables
 from engine.trees import tables as tree_tables
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ MAX_SAMPLE_CONVERSATIONS = 64
 
 TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
+    "signs": frozenset({"conversation"}),
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
     "read": frozenset({"score"}),
@@ -116,6 +118,7 @@ def hand_in_field_queries() -> None:
         question_fields,
         goal_groups,
         tree_tables,
+        sign_tables,
     ):
         selecting.FIELD_QUERIES.update(subject.FIELD_QUERIES)
 

@@ -20,11 +20,11 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.import_request import ImportRequest
 from engine.conversations.selection import check_limit
-from engine.conversations.service import import_stages
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
+from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.records import VerdictRow
@@ -135,8 +135,9 @@ class Project:
         """
         most_bytes = None if most_unpacked is None else round(most_unpacked * (1 << 30))
         request = ImportRequest(format, all_branches, replace, most_bytes)
-        stage, check = import_stages(self._workspace.project, [str(p) for p in paths], request)
-        self._run([stage, check], progress)
+        stages = import_stages(self._workspace.project, [str(path) for path in paths], request)
+        self._run(stages, progress)
+        stage, *_ = stages
         return ImportResult(
             new=stage.new,
             grew=stage.grew,
