@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from engine.base.conversation import State
 from engine.completeness.records import StateCounts
@@ -138,6 +138,19 @@ class GoalGroup:
     pinned: bool
     made_of: tuple[str, ...] = ()
     made_by: int | None = None
+
+
+class Support(NamedTuple):
+    """How many of the members of a group whose texts were read have the content words of its name; `read` is at most
+    the size of a sample."""
+
+    members: int
+    read: int
+
+    @property
+    def share(self) -> float:
+        """The share of those who were read, in [0, 1]."""
+        return self.members / self.read if self.read else 0.0
 
 
 @dataclass(frozen=True, slots=True)
