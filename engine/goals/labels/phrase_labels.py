@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from engine.goals.labels.phrases import (
     ADJECTIVES,
+    PARTICLES,
     Phrase,
     clauses,
     is_role,
@@ -40,6 +41,7 @@ from engine.goals.labels.word_kinds import (
     VAGUE_STEMS,
     is_content,
     stem,
+    stems,
     words_of,
 )
 from engine.goals.questions import Named, clipped
@@ -85,7 +87,7 @@ NO_VERB_FACTOR = 0.3
 """Factor for a phrase without a verb."""
 MIN_NAME_SHARE = 0.7
 """Least share of the uses of a word, within sentences, that begin with a capital letter where it is a name."""
-MIN_FILLED_SHARE = 0.5
+MIN_FILLED_SHARE = 0.6
 """A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
 too: "find a rental car" as "find a car"."""
 MIN_FILLING_SHARE, MIN_FILLING_TEXTS = 0.04, 1.2
@@ -94,8 +96,8 @@ FIXED_PAIR_SHARE = 0.5
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
 MAX_CONTINUED_SHARE = 0.6
-"""A phrase does not end with a word that a further word of a noun phrase, or "of", follows in more than this share of
-its uses: "gluten" ("free"), "pack" ("of")."""
+"""A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
+than this share of its uses: "gluten" ("free"), "pick" ("up")."""
 MIN_SECOND_SCORE = 0.6
 """A cluster whose best phrase names another one takes a phrase with at least this share of the score of its best."""
 MIN_ADDED_SHARE = 0.2
@@ -311,6 +313,14 @@ def phrase_labels(
     }
 
 
+def support_of(label: str, texts: Sequence[str]) -> Support:
+    """Returns how many of the texts of a cluster contain the content words of a label, its verb aside."""
+    stripped = _without_instructions(texts)
+    cluster = _Cluster(stripped, [[] for _ in stripped])
+    words = stems(label) - REQUEST_VERBS | pairs(label)
+    return cluster.support(frozenset(words)) if words else Support(0, len(texts))
+
+
 def _without_instructions(texts: Sequence[str]) -> list[str]:
     """Returns the texts of a cluster without what a program wrote in them: sentences that half of the members repeat
     word for word (`MIN_INSTRUCTION_WORDS`), and sentences that one text has several times. No text is left empty."""
@@ -367,7 +377,7 @@ class _Usage:
                     self._words.update(words)
                     for first, second in pairwise(words):
                         self._pairs[first, second] += 1
-                        self._continued[first] += second == "of" or is_content(second)
+                        self._continued[first] += second in PARTICLES or is_content(second)
 
     def is_whole(self, phrase: Phrase) -> bool:
         """Returns whether no word that was left out of a phrase is part of a name or a term, and whether its last word
@@ -529,7 +539,11 @@ def _name(
     if chosen and not chosen.verb:
         return _Base(_spelled(" ".join(chosen.words), usage), cluster.support(chosen.content))
     first = [] if chosen is None else [chosen.content]
-    asked = {c: (weights[c] / len(cluster.texts)) ** ASKED_EXPONENT for c in requests}
+    asked = {
+        content: share**ASKED_EXPONENT
+        for content in requests
+        if (share := weights[content] / len(cluster.texts)) >= MIN_ASKED_SHARE
+    }
     listed = _cover(number, clusters, asked, MAX_REQUESTS, first)
     support = cluster.support(*listed)
     asked_share = sum(weights[content] for content in listed) / len(cluster.texts)
@@ -637,25 +651,30 @@ def _told_apart(
     taken: Counter[str] = Counter(label for label, numbers in alike.items() if len(numbers) == 1)
     for label, numbers in alike.items():
         for number in numbers if len(numbers) > 1 else ():
-            words = _telling_words(number, {key: clusters[key] for key in numbers}, label)
-            full = " · ".join(filter(None, (label, ", ".join(map(usage.form, words)))))
+            words = _telling_words(number, {key: clusters[key] for key in numbers}, label, usage)
+            full = " · ".join(filter(None, (label, ", ".join(words))))
             taken[full] += 1
             full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
     return full_labels
 
 
-def _telling_words(number: int, clusters: Mapping[int, _Cluster], label: str) -> list[str]:
-    """Returns the words of a cluster that tell it best from other clusters of the same label."""
+def _telling_words(
+    number: int, clusters: Mapping[int, _Cluster], label: str, usage: _Usage
+) -> list[str]:
+    """Returns the names, and the words of phrases, that tell a cluster best from others of the same label."""
     cluster, own = clusters[number], {stem(word) for word in label.casefold().split()}
+    of_phrases = cluster.phrase_words()
     gains = {
         word: _contrast(number, frozenset({word}), clusters) * share
-        for word in cluster.phrase_words() - own
-        if (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
+        for word in cluster.words()
+        if word not in own
+        and (word in of_phrases or usage.is_name(word))
+        and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
     }
     best = sorted(
         (word for word in gains if gains[word] > 0), key=lambda word: (-gains[word], word)
     )
-    return list(map(cluster.form, best[:MAX_TELLING_WORDS]))
+    return [usage.form(cluster.form(word)) for word in best[:MAX_TELLING_WORDS]]
 
 
 def _sentence(

@@ -366,15 +366,11 @@ def _verb_phrases(
         index += 1
     if (
         len(verb) > 1
-        and verb[1] not in _PARTICLES
+        and verb[1] not in PARTICLES
         and (verb[0] in ("get", "find") or verb[1] == "in")
     ):
         return
-    if (
-        len(verb) == 2
-        and verb[1] not in _PARTICLES
-        and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION
-    ):
+    if len(verb) == 2 and verb[1] not in PARTICLES and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION:
         return  # "generate for a schema", where the object stands after it or nowhere
     object_phrase = _read_noun_phrase(words, index)
     if object_phrase is None:
@@ -418,7 +414,7 @@ _VERBS_ONLY = word_set(
     "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
 )
 """Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
-_PARTICLES = word_set("up out off on down back over")
+PARTICLES = word_set("up out off on down back over")
 """Adverbs that belong to a verb: "check out"."""
 _LINKS = word_set("of for at in to from with on about")
 """Prepositions that may join two noun phrases."""

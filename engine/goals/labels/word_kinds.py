@@ -156,7 +156,7 @@ _VAGUE = word_set(
     "questions request information info details detail option options example examples case anything idea ideas "
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
-    "chance people person guys sir madam user goal goals task tasks step steps turn order"
+    "chance pack pair piece bunch people person guys sir madam user goal goals task tasks step steps turn order"
 )
 """Heads of noun phrases that say little."""
 VAGUE_STEMS = frozenset(map(stem, _VAGUE))
