@@ -25,6 +25,7 @@ CHAT_ROLES: dict[str, Role] = {
     "function": "tool",
     "observation": "tool",
     "tool_response": "tool",
+    "toolresult": "tool",
 }
 """Roles of chat APIs and their exports; any format may have them."""
 
