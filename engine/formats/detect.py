@@ -138,6 +138,8 @@ RECORDS_TRIED = 1_000
 BYTES_TRIED = 8 << 20
 """How much of a file a mapping is tried on."""
 
+_MESSAGE_LINES = "message_lines"
+"""Format of the lines of a file that are a message each; a list of messages is a conversation by itself."""
 _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
 _OTHER_KINDS = {
@@ -469,7 +471,8 @@ def _limit_reason(sample: list[Frame]) -> str | None:
 def _is_one_conversation(first: Any, format_name: str | None) -> bool:
     """Returns whether a list with this first element is one conversation, a bare list of messages."""
     if format_name is None:
-        return looks_like_message(first) and not is_recognised(first)
+        readers = (reader for reader in all_readers() if reader.name != _MESSAGE_LINES)
+        return looks_like_message(first) and not any(reader.recognise(first) for reader in readers)
     return format_name == "messages" and isinstance(first, dict)
 
 

@@ -102,7 +102,7 @@ _ANSWERED_IDS = (
     ),
 )
 """Keys of the id of the call that an answer is for."""
-_CALL_IDS = ("id", *_ANSWERED_IDS)
+_CALL_IDS = ("callID", "id", *_ANSWERED_IDS)
 """Keys of the id of a call."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments of a call."""
@@ -182,6 +182,8 @@ class MessageParts:
             raise BadRecord(f"message {self.number} has a content part that is {kind_of(part)}")
         kind = part_kind(part)
         inner = _inner_object(part)
+        if "content_type" in part:  # ChatGPT
+            self.parts_about.append({key: part[key] for key in part if key != "text"})
         if kind == "text":
             self._add_text(_text_of_part(part) or "")
         elif kind == "call":

@@ -58,7 +58,7 @@ HI = [("User", "Hi there"), ("Assistant", "Hello.\n\nHow are you?")]
         (
             "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\nHo<|eot_id|>",
-            "ChatML",
+            "Llama 3",
             [("user", "Hi"), ("assistant", "Ho")],
         ),
         (
