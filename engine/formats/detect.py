@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
+from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.mappings.arranging import split
 from engine.formats.messages.normalise import looks_like_message
@@ -24,9 +25,14 @@ from engine.formats.opening.containers import Content
 from engine.formats.opening.framing import Frame, Framing, lines, too_large
 from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
-from engine.formats.paths import Condition, Path, read_condition, read_path
-from engine.formats.records import Detection, Reader
-from engine.formats.registry import all_readers, is_recognised, reader_named
+from engine.formats.paths import Condition, Path, json_within, read_condition, read_path
+from engine.formats.records import Detection, Parsed, Reader
+from engine.formats.registry import all_readers, is_recognised, parse_record, reader_named
+
+_LEAST_SPOKEN = 1 / 3
+"""Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
+_CLEARLY_MORE = 1.5
+"""How many times as much text another reader must read to be taken in place of the preferred one."""
 
 _MOST_KEYS_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
@@ -36,31 +42,57 @@ _LEAST_WRAPPED = 0.5
 
 
 def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
-    """Returns the reader that recognises most of the values, and the reason in words; None if none recognises any.
+    """Returns the reader that reads the values best, and the reason in words; None if none recognises any.
 
-    Of readers that recognise as many, the first in the order of preference is taken. If no reader recognises a value,
+    The reader that recognises most values is taken, of equals the first in the order of preference. If messages get
+    little of the text with it, the others that recognise a value are tried too. If no reader recognises a value,
     records are looked for in the lists and objects within it.
 
     Args:
         looked_at: How many records were looked at, for the reason.
     """
-    best: tuple[int, Reader, str] | None = None
+    candidates: list[tuple[int, Reader, str]] = []
     for reader in all_readers():
         reasons = [why for value in values if (why := reader.recognise(value)) is not None]
-        if reasons and (best is None or len(reasons) > best[0]):
-            best = (len(reasons), reader, reasons[0])
-    if best is None:
+        if reasons:
+            candidates.append((len(reasons), reader, reasons[0]))
+    if not candidates:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
         if wrapped is not None and len(values) > 1:
             reader, _ = wrapped
-            # of several objects with a list of questions and answers each is a conversation, not each question
-            if reader.name == "conversation_rows":
+            # of several objects with a list of messages or questions each is a conversation, not each entry
+            if reader.name in ("conversation_rows", "message_lines"):
                 return None
         return wrapped
-    count, reader, why = best
+    candidates.sort(key=lambda candidate: -candidate[0])
+    count, reader, why = candidates[0]
+    if len(candidates) > 1:
+        share = _spoken_share(reader, values)
+        for other_count, other, other_why in candidates[1:] if share < _LEAST_SPOKEN else ():
+            other_share = _spoken_share(other, values)
+            if other_share > _CLEARLY_MORE * share:
+                count, reader, why, share = other_count, other, other_why, other_share
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
     return reader, why
+
+
+def _spoken_share(reader: Reader, values: list[Any]) -> float:
+    """Returns how much of the text of records a reader takes for what was said or called, 0 to 1.
+
+    A message that is JSON as a whole is not counted: its reader did not look into it.
+    """
+    frames = [Frame(number, b"", value) for number, value in enumerate(values, 1)]
+    records = frames if reader.arrange is None else reader.arrange(iter(frames), False)
+    spoken = 0
+    for frame in records:
+        parsed = None if frame.reason is not None else parse_record(reader, frame, "")
+        for message in parsed.conversation.messages if isinstance(parsed, Parsed) else ():
+            if json_within(message.content) is message.content or message.role == "tool":
+                spoken += len(message.content)
+            spoken += len(message.reasoning or "")
+            spoken += sum(len(call.arguments) for call in message.tool_calls)
+    return spoken / (sum(map(len, strings(values))) or 1)
 
 
 def reader_of_one(value: Any, own: Reader) -> Reader | None:
@@ -138,8 +170,6 @@ RECORDS_TRIED = 1_000
 BYTES_TRIED = 8 << 20
 """How much of a file a mapping is tried on."""
 
-_MESSAGE_LINES = "message_lines"
-"""Format of the lines of a file that are a message each; a list of messages is a conversation by itself."""
 _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
 _OTHER_KINDS = {
@@ -270,10 +300,10 @@ class Records:
             )
         if not values and (limit := _limit_reason(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
-        if values and (what := _known_as_no_log(values[0])):
-            raise FormatError(f"{self._content.label} holds no conversations: {what}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
+            if values and (what := _known_as_no_log(values[0])):
+                raise FormatError(f"{self._content.label} holds no conversations: {what}.")
             if what := _describe_other_file(sample, head):
                 raise FormatError(
                     f"{self._content.label} holds no conversations: {what}.",
@@ -471,8 +501,7 @@ def _limit_reason(sample: list[Frame]) -> str | None:
 def _is_one_conversation(first: Any, format_name: str | None) -> bool:
     """Returns whether a list with this first element is one conversation, a bare list of messages."""
     if format_name is None:
-        readers = (reader for reader in all_readers() if reader.name != _MESSAGE_LINES)
-        return looks_like_message(first) and not any(reader.recognise(first) for reader in readers)
+        return looks_like_message(first) and not is_recognised(first, "message_lines")
     return format_name == "messages" and isinstance(first, dict)
 
 

@@ -92,6 +92,16 @@ _LONGEST_FOUND = 200
 _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
 """Matches any of `STOP_TOKENS`."""
 
+_END_MARK = re.compile(
+    r"(?:\s*(?:<\|(?:im_end|endoftext|end_of_text|eot_id|eom_id|end_of_turn|end|eos|return)\|>"
+    r"|<(?:end_of_turn|eos|/s)>|\[(?:DONE|EOS)\]|(?<!\w)TERMINATE[.!]?))+\s*\Z"
+)
+"""Matches the marks at the end of a text that end it for a model or a program, as of chat templates and AutoGen."""
+_LAST_OF_MARKS = frozenset(">]E.!")
+"""Characters that such marks end in."""
+_END_MARK_CHARACTERS = 200
+"""Most characters of a text in which such marks are looked for."""
+
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
 """Matches the last page of WebShop, which shows the score."""
 _NAMES_OUTCOME = (
@@ -211,8 +221,17 @@ def _normalized_name(name: str) -> str:
 
 
 def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
-    """Hides the tokens with which simulated users end a conversation."""
+    """Hides the tokens with which simulated users end a conversation, and marks at the ends of messages.
+
+    The marks go from all messages: one that is missing at the last alone would tell as much.
+    """
     for index, message in enumerate(messages):
+        text = message.content
+        if text[-1:] in _LAST_OF_MARKS or text[-1:].isspace():
+            first = max(0, len(text) - _END_MARK_CHARACTERS)
+            if not message.tool_calls and (mark := _END_MARK.search(text, first)):
+                leaks.append(Leak(index, "stop-token", mark.group().strip()))
+                message = messages[index] = _with_view(message, text[: mark.start()])
         if "###" in message.content or (
             message.tool_calls and any("###" in call.arguments for call in message.tool_calls)
         ):

@@ -166,15 +166,25 @@ CREATE TABLE conversation_check (
     signature BLOB NOT NULL
 ) STRICT;
 
--- test: JSON of how well the scores tell endings from other boundaries
+-- test: JSON of how well the scores tell endings from other boundaries; features: what a probe reads
 CREATE TABLE score_config (
     config_hash TEXT PRIMARY KEY,
-    mode TEXT NOT NULL CHECK (mode IN ('base', 'tuned', 'judge', 'probe', 'outside')),
+    mode TEXT NOT NULL
+        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),
     model TEXT NOT NULL,
     adapter TEXT,
     noise REAL,
-    test TEXT
+    test TEXT,
+    features TEXT CHECK (features IN ('words', 'both', 'states')),
+    scored INTEGER,
+    read INTEGER
 ) STRICT, WITHOUT ROWID;
+
+-- weights: npz of numpy, `engine.completeness.tables.word_weights`
+CREATE TABLE word_weights (
+    config_hash TEXT PRIMARY KEY REFERENCES score_config (config_hash),
+    weights BLOB NOT NULL
+) STRICT;
 
 CREATE TABLE score (
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),

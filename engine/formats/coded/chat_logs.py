@@ -21,6 +21,7 @@ from engine.formats.messages.normalise import (
     read_messages,
     record_id,
 )
+from engine.formats.messages.roles import role_named
 from engine.formats.messages.times import as_time, created_at
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
 from engine.formats.records import ParsedRecord, Reader
@@ -121,6 +122,8 @@ def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
         message, rest = body.get("message"), {} if body is record else _rest(body, "message")
     if not isinstance(message, dict) or not looks_like_message(message):
         return None, {}
+    if role_named(str(message.get("role"))) == "user":
+        return None, {}  # no model answers as the user: it is a line of a session
     return message, {**outer, **rest}
 
 

@@ -17,7 +17,7 @@ from engine.formats.messages.parts import (
     read_call,
     reasoning_text,
 )
-from engine.formats.messages.roles import role_of_speaker
+from engine.formats.messages.roles import plain_role, role_of_speaker
 from engine.formats.messages.times import TIMES, in_time_order
 
 RENDERED_CALLS = "TOOL CALLS: ["
@@ -27,6 +27,8 @@ _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
 )
 """Keys of what a message says or calls."""
+_CALL_ROLES = frozenset(("function_call", "tool_call", "tool_use", "tool_call_invocation"))
+"""Roles of messages that are tool calls."""
 _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
 """Keys of a message whose content, if it is text, is all of its text."""
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
@@ -103,18 +105,14 @@ def messages_of(
     if role is None:
         raise BadRecord(_role_error(spoken_by, number))
     content = item["content"] if "content" in item else item.get("value")
+    makes_call = role == "assistant" and plain_role(str(spoken_by)) in _CALL_ROLES
     # most messages are one of the two plain kinds, which are read here for speed
-    if len(item) == 2 and isinstance(content, str) and spoken_by != "function_call" and not facts:
+    if len(item) == 2 and isinstance(content, str) and not makes_call and not facts:
         return [Message(role, content)]
     name = optional_text(item, "name", number)
     call_id = optional_text(item, "tool_call_id", number)
     calls = _listed_calls(item, number)
-    if (
-        isinstance(content, str)
-        and item.keys() <= _PLAIN_KEYS
-        and spoken_by != "function_call"
-        and not facts
-    ):
+    if isinstance(content, str) and item.keys() <= _PLAIN_KEYS and not makes_call and not facts:
         text = _without_rendering(content) if rendered_calls and calls else content
         return [Message(role, text, name, tuple(calls), call_id)]
     parts = MessageParts(role, number, name, call_id)
@@ -122,9 +120,13 @@ def messages_of(
     rest.update(facts or {})
     parts.facts = json_text(rest) if rest else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
-    if spoken_by == "function_call" and isinstance(content, str):
+    if makes_call and isinstance(content, str):
         parts.calls += calls_in_text(content)
         content = "" if parts.calls else content
+    elif makes_call and content is None and name is not None:  # the call is the message
+        parts.calls.append(read_call({**item, "id": call_id}, number))
+        parts.name = parts.tool_call_id = None
+        content = ""
     _add_content(parts, item, content, has_rendering=rendered_calls and bool(calls))
     parts.calls += calls
     return parts.close()
