@@ -62,9 +62,9 @@ def _arrange_changes(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
 
 def _change(state: Any, line: dict[str, Any]) -> bool:
     """Changes a state as a line says; returns whether it has the place of the change."""
-    *way, last = line["k"] or [None]
     value: Any = state
     try:
+        *way, last = line["k"]
         for step in way:
             value = value[step]
         if line["kind"] == _SET and isinstance(value, list) and last == len(value):
@@ -77,7 +77,7 @@ def _change(state: Any, line: dict[str, Any]) -> bool:
             pushed = value.setdefault(last, []) if isinstance(value, dict) else value[last]
             del pushed[line.get("i", len(pushed)) :]
             pushed += list_or_empty(line.get("v"))
-    except (LookupError, TypeError, AttributeError):
+    except (LookupError, TypeError, AttributeError, ValueError):
         return False
     return True
 
@@ -132,7 +132,8 @@ def _messages_of_ticks(ticks: list[Any]) -> list[dict[str, Any]]:
     for tick in map(object_or_empty, ticks):
         for side, role in (("user", "user"), ("agent", "assistant")):
             chunk = object_or_empty(tick.get(f"{side}_chunk"))
-            text = chunk.get("content") or tick.get(f"{side}_transcript") or ""
+            texts = (chunk.get("content"), tick.get(f"{side}_transcript"))
+            text = next((text for text in texts if isinstance(text, str) and text), "")
             utterances = list_or_empty(chunk.get("utterance_ids"))
             message = speaking.get(role)
             if not text and chunk.get("contains_speech") is not True:

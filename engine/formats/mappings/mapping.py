@@ -204,6 +204,7 @@ class Mapping(_Section, frozen=True):
         subrecords: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
         by_name: Whether it is used only where the person names it, and recognises no record.
+        context_apart: Whether blocks that a program put into messages of the user become messages of the system.
         seen: Version of the program, or the month, of which the records have been seen.
     """
 
@@ -227,6 +228,7 @@ class Mapping(_Section, frozen=True):
     metadata: dict[str, Path] = msgspec.field(default_factory=dict)
     left_out: Paths = Paths()
     by_name: bool = False
+    context_apart: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -22,6 +22,7 @@ from engine.formats.mappings.mapping import (
     MessageRule,
     SpeakerRole,
 )
+from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
@@ -110,6 +111,7 @@ class _Reading:
             outer: The object from which the record was split; None if it was not.
         """
         self._mapping = mapping
+        self._apart = mapping.context_apart
         self._record = record
         self._outer = outer
         self._used: list[Trail] = []
@@ -258,10 +260,13 @@ class _Reading:
             if trail not in self._left_out:
                 self._events.append(rest)
             return True
+        facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
         for message in drafts:
-            facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
+            *context, message = with_context_apart(message) if self._apart else [message]
+            for block in context:
+                self._messages += messages_of(block, len(self._messages) + 1)
             self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
-            rest = None
+            facts = {}
         return True
 
     def _drafts(

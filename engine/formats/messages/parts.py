@@ -304,6 +304,8 @@ def answer_text(answer: Any) -> str:
         "error-json",
     ):
         return _as_text(answer.get("value", answer))
+    if isinstance(answer, dict) and len(answer) == 1 and isinstance(answer.get("output"), str):
+        return str(answer["output"])  # Gemini
     return _as_text(answer)
 
 

@@ -70,7 +70,7 @@ def _opencode_sessions(database: Database) -> Iterator[dict[str, Any]]:
     columns = database.columns("select * from session limit 0")
     for row in list(database.rows("select * from session order by rowid")):
         info = dict(zip(columns, row, strict=True))
-        messages = []
+        messages: list[dict[str, Any]] = []
         query = "select id, data from message where session_id = ? order by time_created, id"
         for message_id, message in list(database.rows(query, (info.get("id"),))):
             query = "select data from part where message_id = ? order by id"
@@ -97,8 +97,11 @@ def _cursor_sessions(database: Database) -> Iterator[dict[str, Any]]:
         names = dict.fromkeys(str(header.get("bubbleId")) for header in headers)
         listed = [bubbles.pop(name) for name in names if bubbles.get(name)]
         listed = listed or list_or_empty(session.pop("conversation", None))
-        if listed := listed or list(filter(None, bubbles.values())):
-            yield {"composerId": session_id, **session, "bubbles": listed}
+        if not listed:
+            listed, bubbles = list(filter(None, bubbles.values())), {}
+        if listed:
+            unlisted = {"unlisted": list(bubbles.values())} if bubbles else {}
+            yield {"composerId": session_id, **session, "bubbles": listed, **unlisted}
 
 
 _STORES: tuple[tuple[frozenset[str], _Sessions], ...] = (
@@ -146,7 +149,7 @@ class SessionFolder:
         owners = list(self._by_owner["session"])
         infos = {name: info for owner in owners for info, name in self._pieces("session", owner)}
         for number, name in enumerate(self._by_owner["message"], 1):
-            messages = [
+            messages: list[dict[str, Any]] = [
                 {"info": info, "parts": [part for part, _ in self._pieces("part", message_name)]}
                 for info, message_name in self._pieces("message", name)
             ]

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from engine.formats.messages.roles import role_named
+
 _ENDS = (
     r"(?:<s>|</s>|<bos>|<eos>|<end_of_turn>|\[gMASK\]|<sop>|<｜(?:begin|end)▁of▁sentence｜>"
     r"|<\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|end|endoftext|end_of_turn|return|call)\|>"
@@ -45,7 +47,7 @@ class Template(NamedTuple):
         """Returns the record of a text: its messages, each with speaker and content, and its preamble.
 
         A head that goes on with the same speaker under another word, as `Input` after `Instruction`, begins no message;
-        nor does one without text, as it stands at the end for the answer of a model.
+        nor does one of a usual speaker without text, as it stands at the end for the answer of a model.
         """
         heads = list(self.head.finditer(text))
         ends = [*(head.start() for head in heads[1:]), len(text)]
@@ -54,7 +56,7 @@ class Template(NamedTuple):
         for head, end in zip(heads, ends, strict=True):
             content = _AT_THE_EDGES.sub("", text[head.end() : end].strip()).strip()
             speaker = self._speaker(head)
-            if not content:
+            if not content and (speaker in self.speakers.values() or role_named(speaker)):
                 continue
             if messages and messages[-1]["speaker"] == speaker and last_word != head["speaker"]:
                 messages[-1]["content"] += "\n" + content
@@ -123,6 +125,8 @@ TEMPLATES = (
         "Guanaco", re.compile(r"###[ ]*(?P<speaker>Human|User|Assistant|System):[ \t]*", re.I)
     ),
     Template("OpenChat", re.compile(r"GPT4 Correct (?P<speaker>User|Assistant):[ \t]*")),
-    Template("Vicuna", re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<speaker>USER|ASSISTANT):(?=\s)")),
+    Template(
+        "Vicuna", re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<speaker>USER|ASSISTANT):(?=\s|\Z)")
+    ),
 )
 """The templates, in the order in which they are tried."""
