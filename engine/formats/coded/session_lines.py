@@ -67,6 +67,8 @@ def _change(state: Any, line: dict[str, Any]) -> bool:
         *way, last = line["k"]
         for step in way:
             value = value[step]
+        if isinstance(value, dict) and not isinstance(last, str):
+            return False
         if line["kind"] == _SET and isinstance(value, list) and last == len(value):
             value.append(line.get("v"))
         elif line["kind"] == _SET:
