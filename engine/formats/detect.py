@@ -18,11 +18,11 @@ from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.mappings.arranging import split
-from engine.formats.messages.normalise import looks_like_message
+from engine.formats.messages.normalise import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
-from engine.formats.opening.framing import Frame, Framing, lines, too_large
+from engine.formats.opening.framing import Frame, Framing, lines, server_events, too_large
 from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
 from engine.formats.paths import Condition, Path, json_within, read_condition, read_path
@@ -291,7 +291,7 @@ class Records:
             self._framing = "values"
             sample = self._first_records()
         values = [frame.value for frame in sample if frame.reason is None]
-        if self._framing == "list" and values and _is_one_conversation(values[0], format_name):
+        if self._framing == "list" and values and _is_one_conversation(values, format_name):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
         if format_name is not None:
@@ -409,12 +409,17 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         return text_turns.text_records(source)
     if framing == "lines":
         return lines(source)
+    if framing == "events":
+        return server_events(source)
     if framing == "slices":
         return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
-        """Returns whether a value is a record of the format, or of any if that is not known."""
-        return is_recognised(value) if reader is None else reader.recognise(value) is not None
+        """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
+        the broken one."""
+        if reader is None:
+            return is_recognised(value, "message_lines")
+        return reader.recognise(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
 
@@ -452,6 +457,8 @@ def _detect_framing(head: bytes, suffix: str) -> Framing:
     if not rows:
         return "lines"
     first = rows[0]
+    if any(row.startswith((b"data: {", b"data:{")) for row in rows[:3]):
+        return "events"
     if first[:1] == b"[" and first[1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
     first_is_json = first[:1] in _OPENING and _is_json(first)
@@ -498,11 +505,12 @@ def _limit_reason(sample: list[Frame]) -> str | None:
     )
 
 
-def _is_one_conversation(first: Any, format_name: str | None) -> bool:
-    """Returns whether a list with this first element is one conversation, a bare list of messages."""
-    if format_name is None:
-        return looks_like_message(first) and not is_recognised(first, "message_lines")
-    return format_name == "messages" and isinstance(first, dict)
+def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
+    """Returns whether a list with these first elements is one conversation, a bare list of messages."""
+    if format_name is not None:
+        return format_name == "messages" and isinstance(values[0], dict)
+    message = next(filter(looks_like_message, values[:2]), None)
+    return looks_like_messages(values) and not is_recognised(message, "message_lines")
 
 
 def _known_as_no_log(record: Any) -> str | None:

@@ -80,6 +80,12 @@ _STATED = re.compile(
 _LONGEST_WORD = 40
 """Most characters of a value that is looked for in messages."""
 
+_OUTCOME_WORD = re.compile(
+    r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|end"
+    r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|ok$"
+)
+"""Finds what makes the word of a status an outcome; a message is `sent`, `delivered` or `read`."""
+
 _NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
@@ -194,7 +200,7 @@ def _divide_fields(
     meta: dict[str, Any] = {}
     truth: dict[str, Any] = {}
     for name, value in fields.items():
-        if _normalized_name(name) in TRUTH_FIELDS or name in truth_fields:
+        if states_outcome(name, value) or name in truth_fields:
             truth[name] = value
             if value is not None:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -209,9 +215,12 @@ def _divide_fields(
     return meta, truth
 
 
-def states_outcome(name: str) -> bool:
-    """Returns whether a field of this name states an outcome."""
-    return _normalized_name(name) in TRUTH_FIELDS
+def states_outcome(name: str, value: Any = None) -> bool:
+    """Returns whether a field of this name states an outcome; a status does if its word is one, unlike `delivered`."""
+    plain = _normalized_name(name)
+    if plain == "status" and isinstance(value, str):
+        return _OUTCOME_WORD.search(value.lower()) is not None
+    return plain in TRUTH_FIELDS
 
 
 @lru_cache(maxsize=1_000)

@@ -22,6 +22,7 @@ from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.message_lines import MESSAGE_LINES
 from engine.formats.coded.openhands import OPENHANDS
 from engine.formats.coded.session_lines import copilot_lines, tau2_ticks
+from engine.formats.coded.streams import STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
@@ -63,6 +64,7 @@ _CODED: tuple[Reader, ...] = (
     *TRACES,
     *MODEL_CALLS,
     *CHAT_LOGS,
+    STREAMS,
     MESSAGE_LINES,
 )
 """The readers in code."""

@@ -9,13 +9,13 @@ from typing import Any
 from engine.formats.messages.roles import role_of_speaker
 from engine.formats.paths import read_path
 
-_ID = read_path("uuid | id | message_id | messageId | _id")
-"""Where an item has its id."""
-_PARENT = read_path(
-    "parentUuid | parent_uuid | parent_message_uuid | parentMessageId | parent_message_id | parentId | parent_id"
-    " | parent"
+_IDS = ("uuid", "id", "message_id", "messageId", "_id")
+"""Keys of the id of an item."""
+_PARENTS = (
+    *("parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id"),
+    *("parentId", "parent_id", "parent"),
 )
-"""Where an item names the one before it."""
+"""Keys under which an item names the one before it."""
 _LEAF = read_path(
     "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
     " | leafUuid | leaf_id"
@@ -25,19 +25,24 @@ _ROLE = read_path("role | message.role | sender | author.role | author | from | 
 """Where an item says who speaks."""
 
 OTHER_BRANCHES = "other branches"
-"""Name under which a conversation has the items of its other branches."""
+"""Name under which a conversation, or the object around it, has the items of its other branches."""
 
 
 def parent_of(item: Any) -> str:
     """Returns the id of the item before one; "" if it names none."""
-    parent = _PARENT.first(item) if isinstance(item, dict) else None
-    return str(parent) if isinstance(parent, str | int) else ""
+    return _first_word(item, _PARENTS)
 
 
 def id_of(item: Any) -> str:
     """Returns the id of an item; "" without one."""
-    value = _ID.first(item) if isinstance(item, dict) else None
-    return str(value) if isinstance(value, str | int) else ""
+    return _first_word(item, _IDS)
+
+
+def _first_word(item: Any, keys: tuple[str, ...]) -> str:
+    """Returns the text or the number under the first of some keys; "" without one."""
+    if not isinstance(item, dict):
+        return ""
+    return next((str(item[key]) for key in keys if isinstance(item.get(key), str | int)), "")
 
 
 def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> set[int]:
@@ -50,7 +55,8 @@ def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None
         record: The object that has the items, and may name the current leaf.
     """
     parents = [parent_of(item) for item in items]
-    if len(set(filter(None, parents))) == len(list(filter(None, parents))):
+    named = list(filter(None, parents))
+    if len(set(named)) == len(named):
         return set()  # no two follow the same one
     position_by_id = {id_of(item): position for position, item in enumerate(items)}
     current: set[int] = set()

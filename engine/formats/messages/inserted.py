@@ -10,8 +10,9 @@ from engine.formats.messages.chat_message import ChatMessage
 
 _BLOCK = re.compile(
     r"\s*<(?P<tag>system[-_]reminder|environment_context|environment_details|user_info|user_instructions"
-    r"|ide_\w+|[\w-]+-hook|task-notification|local-command-\w+|editor_context|attached_files|open_and_recently\w*"
-    r"|current_\w+|workspace_\w+|project_layout|additional_data|USER_SETTINGS_CHANGE|ADDITIONAL_METADATA)\b[^>]*>.*?</(?P=tag)>\s*",
+    r"|ide_\w+|[\w-]+-hook|task-notification|local-command-\w+|bash-std\w+|editor_context|attached_files"
+    r"|open_and_recently\w*|current_\w+|workspace_\w+|project_layout|additional_data|USER_SETTINGS_CHANGE"
+    r"|ADDITIONAL_METADATA)\b[^>]*>.*?</(?P=tag)>\s*",
     re.DOTALL,
 )
 """Matches a block that a program wrote, in a tag with one of the usual names."""

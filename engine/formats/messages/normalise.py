@@ -6,10 +6,11 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.conversation import Message, ToolCall
 from engine.formats.json_values import BadRecord, json_text, kind_of
+from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.parts import (
     MessageParts,
     calls_in_text,
@@ -22,6 +23,9 @@ from engine.formats.messages.times import TIMES, in_time_order
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
+
+UNREAD = "not read"
+"""Name under which the metadata of a conversation has those of its items that are no messages."""
 
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
@@ -47,12 +51,45 @@ def looks_like_message(value: Any) -> bool:
 
 
 def looks_like_messages(value: Any) -> bool:
-    """Returns whether a JSON value is a list that begins with a message."""
-    return isinstance(value, list) and bool(value) and looks_like_message(value[0])
+    """Returns whether a JSON value is a list that begins with messages, but for one item that is none."""
+    if not isinstance(value, list) or not value:
+        return False
+    return looks_like_message(value[0]) or (
+        len(value) > 2 and all(map(looks_like_message, value[1:3]))
+    )
 
 
-def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message, ...]:
-    """Returns the messages of a record; raises BadRecord if there are none or one is not a message."""
+class ReadMessages(NamedTuple):
+    """The messages of a list, and what of it is in none.
+
+    Attributes:
+        unread: Items that are no messages.
+        others: Items of other branches than the current one.
+    """
+
+    messages: tuple[Message, ...]
+    unread: list[Any]
+    others: list[Any]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The metadata that the conversation has of the items that are in no message."""
+        named = {UNREAD: self.unread, OTHER_BRANCHES: self.others}
+        return {name: items for name, items in named.items() if items}
+
+
+def read_messages(
+    items: Any, *, rendered_calls: bool = False, record: Mapping[str, Any] | None = None
+) -> ReadMessages:
+    """Returns the messages of a list in the form of any chat API, and what of the list is no message.
+
+    Args:
+        rendered_calls: Whether contents may end with a copy of the tool calls as text, which is removed.
+        record: The object that has the list, and may name the last message of the current branch.
+
+    Raises:
+        BadRecord: There are no messages, or one cannot be read and the others are not what both sides said.
+    """
     if not isinstance(items, list):
         raise BadRecord(f"the messages are {kind_of(items)}, not a list")
     if not items:
@@ -61,10 +98,24 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
     if key := next((key for key in TIMES if key in first), None):
         times = [item.get(key) if isinstance(item, dict) else None for item in items]
         items = in_time_order(items, times)
+    left = other_branches(items, record)
     messages: list[Message] = []
+    unread: list[Any] = []
+    reason: BadRecord | None = None
     for number, item in enumerate(items, 1):
-        messages.extend(messages_of(item, number, rendered_calls))
-    return tuple(messages)
+        if number - 1 in left:
+            continue
+        try:
+            messages.extend(messages_of(item, number, rendered_calls))
+        except BadRecord as bad:
+            reason = reason or bad
+            unread.append(item)
+    if reason is not None and (
+        len(unread) > len(messages)
+        or not {"user", "assistant"} <= {message.role for message in messages}
+    ):
+        raise reason
+    return ReadMessages(tuple(messages), unread, [items[position] for position in sorted(left)])
 
 
 def read_in_turn(items: Iterable[Any]) -> list[Message]:
