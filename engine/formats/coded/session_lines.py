@@ -134,8 +134,8 @@ def _messages_of_ticks(ticks: list[Any]) -> list[dict[str, Any]]:
     for tick in map(object_or_empty, ticks):
         for side, role in (("user", "user"), ("agent", "assistant")):
             chunk = object_or_empty(tick.get(f"{side}_chunk"))
-            texts = (chunk.get("content"), tick.get(f"{side}_transcript"))
-            text = next((text for text in texts if isinstance(text, str) and text), "")
+            words = chunk.get("content") or tick.get(f"{side}_transcript")
+            text: str = words if isinstance(words, str) else ""
             utterances = list_or_empty(chunk.get("utterance_ids"))
             message = speaking.get(role)
             if not text and chunk.get("contains_speech") is not True:
