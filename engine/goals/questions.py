@@ -29,6 +29,7 @@ from typing import Annotated, TypeVar
 import msgspec
 import numpy as np
 
+from engine.goals.records import Support
 from engine.model.prompt_files import Prompt
 
 
@@ -269,11 +270,13 @@ class Named:
         label: A few words.
         description: One sentence; empty if there is none.
         reason: Why the label is not the model's; empty where it is.
+        support: How many members have the words of the label; None where they were not counted.
     """
 
     label: str
     description: str
     reason: str
+    support: Support | None = None
 
 
 def clean_label(text: str) -> str:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x57_42_43_48
 """Marks a SQLite file as a project of this program (`WBCH`)."""
 
-FIRST_SCHEMA = 20
+FIRST_SCHEMA = 22
 """The number of the schema of version 1.0. Files of earlier numbers were never released."""
 
-LAST_COMMIT_FOR_EARLIER_SCHEMAS = "d576de11"
-"""The last commit of this program whose `workbench` brings a file of an earlier number up to date."""
+LAST_COMMIT_FOR_EARLIER_SCHEMAS = "08c0f4f4"
+"""The last commit of this program whose `workbench` opens files of an earlier number."""
 
 NOT_OURS_HINT = "It was not written by this program; choose another file."
 """What to do about a file that is no project."""
@@ -52,38 +52,8 @@ def create(conn: sqlite3.Connection) -> None:
         conn.execute(view)
 
 
-def add_words(conn: sqlite3.Connection) -> None:
-    """Makes room for scores by words: what a probe reads, and the weights of words."""
-    conn.execute(
-        "CREATE TABLE new_score_config (config_hash TEXT PRIMARY KEY, mode TEXT NOT NULL"
-        " CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),"
-        " model TEXT NOT NULL, adapter TEXT, noise REAL, test TEXT, features TEXT"
-        " CHECK (features IN ('words', 'both', 'states')), scored INTEGER, read INTEGER)"
-        " STRICT, WITHOUT ROWID"
-    )
-    conn.execute(
-        "INSERT INTO new_score_config SELECT config_hash, mode, model, adapter, noise, test,"
-        " CASE mode WHEN 'probe' THEN 'states' END, NULL, NULL FROM score_config"
-    )
-    conn.execute("DROP TABLE score_config")
-    conn.execute("ALTER TABLE new_score_config RENAME TO score_config")
-    # npz of numpy, `engine.completeness.tables.word_weights`
-    conn.execute(
-        "CREATE TABLE word_weights (config_hash TEXT PRIMARY KEY"
-        " REFERENCES score_config (config_hash), weights BLOB NOT NULL) STRICT"
-    )
-
-
-def add_verdicts_of_models(conn: sqlite3.Connection) -> None:
-    """Makes room for what a model says against a merge, and whether its answer is a probability or was said."""
-    conn.execute("ALTER TABLE pair_answer ADD COLUMN reason_against TEXT NOT NULL DEFAULT ''")
-    conn.execute("ALTER TABLE pair_answer ADD COLUMN spoken INTEGER NOT NULL DEFAULT 0")
-
-
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     FIRST_SCHEMA: create,
-    21: add_words,
-    22: add_verdicts_of_models,
 }
 """What makes the schema of each number out of the one before; the first makes it out of an empty file."""
 
@@ -199,7 +169,8 @@ def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> i
     if schema < FIRST_SCHEMA:
         raise ProjectTooOld(
             f"{name} is of a version before 1.0 (schema {schema}), which this one cannot open.",
-            f"Open it once with the program of commit {LAST_COMMIT_FOR_EARLIER_SCHEMAS}, which brings it up to date.",
+            f"Import the logs again. The program of commit {LAST_COMMIT_FOR_EARLIER_SCHEMAS} opens it and exports"
+            " what people said.",
         )
     if (foreign := foreign_object(conn, schema)) is not None:
         raise NotAProject(

@@ -166,15 +166,45 @@ CREATE TABLE conversation_check (
     signature BLOB NOT NULL
 ) STRICT;
 
--- test: JSON of how well the scores tell endings from other boundaries
+-- the signs of trouble of a conversation; value: how much of it there is; messages: JSON list of the indices that show it;
+-- score: the standard score of the value among all conversations, NULL before all were compared
+CREATE TABLE sign (
+    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
+    sign TEXT NOT NULL,
+    value REAL NOT NULL,
+    messages TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    score REAL,
+    PRIMARY KEY (conversation_id, sign)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sign_by_name ON sign (sign);
+
+-- a row for each conversation whose signs were read; total: of their standard scores, NULL before all were compared
+CREATE TABLE trouble (
+    conversation_id INTEGER PRIMARY KEY REFERENCES conversation (id),
+    total REAL
+) STRICT;
+CREATE INDEX trouble_by_total ON trouble (total);
+
+-- test: JSON of how well the scores tell endings from other boundaries; features: what a probe reads
 CREATE TABLE score_config (
     config_hash TEXT PRIMARY KEY,
-    mode TEXT NOT NULL CHECK (mode IN ('base', 'tuned', 'judge', 'probe', 'outside')),
+    mode TEXT NOT NULL
+        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),
     model TEXT NOT NULL,
     adapter TEXT,
     noise REAL,
-    test TEXT
+    test TEXT,
+    features TEXT CHECK (features IN ('words', 'both', 'states')),
+    scored INTEGER,
+    read INTEGER
 ) STRICT, WITHOUT ROWID;
+
+-- weights: npz of numpy, `engine.completeness.tables.word_weights`
+CREATE TABLE word_weights (
+    config_hash TEXT PRIMARY KEY REFERENCES score_config (config_hash),
+    weights BLOB NOT NULL
+) STRICT;
 
 CREATE TABLE score (
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
@@ -444,6 +474,8 @@ CREATE TABLE cluster_label (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     reason TEXT,
+    supported INTEGER,
+    read INTEGER,
     PRIMARY KEY (clustering_id, number, config_hash),
     FOREIGN KEY (clustering_id, number) REFERENCES cluster (clustering_id, number),
     CHECK (label <> '' OR reason IS NOT NULL)
@@ -477,6 +509,8 @@ CREATE TABLE pair_answer (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     model TEXT NOT NULL,
+    reason_against TEXT NOT NULL,
+    spoken INTEGER NOT NULL,
     calls INTEGER NOT NULL,
     seconds REAL NOT NULL,
     PRIMARY KEY (config_hash, sides)

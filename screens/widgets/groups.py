@@ -287,8 +287,8 @@ def _threshold_pieces(evidence: Evidence) -> list[Piece]:
 
 
 def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
-    """Returns the model's probability of yes, or what it said, in the orders in which it was asked, marked where the two
-    answers differ."""
+    """Returns the model's probability of yes, or what it said, in the orders in which it was asked, marked where the
+    two answers differ."""
     answer = evidence.answer
     yes, yes_reversed = answer.yes, answer.yes_reversed
     if yes is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,15 +104,13 @@ class Endpoints:
             ", ".join(names), book.fleet(names, replies), book.can(names), self._handlers
         )
 
-    def key_for(self, url: str) -> str:
-        """Returns the key of the endpoint at a URL; empty if it is unknown, needs no key, or the text is not a URL."""
+    def entry_at(self, url: str) -> EndpointEntry | None:
+        """Returns the endpoint at a URL, preferably one with a key; None if none was added, or the text is no URL."""
         if not url.startswith(("http://", "https://")):
-            return ""
-        address = parse_address(url, leaf="embeddings")
-        for entry in self.book.entries():
-            if entry.key_env and entry.address.base == address.base:
-                return os.environ.get(entry.key_env, "").strip()
-        return ""
+            return None
+        base = parse_address(url, leaf="embeddings").base
+        entries = [entry for entry in self.book.entries() if entry.address.base == base]
+        return max(entries, key=lambda entry: bool(entry.key_env), default=None)
 
     def close(self) -> None:
         """Closes the reply cache."""
@@ -134,6 +131,15 @@ class Endpoints:
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
         """Raises UsageError if they cannot write chat replies with this sampling."""
         self.check(model, lambda served: served.refuse_chat(sampling))
+
+    def check_prices(self, model: LoadableModel) -> None:
+        """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
+        for entry in self.book.entries():
+            if entry.name in model.endpoints and entry.prices is None:
+                raise UsageError(
+                    f"What {entry.name} costs is not known, so --max-cost cannot hold.",
+                    "Add it again with --prices READ WRITTEN, what a million tokens cost.",
+                )
 
     def check(self, model: LoadableModel, refuse: Callable[[EndpointModel], None]) -> None:
         """Lets a function refuse what the endpoints of a model cannot do.

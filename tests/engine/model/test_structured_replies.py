@@ -21,9 +21,11 @@ class Scripted:
 
     Attributes:
         requests: The calls of each request.
+        parallel: The number of items that it is asked about side by side.
     """
 
     replies: list[Completion]
+    parallel: int = 1
     requests: list[list[Call]] = field(default_factory=list)
 
     def ask(self, request: Any, progress: object = None) -> Any:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from engine.base.errors import ProjectError, ProjectTooOld
-from engine.base.statistics.intervals import Interval
-from engine.completeness.records import CurvePoint, EndingTest
-from engine.completeness.tables import score_sets, scores
-from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import ScoreEntry
 from engine.opener.conversations import ConversationService
 from engine.project import project as project_module
-from engine.project import runs, schema
+from engine.project import schema
 from engine.project.project import Project
 from engine.project.schema import (
     APPLICATION_ID,
@@ -75,26 +68,6 @@ def _break(conn: sqlite3.Connection) -> None:
     conn.execute("ALTER TABLE nothing ADD COLUMN x TEXT")
 
 
-def _scores_of_schema_20(conn: sqlite3.Connection) -> None:
-    """Stores two sets of scores as that schema has them."""
-    test = EndingTest(36, Interval(0.9, 0.8, 0.95), 0.9, 0.84, 0.6, None, 0)
-    for key, mode, adapter, result in (
-        ("p", "probe", None, json.dumps(asdict(test))),
-        ("q", "base", "x", None),
-    ):
-        run_id = runs.create(
-            conn, stage="fit", config_hash=key, params={}, fingerprints={}, code_version="20"
-        )
-        conn.execute(
-            "INSERT INTO score_config (config_hash, mode, model, adapter, noise, test)"
-            " VALUES (?, ?, 'm', ?, .01, ?)",
-            (key, mode, adapter, result),
-        )
-        entry = ScoreEntry(1, (CurvePoint(1, 2, 1, 0.75, 0.25),), None, 10)
-        scores.add(conn, key, run_id, [entry])
-    score_sets.replace_keeping_rule(conn, "p")
-
-
 @pytest.fixture
 def with_next(
     monkeypatch: pytest.MonkeyPatch,
@@ -147,35 +120,6 @@ class TestMigrating:
         with Project.open(path) as project:
             assert project.read_only is None
             assert ConversationService(project).counts().conversations == 1
-
-    def test_scores_before_words_are_kept(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A file of schema 20 is opened with its scores, its tests and the set in force; what a probe read there were
-        hidden states, and words can be stored now."""
-        path = tmp_path / "p.wb"
-        with monkeypatch.context() as earlier:
-            earlier.setattr(schema, "MIGRATIONS", {FIRST_SCHEMA: schema.create})
-            earlier.setattr(schema, "SCHEMA", FIRST_SCHEMA)
-            earlier.setattr(project_module, "SCHEMA", FIRST_SCHEMA)
-            with Project.open(path, create=True) as project:
-                fill(project, [talk("a", "hello", "hi")])
-                project.write(_scores_of_schema_20)
-        with Project.open(path) as project:
-            probe, base = score_sets.sets(project.reader())
-            assert (probe.mode, probe.features, probe.model) == ("probe", "states", "m")
-            assert (probe.scored, probe.in_force) == (1, True)
-            assert probe.test is not None
-            assert probe.test.auroc == Interval(0.9, 0.8, 0.95)
-            assert (base.mode, base.features, base.adapter) == ("base", None, "x")
-            (row,) = ConversationService(project).rows([1])
-            assert row.p_end_normalised == 0.75
-            words = ScoreConfig("w", "words", "", features="words")
-            project.write(lambda conn: score_sets.register(conn, words))
-            project.write(lambda conn: score_sets.drop(conn, "w"))
-        check_whole(path)
-        with closing(sqlite3.connect(path)) as conn:
-            assert foreign_object(conn, SCHEMA) is None
 
     def test_a_copy_that_exists_is_not_overwritten(
         self, tmp_path: Path, with_next: AddMigration
