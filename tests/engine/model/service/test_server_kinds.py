@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
     """Twelve conversations on three goals, of which three ended."""
     conversations = [
         Conversation(
-            f"talk-{number}",
+            f"{goal}-{number}",
             (
                 Message("user", f"I need a {goal} for {number + 2} people, please."),
                 Message("assistant", f"I look for a {goal}."),
@@ -56,6 +56,7 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
         ):
             done = workbench("run", *words)
             assert done.returncode == 0, done.stderr.decode()
+    assert b"Wrote the remaining tasks of 9 conversations" in done.stderr
     lists_tokens = KINDS[kind].top > 0
     with OpenProject(project) as workspace, workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)
@@ -78,5 +79,5 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == COUNT
     assert {row["id"] for row in rows if row["state"] == "complete"} == {
-        "talk-0", "talk-4", "talk-8",
+        "taxi-0", "hotel-0", "concert-0",
     }  # fmt: skip
