@@ -87,7 +87,7 @@ MAX_COLUMNS = 200
 
 _FIXED_COLUMNS = (  # grouped by what they are about
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
-    *("state", "p_end", "p", "success", "score_set", "remaining", "verdict", "note", "tags"),
+    *("state", "p_end", "p", "success", "score_set", "remaining", "succeeded", "note", "tags"),
     *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
 )
 """Columns that every table has, in their order."""

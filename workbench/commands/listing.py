@@ -54,7 +54,7 @@ LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("messages", True, lambda row: f"{row.messages}"),
     ("length", True, lambda row: f"{row.chars}"),
     ("date", False, lambda row: one_line((row.created_at or "–")[:10])),
-    ("verdict", False, lambda row: str(row.verdict or "–")),
+    ("succeeded", False, lambda row: str(row.verdict or "–")),
     ("tags", False, lambda row: one_line(",".join(row.tags)) or "–"),
     ("source", False, lambda row: one_line(row.source)),
     ("name", False, lambda row: one_line(row.external_id)),
@@ -239,7 +239,7 @@ def _row_json(row: ConversationRow) -> dict[str, Any]:
         "messages": row.messages,
         "length": row.chars,
         "created_at": row.created_at,
-        "verdict": None if row.verdict is None else str(row.verdict),
+        "succeeded": None if row.verdict is None else str(row.verdict),
         "tags": list(row.tags),
         "opening": row.opening,
     }

@@ -110,9 +110,9 @@ class TestFigures:
     async def test_verdicts_and_agreement(self) -> None:
         """What was said is counted, and compared with the model where both decided."""
         support = project()
-        support.triage.give(1, Verdict.INCOMPLETE)
-        support.triage.give(4, Verdict.COMPLETE)
-        support.triage.give(5, Verdict.COMPLETE)
+        support.triage.give(1, Verdict.NO)
+        support.triage.give(4, Verdict.YES)
+        support.triage.give(5, Verdict.YES)
         support.triage.give(3, Verdict.UNSURE)
         async with opened(support, mode="1") as pilot:
             shown = text(pilot)
