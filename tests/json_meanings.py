@@ -7,7 +7,7 @@ from __future__ import annotations
 
 MAPS = frozenset(
     {
-        "added", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
+        "added", "by_sign", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
         "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
         "reasons", "redacted", "rows", "several_ids", "unknown_parts",
     }
@@ -435,6 +435,8 @@ MEANINGS = {
     "specificity": "share of those judged incomplete whose score says broken off",
     "split": "groups that were split",
     "spread": "mean cosine distance of the members to the center",
+    "members_read": "members whose texts were read for `support`; 0 where none were",
+    "support": "share of the members read that have the content words of the label; null where not counted",
     "stability": "mean Jaccard similarity under resampling; null before it was measured",
     "stable": "whether the cluster comes again in most samples",
     "stage": "what the run did",
@@ -447,6 +449,15 @@ MEANINGS = {
     "steps": "optimizer steps",
     "stored": "verdicts, notes and tags that were stored",
     "subject": "what the probe is for: `success`, or the tag",
+    "by_sign": "conversations with each sign, by its name",
+    "list: signs": "its signs of trouble, those first that the fewest have",
+    "list: signs[].messages": "indices of the messages that show it; empty where all do",
+    "list: signs[].reason": "the sign in words",
+    "sign": "its name",
+    "signs": "what signs of trouble the conversations that were not read before have",
+    "signs.read": "conversations that were read",
+    "trouble": "sum of the signs of trouble as standard scores; null before they were read",
+    "with_signs": "those with any sign",
     "success": "probability of success; null before it was fitted",
     "tags": "tags",
     "strongest_words": "the words that speak most for and against an end, over all conversations",

@@ -33,6 +33,11 @@ def estimate(p: float | None) -> str:
     return ">.99" if p > 0.5 else "<.01"
 
 
+def trouble(total: float | None) -> str:
+    """Returns a sum of standard scores of signs with its sign: `+3.2`, `−1.0`; a dash for None."""
+    return "–" if total is None else f"{total:+.1f}".replace("-", "−")
+
+
 def small_probability(p: float) -> str:
     """Returns a probability that may be far below .01 in about four characters: `.63`, `.004`, `2e−5`."""
     if p >= 0.01 or p <= 0:

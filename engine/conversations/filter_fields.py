@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
+from engine.base.sign import Sign
 from engine.conversations.text_checks import KINDS
 from engine.project.idset import IdSet
 
@@ -170,6 +171,21 @@ _FIELDS = (
         "probability of success, fitted to your verdicts, 0 to 1",
         example="success<.3",
     ),
+    Field(
+        "sign",
+        "choice",
+        "sign of trouble, such as errors of tools or a complaint",
+        (*Sign, ANY_VALUE, NO_VALUE),
+        example="sign:repeats or sign:refused,complaint",
+        optional=True,
+    ),
+    Field(
+        "trouble",
+        "number",
+        "sum of its signs of trouble, as standard scores; 0 is usual",
+        example="trouble>5",
+        minimum=-math.inf,
+    ),
     Field("turns", "number", "number of turns"),
     Field("messages", "number", "number of messages"),
     Field(
@@ -288,6 +304,7 @@ SortKey = Literal[
     "date",
     "p",
     "success",
+    "trouble",
     "turns",
     "messages",
     "length",
@@ -297,4 +314,4 @@ SortKey = Literal[
 """What a list can be ordered by: `id` is the order of import, each other one is the `Field` of that name.
 
 `p` is the probability that the conversation has ended, `success` that you would call it a success (fitted to your
-verdicts), and `length` the number of characters of its messages."""
+verdicts), `trouble` the sum of the signs of trouble, and `length` the number of characters of its messages."""

@@ -5,56 +5,24 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, get_args
+from typing import Any, get_args
 
 from engine.base.errors import FilterError
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.records import CheckCounts
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
 from engine.project import settings
 from engine.project.project import Project
 
-if TYPE_CHECKING:
-    from engine.conversations.stages import CheckStage, ImportStage
-
 MOST_SOURCES = 10
 """Sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
 """Most kinds of what was not read that the text names for a source."""
-
-
-def import_stages(
-    project: Project,
-    paths: Sequence[str],
-    request: ImportRequest = DEFAULT_IMPORT,
-    *,
-    stdin: BinaryIO | None = None,
-) -> tuple[ImportStage, CheckStage]:
-    """Returns the stages of an import: that which reads, and that which checks what came.
-
-    Args:
-        paths: Files and folders; `-` is `stdin`.
-        request: How they are imported.
-    """
-    # Imported here: they bring readers and numpy, which what only shows an import does not wait for.
-    from engine.conversations.stages import CheckStage, ImportStage
-
-    reading = ImportStage(
-        project,
-        paths,
-        format=request.format,
-        stdin=stdin,
-        all_branches=request.all_branches,
-        replace=request.replace,
-        most_unpacked=request.most_unpacked,
-    )
-    return reading, CheckStage(project)
 
 
 def account_lines(

@@ -15,18 +15,24 @@ from itertools import islice
 from typing import Any
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
+from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.mappings.arranging import split
-from engine.formats.messages.normalise import looks_like_message
+from engine.formats.messages.normalise import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
-from engine.formats.opening.framing import Frame, Framing, lines, too_large
+from engine.formats.opening.framing import Frame, Framing, lines, server_events, too_large
 from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
-from engine.formats.paths import Condition, Path, read_condition, read_path
-from engine.formats.records import Detection, Reader
-from engine.formats.registry import all_readers, is_recognised, reader_named
+from engine.formats.paths import Condition, Path, json_within, read_condition, read_path
+from engine.formats.records import Detection, Parsed, Reader
+from engine.formats.registry import all_readers, is_recognised, parse_record, reader_named
+
+_LEAST_SPOKEN = 1 / 3
+"""Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
+_CLEARLY_MORE = 1.5
+"""How many times as much text another reader must read to be taken in place of the preferred one."""
 
 _MOST_KEYS_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
@@ -36,31 +42,57 @@ _LEAST_WRAPPED = 0.5
 
 
 def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
-    """Returns the reader that recognises most of the values, and the reason in words; None if none recognises any.
+    """Returns the reader that reads the values best, and the reason in words; None if none recognises any.
 
-    Of readers that recognise as many, the first in the order of preference is taken. If no reader recognises a value,
+    The reader that recognises most values is taken, of equals the first in the order of preference. If messages get
+    little of the text with it, the others that recognise a value are tried too. If no reader recognises a value,
     records are looked for in the lists and objects within it.
 
     Args:
         looked_at: How many records were looked at, for the reason.
     """
-    best: tuple[int, Reader, str] | None = None
+    candidates: list[tuple[int, Reader, str]] = []
     for reader in all_readers():
         reasons = [why for value in values if (why := reader.recognise(value)) is not None]
-        if reasons and (best is None or len(reasons) > best[0]):
-            best = (len(reasons), reader, reasons[0])
-    if best is None:
+        if reasons:
+            candidates.append((len(reasons), reader, reasons[0]))
+    if not candidates:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
         if wrapped is not None and len(values) > 1:
             reader, _ = wrapped
-            # of several objects with a list of questions and answers each is a conversation, not each question
-            if reader.name == "conversation_rows":
+            # of several objects with a list of messages or questions each is a conversation, not each entry
+            if reader.name in ("conversation_rows", "message_lines"):
                 return None
         return wrapped
-    count, reader, why = best
+    candidates.sort(key=lambda candidate: -candidate[0])
+    count, reader, why = candidates[0]
+    if len(candidates) > 1:
+        share = _spoken_share(reader, values)
+        for other_count, other, other_why in candidates[1:] if share < _LEAST_SPOKEN else ():
+            other_share = _spoken_share(other, values)
+            if other_share > _CLEARLY_MORE * share:
+                count, reader, why, share = other_count, other, other_why, other_share
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
     return reader, why
+
+
+def _spoken_share(reader: Reader, values: list[Any]) -> float:
+    """Returns how much of the text of records a reader takes for what was said or called, 0 to 1.
+
+    A message that is JSON as a whole is not counted: its reader did not look into it.
+    """
+    frames = [Frame(number, b"", value) for number, value in enumerate(values, 1)]
+    records = frames if reader.arrange is None else reader.arrange(iter(frames), False)
+    spoken = 0
+    for frame in records:
+        parsed = None if frame.reason is not None else parse_record(reader, frame, "")
+        for message in parsed.conversation.messages if isinstance(parsed, Parsed) else ():
+            if json_within(message.content) is message.content or message.role == "tool":
+                spoken += len(message.content)
+            spoken += len(message.reasoning or "")
+            spoken += sum(len(call.arguments) for call in message.tool_calls)
+    return spoken / (sum(map(len, strings(values))) or 1)
 
 
 def reader_of_one(value: Any, own: Reader) -> Reader | None:
@@ -259,7 +291,7 @@ class Records:
             self._framing = "values"
             sample = self._first_records()
         values = [frame.value for frame in sample if frame.reason is None]
-        if self._framing == "list" and values and _is_one_conversation(values[0], format_name):
+        if self._framing == "list" and values and _is_one_conversation(values, format_name):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
         if format_name is not None:
@@ -268,10 +300,10 @@ class Records:
             )
         if not values and (limit := _limit_reason(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
-        if values and (what := _known_as_no_log(values[0])):
-            raise FormatError(f"{self._content.label} holds no conversations: {what}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
+            if values and (what := _known_as_no_log(values[0])):
+                raise FormatError(f"{self._content.label} holds no conversations: {what}.")
             if what := _describe_other_file(sample, head):
                 raise FormatError(
                     f"{self._content.label} holds no conversations: {what}.",
@@ -377,12 +409,17 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         return text_turns.text_records(source)
     if framing == "lines":
         return lines(source)
+    if framing == "events":
+        return server_events(source)
     if framing == "slices":
         return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
-        """Returns whether a value is a record of the format, or of any if that is not known."""
-        return is_recognised(value) if reader is None else reader.recognise(value) is not None
+        """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
+        the broken one."""
+        if reader is None:
+            return is_recognised(value, "message_lines")
+        return reader.recognise(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
 
@@ -420,6 +457,8 @@ def _detect_framing(head: bytes, suffix: str) -> Framing:
     if not rows:
         return "lines"
     first = rows[0]
+    if any(row.startswith((b"data: {", b"data:{")) for row in rows[:3]):
+        return "events"
     if first[:1] == b"[" and first[1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
     first_is_json = first[:1] in _OPENING and _is_json(first)
@@ -466,11 +505,12 @@ def _limit_reason(sample: list[Frame]) -> str | None:
     )
 
 
-def _is_one_conversation(first: Any, format_name: str | None) -> bool:
-    """Returns whether a list with this first element is one conversation, a bare list of messages."""
-    if format_name is None:
-        return looks_like_message(first) and not is_recognised(first)
-    return format_name == "messages" and isinstance(first, dict)
+def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
+    """Returns whether a list with these first elements is one conversation, a bare list of messages."""
+    if format_name is not None:
+        return format_name == "messages" and isinstance(values[0], dict)
+    message = next(filter(looks_like_message, values[:2]), None)
+    return looks_like_messages(values) and not is_recognised(message, "message_lines")
 
 
 def _known_as_no_log(record: Any) -> str | None:

@@ -80,6 +80,12 @@ _STATED = re.compile(
 _LONGEST_WORD = 40
 """Most characters of a value that is looked for in messages."""
 
+_OUTCOME_WORD = re.compile(
+    r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|end"
+    r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|ok$"
+)
+"""Finds what makes the word of a status an outcome; a message is `sent`, `delivered` or `read`."""
+
 _NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
@@ -91,6 +97,16 @@ _LONGEST_FOUND = 200
 
 _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
 """Matches any of `STOP_TOKENS`."""
+
+_END_MARK = re.compile(
+    r"(?:\s*(?:<\|(?:im_end|endoftext|end_of_text|eot_id|eom_id|end_of_turn|end|eos|return)\|>"
+    r"|<(?:end_of_turn|eos|/s)>|\[(?:DONE|EOS)\]|(?<!\w)TERMINATE[.!]?))+\s*\Z"
+)
+"""Matches the marks at the end of a text that end it for a model or a program, as of chat templates and AutoGen."""
+_LAST_OF_MARKS = frozenset(">]E.!")
+"""Characters that such marks end in."""
+_END_MARK_CHARACTERS = 200
+"""Most characters of a text in which such marks are looked for."""
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
 """Matches the last page of WebShop, which shows the score."""
@@ -184,7 +200,7 @@ def _divide_fields(
     meta: dict[str, Any] = {}
     truth: dict[str, Any] = {}
     for name, value in fields.items():
-        if _normalized_name(name) in TRUTH_FIELDS or name in truth_fields:
+        if states_outcome(name, value) or name in truth_fields:
             truth[name] = value
             if value is not None:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -199,9 +215,12 @@ def _divide_fields(
     return meta, truth
 
 
-def states_outcome(name: str) -> bool:
-    """Returns whether a field of this name states an outcome."""
-    return _normalized_name(name) in TRUTH_FIELDS
+def states_outcome(name: str, value: Any = None) -> bool:
+    """Returns whether a field of this name states an outcome; a status does if its word is one, unlike `delivered`."""
+    plain = _normalized_name(name)
+    if plain == "status" and isinstance(value, str):
+        return _OUTCOME_WORD.search(value.lower()) is not None
+    return plain in TRUTH_FIELDS
 
 
 @lru_cache(maxsize=1_000)
@@ -211,8 +230,17 @@ def _normalized_name(name: str) -> str:
 
 
 def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
-    """Hides the tokens with which simulated users end a conversation."""
+    """Hides the tokens with which simulated users end a conversation, and marks at the ends of messages.
+
+    The marks go from all messages: one that is missing at the last alone would tell as much.
+    """
     for index, message in enumerate(messages):
+        text = message.content
+        if text[-1:] in _LAST_OF_MARKS or text[-1:].isspace():
+            first = max(0, len(text) - _END_MARK_CHARACTERS)
+            if not message.tool_calls and (mark := _END_MARK.search(text, first)):
+                leaks.append(Leak(index, "stop-token", mark.group().strip()))
+                message = messages[index] = _with_view(message, text[: mark.start()])
         if "###" in message.content or (
             message.tool_calls and any("###" in call.arguments for call in message.tool_calls)
         ):

@@ -19,7 +19,9 @@ from engine.formats.coded.chat_logs import CHAT_LOGS, MODEL_CALLS
 from engine.formats.coded.claude_code import CLAUDE_CODE
 from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
+from engine.formats.coded.message_lines import MESSAGE_LINES
 from engine.formats.coded.openhands import OPENHANDS
+from engine.formats.coded.streams import STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
@@ -59,6 +61,8 @@ _CODED: tuple[Reader, ...] = (
     *TRACES,
     *MODEL_CALLS,
     *CHAT_LOGS,
+    STREAMS,
+    MESSAGE_LINES,
 )
 """The readers in code."""
 
@@ -108,9 +112,9 @@ def reader_named(name: str) -> Reader:
     raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 
-def is_recognised(record: Any) -> bool:
-    """Returns whether a value is a record of any format."""
-    return any(reader.recognise(record) for reader in all_readers())
+def is_recognised(record: Any, but: str = "") -> bool:
+    """Returns whether a value is a record of any format, but for the one of this name."""
+    return any(reader.recognise(record) for reader in all_readers() if reader.name != but)
 
 
 def _own_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:

@@ -45,6 +45,8 @@ from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
+from engine.signs import tables as sign_tables
+from engine.signs.records import SignReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class ConversationRow:
     Attributes:
         opening: The beginning of the first user message that says more than what conversations share.
         success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
+        trouble: Sum of the standard scores of its signs of trouble; None before they were read.
+        signs: Its signs of trouble.
         messages_before: Number of messages of the text that an import last replaced; None if none was.
     """
 
@@ -72,6 +76,8 @@ class ConversationRow:
     verdict: Verdict | None
     tags: tuple[str, ...] = ()
     success: float | None = None
+    trouble: float | None = None
+    signs: tuple[SignReading, ...] = ()
     messages_before: int | None = None
 
 
@@ -107,6 +113,10 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
         config = score_sets.hash_in_force(conn)
         tags_by_id = tags_of(conn, ids)
         success = example_probes.success_of(conn, ids)
+        trouble, signs_by_id = (
+            sign_tables.trouble_of(conn, ids),
+            sign_tables.of_conversations(conn, ids),
+        )
         for page in chunks(ids):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
@@ -137,6 +147,8 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
                     verdict=None if verdict is None else Verdict(verdict),
                     tags=tags_by_id.get(key, ()),
                     success=success.get(key),
+                    trouble=trouble.get(key),
+                    signs=signs_by_id.get(key, ()),
                     messages_before=messages_before,
                 )
     return [by_id[key] for key in ids if key in by_id]

@@ -73,7 +73,7 @@ class JobService:
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
-        from engine.conversations.service import import_stages
+        from engine.opener.import_stages import import_stages
 
         return self._runner.start(import_stages(self._project, paths, request))
 

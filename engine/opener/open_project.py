@@ -27,6 +27,7 @@ from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import fields as question_fields
+from engine.signs import tables as sign_tables
 from engine.trees import tables as tree_tables
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
     from engine.questions.service.questions import QuestionService
+    from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
     from engine.results.watch.service import WatchService
@@ -78,6 +80,7 @@ MAX_SAMPLE_CONVERSATIONS = 64
 
 TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
+    "signs": frozenset({"conversation"}),
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
     "read": frozenset({"score"}),
@@ -117,6 +120,7 @@ def hand_in_field_queries() -> None:
         question_fields,
         goal_groups,
         tree_tables,
+        sign_tables,
     ):
         selecting.FIELD_QUERIES.update(subject.FIELD_QUERIES)
 
@@ -364,6 +368,13 @@ class OpenProject:
         from engine.results.comparison.service import ComparisonService
 
         return ComparisonService(self.project, self.merge_queue_cache)
+
+    @made_once
+    def associations(self) -> AssociationService:
+        """Finds what goes with one of two sides."""
+        from engine.results.associations.service import AssociationService
+
+        return AssociationService(self.project, self.merge_queue_cache)
 
     @made_once
     def trees(self) -> TreeService:

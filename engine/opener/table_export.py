@@ -17,6 +17,7 @@ from engine.completeness.tables import requests, score_sets
 from engine.conversations.tables import facets
 from engine.project.sql import id_pages, placeholders, snapshot
 from engine.questions.tables.example_probes import success_of
+from engine.signs import tables as sign_tables
 
 _JSON_COLUMNS = ("other_goals", "tags", "meta")
 """Columns of the view that hold JSON."""
@@ -28,8 +29,8 @@ def rows(
     """Yields the rows of conversations, in the order of `ids`, or of all in the order of import.
 
     A row has the columns of the view, `language` (None if it is not known), `personal`, the kinds of personal data
-    that were found, and `requests`, the number of its requests; `meta` is an object and, where it is asked for, `truth`
-    an object or None.
+    that were found, `trouble` and `signs` of trouble (None and empty before they were read), and `requests`, the
+    number of its requests; `meta` is an object and, where it is asked for, `truth` an object or None.
     """
     for page in id_pages(conn, ids):
         condition = f"conversation_id IN ({placeholders(page)})"
@@ -50,6 +51,10 @@ def rows(
         personal = facets.of_conversations(conn, facets.PERSONAL, page)
         further_requests = requests.starts(conn, page)
         success = success_of(conn, page)
+        trouble, signs_by_id = (
+            sign_tables.trouble_of(conn, page),
+            sign_tables.of_conversations(conn, page),
+        )
         for key in page:
             row = rows_by_id.get(key)
             if row is None:
@@ -59,6 +64,8 @@ def rows(
             row["language"] = next(iter(languages.get(key, [])), None)
             row["personal"] = personal.get(key, [])
             row["success"] = success.get(key)
+            row["trouble"] = trouble.get(key)
+            row["signs"] = [reading.sign for reading in signs_by_id.get(key, ())]
             row["requests"] = 1 + len(further_requests.get(key, ()))
             if truth:
                 row["truth"] = json.loads(truths[key]) if key in truths else None
@@ -87,12 +94,33 @@ MAX_COLUMNS = 200
 
 _FIXED_COLUMNS = (  # grouped by what they are about
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
-    *("state", "p_end", "p", "success", "score_set", "remaining", "succeeded", "note", "tags"),
+    *(
+        "state",
+        "p_end",
+        "p",
+        "success",
+        "score_set",
+        "remaining",
+        "trouble",
+        "signs",
+        "succeeded",
+        "note",
+        "tags",
+    ),
     *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
 )
 """Columns that every table has, in their order."""
 
-_NUMBER_COLUMNS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
+_NUMBER_COLUMNS = {
+    "goal_share",
+    "p_end",
+    "p",
+    "success",
+    "trouble",
+    "max_logprob",
+    "entropy",
+    "perplexity",
+}
 """Fixed columns of numbers."""
 
 _COUNT_COLUMNS = {"messages", "turns", "requests", "length", "leaves"}
@@ -201,7 +229,7 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
         return "number"
     if name in _COUNT_COLUMNS:
         return "integer"
-    if name in ("tags", "personal"):
+    if name in ("tags", "personal", "signs"):
         return "texts"
     if name == "other_goals":
         return "shares"

@@ -166,6 +166,26 @@ CREATE TABLE conversation_check (
     signature BLOB NOT NULL
 ) STRICT;
 
+-- the signs of trouble of a conversation; value: how much of it there is; messages: JSON list of the indices that show it;
+-- score: the standard score of the value among all conversations, NULL before all were compared
+CREATE TABLE sign (
+    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
+    sign TEXT NOT NULL,
+    value REAL NOT NULL,
+    messages TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    score REAL,
+    PRIMARY KEY (conversation_id, sign)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sign_by_name ON sign (sign);
+
+-- a row for each conversation whose signs were read; total: of their standard scores, NULL before all were compared
+CREATE TABLE trouble (
+    conversation_id INTEGER PRIMARY KEY REFERENCES conversation (id),
+    total REAL
+) STRICT;
+CREATE INDEX trouble_by_total ON trouble (total);
+
 -- test: JSON of how well the scores tell endings from other boundaries; features: what a probe reads
 CREATE TABLE score_config (
     config_hash TEXT PRIMARY KEY,
@@ -481,6 +501,8 @@ CREATE TABLE cluster_label (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     reason TEXT,
+    supported INTEGER,
+    read INTEGER,
     PRIMARY KEY (clustering_id, number, config_hash),
     FOREIGN KEY (clustering_id, number) REFERENCES cluster (clustering_id, number),
     CHECK (label <> '' OR reason IS NOT NULL)

@@ -23,6 +23,8 @@ COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
     "p": "score",
     "success": "probability of success, by your verdicts",
+    "trouble": "trouble, the sum of its signs",
+    "signs": "signs of trouble",
     "turns": "turns",
     "messages": "messages",
     "length": "length, in characters",
@@ -73,6 +75,8 @@ class ListColumns:
             Column(
                 "success", "success", number_format.BAR_WIDTH + 4, _success_cell, keep=CHOSEN_KEEP
             ),
+            Column("trouble", "trouble", 7, _trouble_cell, right=True, keep=CHOSEN_KEEP),
+            Column("signs", "signs", 24, _signs_cell, keep=CHOSEN_KEEP),
             Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
             Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
             Column("length", "length", 8, _length_cell, right=True, keep=4),
@@ -129,6 +133,14 @@ def _success_cell(row: ConversationRow) -> Sequence[Piece]:
     if p is None:
         return [("–", "tone--muted")]
     return [(number_format.bar(p), "tone--accent"), (" " + number_format.probability(p), "")]
+
+
+def _trouble_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(number_format.trouble(row.trouble), "")]
+
+
+def _signs_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(", ".join(reading.sign for reading in row.signs) or "–", "tone--muted")]
 
 
 def _turns_cell(row: ConversationRow) -> Sequence[Piece]:

@@ -37,6 +37,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "date": "date",
     "p": "score",
     "success": "probability of success",
+    "trouble": "trouble",
     "turns": "turns",
     "messages": "messages",
     "length": "length",
@@ -44,7 +45,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "tag": "your tag",
 }
 """What each order is called on the screen."""
-_OUTCOME = ("state", "succeeded", "p", "success", "remaining", "disagreement")
+_OUTCOME = ("state", "succeeded", "p", "success", "remaining", "disagreement", "sign", "trouble")
 """Filter fields about the outcome. A rate over conversations chosen by them would mean nothing."""
 
 

@@ -21,12 +21,14 @@ from engine.base import folders
 from engine.base.conversation import Conversation
 from engine.completeness.stages import refining
 from engine.model import catalog
+from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
 from tests.engine.model.tuned import tune
 from workbench import launcher, narration
 from workbench.cli import main
+from workbench.commands.first_look import first_look
 
 
 @pytest.fixture
@@ -139,6 +141,21 @@ def test_words_only_needs_no_model(
     assert again == first
     with closing(sqlite3.connect(project)) as conn:
         assert conn.execute("SELECT count(*) FROM hidden_state").fetchall() == [(0,)]
+
+
+def test_the_rest_runs_on_the_project_that_the_screens_open(many: Path, tmp_path: Path) -> None:
+    """What is left after the first result is done in the project as it is opened anew: each run of it ends well."""
+    project = tmp_path / "mine.wb"
+    looked = first_look([many], project, as_json=False, screens=True, minutes=0)
+    assert looked.go_on is not None
+    with OpenProject(project) as workspace:
+        looked.go_on(workspace)
+        while workspace.runner.active():
+            time.sleep(0.02)
+    with closing(sqlite3.connect(project)) as conn:
+        runs = conn.execute("SELECT stage, state FROM run ORDER BY id").fetchall()
+    assert ("check", "done") in runs
+    assert {state for _, state in runs} == {"done"}
 
 
 def test_words_only_reads_nothing_where_words_tell_nothing(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.import_request import ImportRequest
 from engine.conversations.selection import check_limit
-from engine.conversations.service import import_stages
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
+from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.records import AnswerRow
@@ -136,8 +136,9 @@ class Project:
         """
         most_bytes = None if most_unpacked is None else round(most_unpacked * (1 << 30))
         request = ImportRequest(format, all_branches, replace, most_bytes)
-        stage, check = import_stages(self._workspace.project, [str(p) for p in paths], request)
-        self._run([stage, check], progress)
+        stages = import_stages(self._workspace.project, [str(path) for path in paths], request)
+        self._run(stages, progress)
+        stage, *_ = stages
         return ImportResult(
             new=stage.new,
             grew=stage.grew,
@@ -357,6 +358,24 @@ class Project:
     def goals(self, filter: str = "") -> list[GoalGroup]:
         """Returns the groups after all decisions, largest first; with a filter they count only what matches."""
         return self._workspace.goals.groups(read_filter(filter))
+
+    def why(
+        self, a: str = "", b: str = "", *, question: str | None = None, within_goals: bool = True
+    ) -> dict[str, Any]:
+        """Returns what goes with one of two sides, as `workbench why --json` prints it.
+
+        Args:
+            a, b: Filters of the sides; without `b`, all others are side B. Without either and without a question the
+                sides are those of the outcome that is known best: verdicts, imported outcomes, states.
+            question: A question; side A has its answers no, side B those that are yes.
+            within_goals: Compare conversations of one goal only, where there are goals.
+
+        Raises:
+            UsageError: A side has fewer than ten conversations, a conversation is on both, or no side is known.
+        """
+        service = self._workspace.associations
+        split = service.split(read_filter(a), read_filter(b), question)
+        return service.as_json(service.associations(split, within_goals=within_goals))
 
     def scored_by(self) -> ScoreSet | None:
         """Returns the set of scores in force; None before any."""

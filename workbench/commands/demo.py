@@ -10,8 +10,8 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
 from engine.completeness.scoring_request import ScoringRequest
-from engine.conversations.service import import_stages
 from engine.jobs.contract import Stage
+from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.options import Transform, TreeOptions

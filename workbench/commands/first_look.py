@@ -22,12 +22,13 @@ from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
-from engine.conversations.service import account_lines, import_stages
-from engine.conversations.stages import ImportStage
+from engine.conversations.service import account_lines
+from engine.conversations.stages import CheckStage, ImportStage
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
 from engine.opener.first_reading import MAX_TO_READ, FirstReading, conversations_to_read
+from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import shown_clustering
@@ -134,7 +135,7 @@ class _FirstLook:
         """Imports, then scores by words and clusters, then lets a model read; arguments as in `first_look`."""
         workspace = self._workspace
         paths = [str(path) for path in self._paths]
-        import_stage, self._check = import_stages(workspace.project, paths, importing)
+        import_stage, signs, _ = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
         try:
             self._run([import_stage])
@@ -144,7 +145,8 @@ class _FirstLook:
                     raise refusal from None
             raise
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
-        self._expect_stages(clustering)
+        self._expect_stages([signs, *clustering])
+        self._run([signs])
         self._score_by_words()
         self._run(clustering)
         goals = shown_clustering(workspace)
@@ -201,7 +203,8 @@ class _FirstLook:
     def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
         """Returns what runs after the scores: a check of the import, and what the caller adds."""
         further = self._further(workspace) if self._further else ()
-        return [self._check, *further]
+        # Made for the given project: the screens open it anew.
+        return [CheckStage(workspace.project), *further]
 
     def _expect_stages(self, clustering: Sequence[Stage]) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""

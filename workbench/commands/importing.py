@@ -18,14 +18,16 @@ from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.import_request import ImportRequest
-from engine.conversations.service import account_lines, file_of, import_stages, shares_line
+from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
 from engine.formats.registry import unusable_formats
+from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
+from engine.signs.stages import SignStage
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import print_text, run_stages
@@ -75,10 +77,10 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     stage = None
     try:
         with OpenProject(path, create=True) as workspace:
-            stage, check = import_stages(
+            stage, signs, check = import_stages(
                 workspace.project, arguments.paths, request, stdin=sys.stdin.buffer
             )
-            run_stages(workspace, [stage, check])
+            run_stages(workspace, [stage, signs, check])
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:
             path.unlink(missing_ok=True)
@@ -95,9 +97,9 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
     document: dict[str, Any] = {name: getattr(stage, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
-    document["check"] = check.as_json()
+    document["signs"], document["check"] = signs.as_json(), check.as_json()
     return CommandResult(
-        [*lines, check.summary()],
+        [*lines, signs.summary(), check.summary()],
         document,
         _exit_code(stage.sources, refused=bool(stage.refused)),
         hints=[f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()],
@@ -106,11 +108,13 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
 
 @takes(PROJECT)
 def run_check(arguments: argparse.Namespace) -> CommandResult:
-    """Looks for languages, personal data and near duplicates in what no import has looked at."""
+    """Looks for signs of trouble, languages, personal data and near duplicates in what no import has looked at."""
     with OpenProject(Path(arguments.project)) as workspace:
-        stage = CheckStage(workspace.project)
-        run_stages(workspace, [stage])
-    return CommandResult([stage.summary()], stage.as_json())
+        signs, check = SignStage(workspace.project), CheckStage(workspace.project)
+        run_stages(workspace, [signs, check])
+    return CommandResult(
+        [signs.summary(), check.summary()], check.as_json() | {"signs": signs.as_json()}
+    )
 
 
 def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandResult:

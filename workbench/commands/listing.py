@@ -14,7 +14,7 @@ from typing import Any, get_args
 from rich.cells import cell_len
 
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, probability
+from engine.base.number_format import counted, probability, trouble
 from engine.base.text import as_json, one_line
 from engine.conversations.filter_fields import (
     ANY_VALUE,
@@ -50,12 +50,14 @@ LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("state", False, lambda row: row.state.word),
     ("p", True, lambda row: probability(row.p_end_normalised)),
     ("success", True, lambda row: probability(row.success)),
+    ("trouble", True, lambda row: trouble(row.trouble)),
     ("turns", True, lambda row: f"{row.turns}"),
     ("messages", True, lambda row: f"{row.messages}"),
     ("length", True, lambda row: f"{row.chars}"),
     ("date", False, lambda row: one_line((row.created_at or "–")[:10])),
     ("succeeded", False, lambda row: str(row.verdict or "–")),
     ("tags", False, lambda row: one_line(",".join(row.tags)) or "–"),
+    ("signs", False, lambda row: ",".join(each.sign for each in row.signs) or "–"),
     ("source", False, lambda row: one_line(row.source)),
     ("name", False, lambda row: one_line(row.external_id)),
     ("opening", False, lambda row: one_line(row.opening, 100)),
@@ -235,6 +237,11 @@ def _row_json(row: ConversationRow) -> dict[str, Any]:
         "p_end_normalised": row.p_end_normalised,
         "success": row.success,
         "reason": row.reason,
+        "trouble": row.trouble,
+        "signs": [
+            {"sign": each.sign, "messages": list(each.messages), "reason": each.reason}
+            for each in row.signs
+        ],
         "turns": row.turns,
         "messages": row.messages,
         "length": row.chars,

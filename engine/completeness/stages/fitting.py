@@ -57,7 +57,7 @@ CONVERSATIONS_PER_TRANSACTION = 2_000
 More would hold more of them in memory, and make what a person writes wait longer.
 """
 
-MAX_TESTED_CONVERSATIONS = 3_000
+MAX_TESTED_CONVERSATIONS = 2_000
 """Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
 .01 then."""
 
@@ -232,7 +232,8 @@ class FittingStage(CpuStage):
             fit = self._fit(part, report)
             fits.append(KindFit(name, conversations, part, fit, self._test(part, fit.p, report)))
         others = np.flatnonzero(kind_of < 0)
-        if len(others):
+        # Of more than are learned from, some may be of a kind that none of these is of.
+        if len(others) or len(ids) > len(learned.names):
             rows = learned.rows(others)
             has_state = learned.boundaries.state_of_boundary >= 0
             fit = self._fit(learned, report).at(rows, has_state)
@@ -304,6 +305,11 @@ class FittingStage(CpuStage):
             bundled = None
             if self._model is not None and len(rows):
                 bundled = bundled_probe.bundled_probe_for(self._model)
+            if bundled is None and not learned.counts.any():
+                raise NotYet(
+                    "No conversation has an answer after which it could end, so none can be scored.",
+                    "If the answers are in the files, `import --map` shows how to read them.",
+                )
             if bundled is None:
                 raise NotYet(
                     f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
@@ -471,6 +477,7 @@ def _kind_tests(fits: Sequence[KindFit]) -> tuple[KindTest, ...]:
             each.name or "others, by a probe fitted to all", len(each.conversations), each.test
         )
         for each in fits
+        if len(each.conversations)
     )
 
 

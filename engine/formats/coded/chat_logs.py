@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,12 +16,14 @@ from engine.formats.messages.call_messages import (
     text_given,
 )
 from engine.formats.messages.normalise import (
+    ReadMessages,
     looks_like_message,
     looks_like_messages,
     messages_of,
     read_messages,
     record_id,
 )
+from engine.formats.messages.roles import role_named
 from engine.formats.messages.times import as_time, created_at
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
 from engine.formats.records import ParsedRecord, Reader
@@ -54,20 +57,23 @@ def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     truth = record.get("truth")
     if truth is not None and not isinstance(truth, dict):
         raise BadRecord(f"`truth` is {kind_of(truth)}, not an object")
-    conversation = Conversation(
-        record_id(record, ("id",), fallback_id),
-        _with_facts(record.get("messages"))
-        if complete
-        else read_messages(record.get("messages"), rendered_calls=True),
-        dict(record["meta"]) if complete else {},
-        truth,
-        as_time(record.get("created_at")) if complete else created_at(record),
-    )
-    if complete:
-        read_keys = ("id", "dataset", "messages", "meta", "truth", "created_at")
-        file = (id(record), "dataset")  # the file of its first import
-        return ParsedRecord(conversation, _rest(record, *read_keys), left_out=frozenset((file,)))
-    return ParsedRecord(conversation, _rest(record, "id", "messages", "truth"))
+    external_id = record_id(record, ("id",), fallback_id)
+    if not complete:
+        read = read_messages(record.get("messages"), rendered_calls=True)
+        fields = _rest(record, "id", "messages", "truth")
+        return _draft(Conversation(external_id, (), {}, truth, created_at(record)), read, fields)
+    messages = _with_facts(record.get("messages"))
+    began = as_time(record.get("created_at"))
+    conversation = Conversation(external_id, messages, dict(record["meta"]), truth, began)
+    read_keys = ("id", "dataset", "messages", "meta", "truth", "created_at")
+    file = (id(record), "dataset")  # the file of its first import
+    return ParsedRecord(conversation, _rest(record, *read_keys), left_out=frozenset((file,)))
+
+
+def _draft(about: Conversation, read: ReadMessages, fields: Mapping[str, Any]) -> ParsedRecord:
+    """Returns a conversation as a draft, with the messages that were read and what is in none of them."""
+    conversation = replace(about, messages=read.messages)
+    return ParsedRecord(conversation, {**fields, **read.fields}, unknown=tuple(read.unread))
 
 
 def _with_facts(items: Any) -> tuple[Message, ...]:
@@ -83,7 +89,18 @@ def _with_facts(items: Any) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-_OPENAI_IDS = ("custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId")
+_OPENAI_IDS = (
+    *(
+        "custom_id",
+        "id",
+        "conversation_id",
+        "conversationId",
+        "thread_id",
+        "threadId",
+        "session_id",
+    ),
+    "sessionId",
+)
 """Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
 and answer have; `id` is that of the answer."""
 
@@ -121,6 +138,8 @@ def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
         message, rest = body.get("message"), {} if body is record else _rest(body, "message")
     if not isinstance(message, dict) or not looks_like_message(message):
         return None, {}
+    if role_named(str(message.get("role"))) == "user":
+        return None, {}  # no model answers as the user: it is a line of a session
     return message, {**outer, **rest}
 
 
@@ -146,20 +165,19 @@ def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     items = request.get("messages", [])
     if isinstance(items, list):
         items = [*_instructions(request, items), *items, *([answer] if answer else [])]
-    messages = read_messages(items)
+    read = read_messages(items, record=record)
     used = next((key for key in _OPENAI_IDS if record.get(key) not in (None, "")), "")
     fields = _rest(record, used, "messages", "choices", "message", "response", name)
     if name:
         fields |= _rest(request, "messages")
-    if messages[0].role == "system":
+    if read.messages[0].role == "system":
         fields.pop("system", None)
     differ = {key: fields[key] for key in fields if key in rest and rest[key] != fields[key]}
     if differ:  # as the model that was asked for, and the version of it that answered
         rest["request"] = differ
     external_id = record_id(record, _OPENAI_IDS, fallback_id)
-    return ParsedRecord(
-        Conversation(external_id, messages, {}, None, created_at(record)), fields | rest
-    )
+    about = Conversation(external_id, (), created_at=created_at(record))
+    return _draft(about, read, fields | rest)
 
 
 def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
@@ -196,16 +214,16 @@ def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     """Reads a record with `conversations`, and the system prompt that may stand beside them."""
     record = as_object(record)
     name, turns = _turns(record)
-    messages = read_messages(turns if turns is not None else [])
+    read = read_messages(turns if turns is not None else [], record=record)
     system = record.get("system")
     used = [*_SHAREGPT_IDS, name]
     if isinstance(system, str):
         used.append("system")
         if system:
-            messages = (Message("system", system), *messages)
+            read = read._replace(messages=(Message("system", system), *read.messages))
     external_id = record_id(record, _SHAREGPT_IDS, fallback_id)
-    conversation = Conversation(external_id, messages, {}, None, created_at(record))
-    return ParsedRecord(conversation, _rest(record, *used))
+    about = Conversation(external_id, (), created_at=created_at(record))
+    return _draft(about, read, _rest(record, *used))
 
 
 def _recognise_messages(record: Any) -> str | None:
@@ -220,7 +238,7 @@ def _read_messages(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     """Reads a bare list of messages, or of items of the Responses API."""
     if isinstance(record, list) and any(map(is_response_item, record)):
         record = messages_given(record)
-    return ParsedRecord(Conversation(fallback_id, read_messages(record)))
+    return _draft(Conversation(fallback_id, ()), read_messages(record), {})
 
 
 CHAT_LOGS: tuple[Reader, ...] = (
@@ -330,12 +348,12 @@ def _read_call(call: _Call, record: Any, fallback_id: str, _: Any = None) -> Par
     if not items and (text := text_given(request)):
         items = [{"role": "user", "content": text}]
     answered = call.answered.first(record) if call.answered else None
-    messages = read_messages([*items, *messages_answered(answered)])
+    read = read_messages([*items, *messages_answered(answered)])
     trails = [match.trail or () for path in call.used for match in path.find(record)]
     rest = without(record, trails)
     external_id = record_id(record, _CALL_IDS, fallback_id)
-    conversation = Conversation(external_id, messages, created_at=created_at(record))
-    return ParsedRecord(conversation, object_or_empty(rest))
+    about = Conversation(external_id, (), created_at=created_at(record))
+    return _draft(about, read, object_or_empty(rest))
 
 
 MODEL_CALLS: tuple[Reader, ...] = (

@@ -7,11 +7,13 @@ one. Of prompts that were taken back and written anew, the last is followed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
+from engine.formats.json_values import BadRecord, as_object, json_text, object_or_empty, objects_in
 from engine.formats.messages.chat_message import ChatMessage
+from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
@@ -116,17 +118,37 @@ _STREAM_KEYS = ("session_id", "parent_tool_use_id")
 def _without_repeats(
     lines: list[tuple[dict[str, Any], Frame]],
 ) -> list[tuple[dict[str, Any], Frame]]:
-    """Returns the lines without those that a resumed session repeats."""
-    seen_ids: set[tuple[str, str]] = set()
-    new_lines = []
-    for line, frame in lines:
-        line_id = _uuid(line)
-        key = (line_id, _uuid(line, "sessionId"))
-        if line_id and key in seen_ids and _is_spoken(line):
+    """Returns the lines without those that a session repeats: a resumed one a line with its id, and one with streamed
+    input, before each turn, its whole history under new ids."""
+    seen: set[tuple[str, str, str]] = set()
+    histories: dict[str, list[str]] = {}  # of each session, what was said so far
+    new_lines: list[tuple[dict[str, Any], Frame]] = []
+    repeated = 0  # how many of the lines that come next were said before
+    for position, (line, frame) in enumerate(lines):
+        if not _is_spoken(line):
+            new_lines.append((line, frame))
             continue
-        seen_ids.add(key)
+        session, said = _uuid(line, "sessionId"), _said(line)
+        history = histories.setdefault(session, [])
+        if not repeated and len(history) > 1 and said == history[0] and not line.get("isSidechain"):
+            following = (
+                later for later, _ in lines[position:] if _uuid(later, "sessionId") == session
+            )
+            again = list(islice(map(_said, filter(_is_spoken, following)), len(history)))
+            repeated = len(history) if again == history else 0
+        is_known = (_uuid(line), session, said) in seen
+        if repeated or (is_known and _uuid(line)):
+            repeated = max(0, repeated - 1)
+            continue
+        seen.add((_uuid(line), session, said))
+        history.append(said)
         new_lines.append((line, frame))
     return new_lines
+
+
+def _said(line: dict[str, Any]) -> str:
+    """Returns what a line says and who says it, to be compared with other lines."""
+    return f"{line.get('type')} {json_text(_content(line))}"
 
 
 def _lines_by_conversation(
@@ -247,6 +269,9 @@ def _collect_items(lines: list[dict[str, Any]]) -> _SessionItems:
     current_id: Any = None  # of the last message of the assistant, which `current` is
     current: _Item | None = None
     for line in lines:
+        if (queued := _queued_prompt(line)) is not None:
+            items += [_Item(message, [line]) for message in with_context_apart(queued)]
+            continue
         if not _is_spoken(line) or _begins_anew(line):
             events.append(line)
             if not _is_spoken(line) and line.get("type", "user") in _SPOKEN:
@@ -261,7 +286,7 @@ def _collect_items(lines: list[dict[str, Any]]) -> _SessionItems:
             current.lines.append(line)
             left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
             continue
-        items.append(_Item(message, [line]))
+        items += [_Item(part, [line]) for part in with_context_apart(message)]
         if message_id is not None:
             current_id, current = message_id, items[-1]
     return _SessionItems(items, events, unknown, left_out)
@@ -320,6 +345,17 @@ def _message_of_line(line: dict[str, Any]) -> ChatMessage:
     named = {"message_id": message["id"]} if "id" in message else {}
     content = {"content": message["content"]} if "content" in message else {}
     return {**facts, **rest, **named, **content, "role": role}
+
+
+def _queued_prompt(line: dict[str, Any]) -> ChatMessage | None:
+    """Returns what the user wrote while the model worked, which is an attachment; None for another line."""
+    attachment = object_or_empty(line.get("attachment"))
+    prompt = attachment.get("prompt")
+    if attachment.get("type") != "queued_command" or not isinstance(prompt, str | list):
+        return None
+    role = "user" if attachment.get("commandMode", "prompt") == "prompt" else "system"
+    facts = {key: line[key] for key in line if key not in (*_NOT_FACTS, "attachment")}
+    return {**facts, "role": role, "content": prompt}
 
 
 def _join_parts(item: ChatMessage, more: ChatMessage) -> None:

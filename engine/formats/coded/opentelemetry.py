@@ -129,6 +129,7 @@ def span_of(record: Any) -> Span | None:
     session = first_filled(
         attributes,
         *("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
+        "gcp.vertex.agent.session_id",
         *(f"traceloop.association.properties.{session_key}" for session_key in SESSION_KEYS),
     )
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
@@ -147,6 +148,7 @@ def span_of(record: Any) -> Span | None:
         given=given,
         answered=answered,
         facts=facts_of(start, model, usage),
+        call_id=as_text(first_filled(attributes, "tool.id", "gen_ai.tool.call.id", "tool_call.id")),
     )
 
 
@@ -190,6 +192,11 @@ def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, A
         }
     events, choices = _messages_of_events(record.get("events") or record.get("logs"))
     request, answered = request or events, answered or choices
+    adk = object_in(object_in(object_in(nested.get("gcp")).get("vertex")).get("agent"))
+    request = request or object_in(adk.get("llm_request")) or json_within(adk.get("tool_call_args"))
+    answered = (
+        answered or object_in(adk.get("llm_response")) or json_within(adk.get("tool_response"))
+    )
     tool = object_in(object_in(gen.get("tool")).get("call"))
     request = (
         request or tool.get("arguments") or first_filled(object_in(nested.get("input")), "value")

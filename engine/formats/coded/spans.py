@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import Conversation, Message
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, json_text, object_or_empty
+from engine.formats.json_values import BadRecord, json_text, object_or_empty, objects_in
 from engine.formats.messages.call_messages import (
     messages_answered,
     messages_given,
@@ -55,6 +55,7 @@ class Span:
         given: What a model or tool was given.
         answered: What it answered.
         facts: Model, usage and time, for the message that it answered.
+        call_id: Id of the call that a tool was run for; "" if the span does not say.
     """
 
     trace: str
@@ -67,6 +68,7 @@ class Span:
     given: Any
     answered: Any
     facts: dict[str, Any]
+    call_id: str = ""
 
 
 SpanReader = Callable[[Any], Span | None]
@@ -188,10 +190,11 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
     spans = [span for record_of_span in records if (span := read(record_of_span)) is not None]
     statements = record.get(ABOUT) or []
     histories = _histories(spans)
-    items, facts = [], {}
+    items: list[ChatMessage] = []
+    facts: dict[int, dict[str, Any]] = {}
     if histories:
-        main = _main_history(histories)
-        items, facts = main.said.messages, main.facts
+        main = _fullest(_main_history(histories), spans)
+        items, facts = _with_tools(main, spans)
     else:
         items = _messages_of_texts(spans)
     if not items:
@@ -210,6 +213,61 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
         {**fields, **truth},
         frozenset(truth),
     )
+
+
+def _fullest(main: _History, spans: list[Span]) -> _History:
+    """Returns a history, or that of a step around its calls that has all of it and more, as an agent's span has the
+    instructions and the answers of tools that its model calls leave out."""
+    keys = main.said.keys
+    steps = [
+        step
+        for position, span in enumerate(spans)
+        if span.kind == "other" and span.trace in main.traces
+        for step in _link_histories(spans, [other == position for other in range(len(spans))])
+    ]
+    fuller = [
+        step
+        for step in steps
+        if len(step.said) > len(keys)
+        and set(keys) <= set(step.said.keys)
+        and step.said.keys[-1] == keys[-1]
+    ]
+    return min(fuller, key=lambda step: len(step.said), default=main)
+
+
+def _with_tools(
+    history: _History, spans: list[Span]
+) -> tuple[list[ChatMessage], dict[int, dict[str, Any]]]:
+    """Returns the messages of a history, and the facts by position, with the answers of tools that only the spans of
+    tools have. If the history is of an agent and names no calls, these come before its last message."""
+    tools = [
+        span
+        for span in sorted(spans, key=lambda span: span.start)
+        if span.kind == "tool" and span.trace in history.traces
+    ]
+    answered = {message.get("tool_call_id") for message in history.said.messages}
+    items: list[ChatMessage] = []
+    facts: dict[int, dict[str, Any]] = {}
+    has_calls = False
+    last = len(history.said) - 1
+    for position, message in enumerate(history.said.messages):
+        calls = objects_in(message.get("tool_calls"))
+        has_calls = has_calls or bool(calls) or message.get("role") == "tool"
+        if position == last and not has_calls and spans[history.spans[0]].kind == "other":
+            for tool in tools:
+                items += _tool_call(tool)
+        if position in history.facts:
+            facts[len(items)] = history.facts[position]
+        items.append(message)
+        for call in calls if len(answered) == 1 else ():
+            name = object_or_empty(call.get("function")).get("name") or call.get("name")
+            of_call = [tool for tool in tools if tool.call_id and tool.call_id == call.get("id")]
+            named = [tool for tool in tools if tool.name == name and not tool.call_id]
+            for tool in [*of_call, *named][:1]:
+                tools.remove(tool)
+                _, answer = _tool_call(tool)
+                items.append({**answer, "tool_call_id": call.get("id")})
+    return items, facts
 
 
 def _truth(records: list[Any]) -> dict[str, Any]:
@@ -240,12 +298,12 @@ def _link_histories(spans: list[Span], is_wanted: list[bool]) -> list[_History]:
         if not is_wanted[position]:
             continue
         request = messages_given(span.given)
-        text = text_given(span.given) if not request and span.kind == "model" else None
-        if text is not None and not span.parent:
+        answered = messages_answered(span.answered)
+        text = text_given(span.given) if not request else None
+        if text is not None and (answered if span.kind == "other" else not span.parent):
             request = [{"role": "user", "content": text}]
         if not request:
             continue
-        answered = messages_answered(span.answered)
         if not answered and (text := text_answered(span.answered)):
             answered = [{"role": "assistant", "content": text}]
         question = _Keyed(request)
@@ -254,7 +312,7 @@ def _link_histories(spans: list[Span], is_wanted: list[bool]) -> list[_History]:
             answer = answer.since(len(request))  # an agent's state has what it was given too
         history = _history_for(histories, span, question)
         if history is None:
-            history = _History(_depth(span, parents), question)
+            history = _History(len(_around(span.key, parents)), question)
             histories.append(history)
         history.facts[len(history.said)] = span.facts
         history.said = history.said.followed(answer)
@@ -289,7 +347,11 @@ def _history_for(histories: list[_History], span: Span, request: _Keyed) -> _His
                 if _begins_with(keys[start:], body.keys):
                     history.said = history.said.until(start).followed(body)
                     return history
+    only_answers = {role for role, _ in spoken.keys} == {"tool"}  # the server has the rest
     for history in reversed(histories):
+        if only_answers and span.trace in history.traces:
+            history.said = history.said.followed(spoken)
+            return history
         if span.trace not in history.traces and history.said.system() == request.system():
             history.said = history.said.followed(spoken)
             return history
@@ -354,13 +416,14 @@ def _comparison_key(message: ChatMessage) -> _Key:
     return read.role, f"{read.content.strip()}\n{calls}"
 
 
-def _depth(span: Span, parents: dict[str, str]) -> int:
-    """Returns the number of spans within which a span lies; loops of parents end."""
-    depth, ancestor, visited = 0, span.parent, {span.key}
-    while ancestor in parents and ancestor not in visited:
-        visited.add(ancestor)
-        depth, ancestor = depth + 1, parents[ancestor]
-    return depth
+def _around(key: str, parents: dict[str, str]) -> set[str]:
+    """Returns the keys of the spans within which a span lies; loops of parents end."""
+    around: set[str] = set()
+    ancestor = parents.get(key, "")
+    while ancestor in parents and ancestor not in around:
+        around.add(ancestor)
+        ancestor = parents[ancestor]
+    return around - {key}
 
 
 def _main_history(histories: list[_History]) -> _History:
@@ -372,34 +435,48 @@ def _main_history(histories: list[_History]) -> _History:
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:
-    """Returns the histories of sub-agents: those of several calls but the main one."""
+    """Returns the histories of sub-agents: those of several calls but the main one, and but those that tell each call
+    of another history again, as a library's spans within an agent's do."""
     histories = _histories(spans)
     if len(histories) < 2:
         return []
     main = _main_history(histories)
-    return [history for history in histories if history is not main and len(history.spans) > 1]
+    keys = {spans[position].key for history in histories for position in history.spans}
+    return [
+        history
+        for history in histories
+        if history is not main and len(history.spans) > 1 and not _are_inside(history, keys, spans)
+    ]
+
+
+def _are_inside(history: _History, keys: set[str], spans: list[Span]) -> bool:
+    """Returns whether each call of a history ran within another call of its own."""
+    parents = {spans[position].parent for position in history.spans}
+    return parents <= keys and len(parents) == len(history.spans)
 
 
 def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
     """Returns what the outermost steps were given and answered, with the calls of tools between; for traces without
     messages."""
-    keys = {span.key for span in spans}
     messages: list[ChatMessage] = []
     in_order = sorted(spans, key=lambda step: step.start)
     for trace in dict.fromkeys(span.trace for span in in_order):
         of_trace = [step for step in in_order if step.trace == trace]
-        roots = [step for step in of_trace if step.parent not in keys or not step.parent]
         speaking = [
-            step for step in roots if text_given(step.given) or text_answered(step.answered)
+            step
+            for step in of_trace
+            if step.kind != "tool" and (text_given(step.given) or text_answered(step.answered))
         ]
-        speaking = speaking[:1] or [
-            step for step in of_trace if step.kind == "model" and text_given(step.given)
-        ]
+        inside = {step.key: step.parent for step in of_trace}
+        speaking_keys = {step.key for step in speaking}
+        roots = [step for step in speaking if not speaking_keys & _around(step.key, inside)]
+        roots = [step for step in roots if step.kind != "model"] or roots
+        speaking = roots if all(step.kind == "model" for step in roots) else roots[:1]
         for span in speaking:
             if question := text_given(span.given):
                 messages.append({"role": "user", "content": question})
-            for tool in of_trace if span in roots else ():
-                if tool.kind == "tool":
+            for tool in of_trace:
+                if tool.kind == "tool" and span.kind != "model":
                     messages += _tool_call(tool)
             if answer := text_answered(span.answered):
                 messages.append({"role": "assistant", "content": answer, **span.facts})

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, as_object
+from engine.formats.json_values import BadRecord, as_object, json_text
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.normalise import (
     looks_like_message,
@@ -186,11 +186,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     external_id = record_id(record, ("id",), fallback_id)
     if all(map(_plainly_spoken, rows)) and not any(map(_has_outcome, rows)):
-        return ParsedRecord(
-            Conversation(external_id, read_messages(rows), created_at=created_at(first))
-        )
+        plain = read_messages(rows)
+        conversation = Conversation(external_id, plain.messages, created_at=created_at(first))
+        return ParsedRecord(conversation, plain.fields, unknown=tuple(plain.unread))
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
+    outcome_keys = _outcome_keys(rows)
     outcomes: dict[str, Any] = {}
     unread: list[Any] = []
     reason = "no messages"
@@ -201,7 +202,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         time = named_column(row, TIMES, (str, int, float))
         read_keys = (columns.text, columns.answer, columns.id, *_KEPT_AS_ROLES)
         facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
-        for key in [key for key in facts if states_outcome(key)]:
+        for key in outcome_keys & facts.keys():
             outcomes[key] = facts.pop(key) if facts[key] is not None else outcomes.get(key)
             facts.pop(key, None)
         try:
@@ -215,6 +216,22 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
     conversation = Conversation(external_id, tuple(messages), created_at=began)
     return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
+
+
+def _outcome_keys(rows: list[Any]) -> set[str]:
+    """Returns the columns that state how the conversation ended: those with one value in all rows that have any. What
+    differs from row to row is said of a message."""
+    values: dict[str, set[str]] = {}
+    for row in filter(_is_object, rows):
+        for key, value in row.items():
+            if value is not None and states_outcome(key, value) and value != "completed":
+                values.setdefault(key, set()).add(json_text(value))
+    return {key for key, distinct in values.items() if len(distinct) == 1}
+
+
+def _is_object(row: Any) -> bool:
+    """Returns whether a row is an object."""
+    return isinstance(row, dict)
 
 
 def _plainly_spoken(row: Any) -> bool:
@@ -294,8 +311,9 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
     """Returns where a record has its conversation; None if it has none."""
     if not isinstance(record, dict) or looks_like_message(record):
         return None
-    listed = named_column(record, _LISTS, list)
-    if listed and looks_like_messages(record[listed]):
+    if isinstance(record.get("shards"), list):
+        return None  # a task that was cut into instructions: its answer is the right one, not what was said
+    if listed := _fullest_list(record):
         return _ConversationPlace(messages=listed)
     columns = columns_of(record)
     exchanges = next((key for name in _EXCHANGES if (key := _exchanges_column(record, name))), "")
@@ -313,6 +331,24 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
         ):
             return _ConversationPlace(transcript=key)
     return None
+
+
+def _fullest_list(record: dict[str, Any]) -> str:
+    """Returns the column with a list of messages; of several transcripts of one talk that with most messages and tool
+    calls. Empty if there is none."""
+    listed = [
+        key
+        for key in record
+        if isinstance(record[key], list)
+        and _names_transcript(key)
+        and looks_like_messages(record[key])
+    ]
+    return max(listed, key=lambda key: len(record[key]), default="")
+
+
+def _names_transcript(key: str) -> bool:
+    """Returns whether a name is one of lists of messages, or goes on after one: `transcript_with_tool_calls`."""
+    return plain_name(key).startswith(_LISTS)
 
 
 def _exchanges_column(record: dict[str, Any], name: str) -> str:
@@ -397,6 +433,9 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
         raise BadRecord("the row has no conversation")
     used: set[str] = set()
     messages: list[Message] = []
+    fields: dict[str, Any] = {}
+    unknown: tuple[Any, ...] = ()
+    left_out: frozenset[tuple[int, str]] = frozenset()
     if place.pair is not None or place.exchanges:
         if system := named_column(record, _SYSTEMS, str):
             used.add(system)
@@ -410,7 +449,18 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
             messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
     elif place.messages:
         used.add(place.messages)
-        messages += read_messages(record[place.messages])
+        poorer = {
+            key
+            for key, value in record.items()
+            if key not in used
+            and _names_transcript(key)
+            and (looks_like_messages(value) or (isinstance(value, str) and turns_of(value)))
+        }
+        left_out = frozenset((id(record), key) for key in poorer)
+        used |= poorer
+        listed = read_messages(record[place.messages], record=record)
+        messages += listed.messages
+        fields, unknown = listed.fields, tuple(listed.unread)
     else:
         used.add(place.transcript)
         speakers: dict[str, Role] = {}
@@ -424,7 +474,7 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
     external_id = str(record[id_key]) if id_key else fallback_id
     rest = {key: value for key, value in record.items() if key not in used}
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
-    return ParsedRecord(conversation, rest)
+    return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=unknown)
 
 
 CONVERSATION_ROWS = Reader(

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.messages.normalise import looks_like_messages, read_messages, record_id
+from engine.formats.messages.normalise import looks_like_messages, read_in_turn, record_id
 from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
@@ -70,8 +70,9 @@ def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecor
     record = as_object(record)
     history = record.get("history")
     # what else stands beside a message are annotations, which become truth
-    messages = tuple(replace(message, facts=None) for message in read_messages(history))
-    assert isinstance(history, list)  # read_messages has raised for anything else
+    if not isinstance(history, list):
+        raise BadRecord(f"the messages are {kind_of(history)}, not a list")
+    messages = tuple(replace(message, facts=None) for message in read_in_turn(history))
     meta = {name: record[name] for name in _RECLLMSIM_META if name in record}
     rest = {
         name: value
@@ -220,7 +221,7 @@ def _read_sharded(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     first = spoken[0] if spoken and isinstance(spoken[0], dict) else {}
     external_id = record_id(record, ("conv_id",), fallback_id)
     return ParsedRecord(
-        Conversation(external_id, read_messages(spoken), meta, truth, created_at(first))
+        Conversation(external_id, tuple(read_in_turn(spoken)), meta, truth, created_at(first))
     )
 
 

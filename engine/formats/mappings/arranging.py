@@ -9,15 +9,13 @@ from typing import Any
 
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
+from engine.formats.messages.branches import OTHER_BRANCHES
 from engine.formats.messages.times import in_order
 from engine.formats.opening.framing import Envelope, Frame, joined_frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
 
 BRANCH = "branch"
 """Key under which a record has the nodes of its branch."""
-
-OTHER_BRANCHES = "other branches"
-"""Key of the outer object for nodes that no conversation has."""
 
 RECORDS = "records"
 """Key under which a group has its records."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, json_text, kind_of
-from engine.formats.mappings.arranging import OTHER_BRANCHES, arrange_records
+from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
     OTHER_SPEAKERS,
@@ -22,6 +22,7 @@ from engine.formats.mappings.mapping import (
     MessageRule,
     SpeakerRole,
 )
+from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
@@ -117,6 +118,7 @@ class _Reading:
         self._messages: list[Message] = []
         self._events: list[Any] = []
         self._unknown: list[Any] = []
+        self._others: list[Any] = []
         self._left_out: dict[Trail, tuple[int, str | int]] = {}
         self._speakers: dict[str, Role] = {}
         self._user_is_named = False
@@ -156,6 +158,8 @@ class _Reading:
             }
         if self._events:
             fields = {**fields, "events": self._events}
+        if self._others:
+            fields = {**fields, OTHER_BRANCHES: self._others}
         return ParsedRecord(
             Conversation(external_id, messages, meta, created_at=began),
             {**fields, **self._shared(), **truth},
@@ -226,6 +230,15 @@ class _Reading:
             self._user_is_named = any(self._known_role(word) == "user" for word in words)
         # among the items that are messages: where two take turns, a note is nobody's turn
         position = 0
+        others: set[int] = set()
+        if self._mapping.tree is None:
+            record = self._record if isinstance(self._record, dict) else None
+            others = other_branches([match.value for match in item_matches], record)
+        for match in (item_matches[other] for other in sorted(others)):
+            self._used += [match.trail] if match.trail else []
+            self._others.append(match.value)
+        item_matches = [match for index, match in enumerate(item_matches) if index not in others]
+        times = [time for index, time in enumerate(times) if index not in others]
         for match in in_time_order(item_matches, times):
             try:
                 position += self._read_item(rules, match, position)

@@ -6,8 +6,10 @@ OpenTelemetry and OpenInference. Their names do not contradict each other, so on
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty
@@ -139,7 +141,9 @@ def _answer_text(output: Any) -> Any:
     return output if isinstance(output, str | list) else json_text(output)
 
 
-_SPOKEN = re.compile(r"^(System|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I)
+_SPOKEN = re.compile(
+    r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
+)
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
 _ANSWERED = ("text", "call", "reasoning")
@@ -187,7 +191,12 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     """Returns the messages of the answer of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
-        return _message_of_stream(value) or _messages_of_list(value)
+        return (
+            _message_of_chunks(value)
+            or _message_of_response_events(value)
+            or _message_of_stream(value)
+            or _messages_of_list(value)
+        )
     if isinstance(value, str):
         inner_messages = _messages_of_text(value)
         return (
@@ -282,6 +291,8 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
                 "name": value["role"],
             }  # as Langfuse has it of LangChain
         message = as_message(value) or message_of_pair(value)
+        if message is None and isinstance(value, str):
+            message = _message_as_shown(value)
         if message is None and isinstance(value, dict) and part_kind(value) in _ANSWERED:
             return [{"role": "assistant", "content": values}]  # parts of one answer
         if message is None:
@@ -290,6 +301,47 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
             called.add(str(object_or_empty(call.get("function")).get("name") or call.get("name")))
     return messages
+
+
+def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
+    """Returns the answer that the chunks of a chat completion add up to; [] if they are no chunks."""
+    message: ChatMessage = {}
+    calls: dict[Any, dict[str, Any]] = {}
+    for chunk in chunks:
+        choices = list_or_empty(object_or_empty(chunk).get("choices"))
+        choice = object_or_empty(choices[0] if choices else None)
+        if choices and "delta" not in choice:
+            return []
+        delta = object_or_empty(choice.get("delta"))
+        for key in ("content", "reasoning_content", "reasoning", "refusal"):
+            if isinstance(delta.get(key), str):
+                message[key] = message.get(key, "") + delta[key]
+        for piece in map(object_or_empty, list_or_empty(delta.get("tool_calls"))):
+            function = object_or_empty(piece.get("function"))
+            call = calls.setdefault(piece.get("index"), {"id": None, "name": "", "arguments": ""})
+            call["id"] = piece.get("id") or call["id"]
+            for key in ("name", "arguments"):
+                call[key] += function[key] if isinstance(function.get(key), str) else ""
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    return [{"content": "", **message, "role": "assistant"}] if message else []
+
+
+def _message_of_response_events(events: list[Any]) -> list[ChatMessage]:
+    """Returns the answer that the events of a stream of the Responses API add up to; [] if they are no such events."""
+    items: dict[Any, dict[str, Any]] = {}
+    for event in map(object_or_empty, events):
+        kind = str(event.get("type"))
+        if kind == "response.completed" and isinstance(event.get("response"), dict):
+            return messages_answered(event["response"])
+        position = event.get("output_index")
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            items[position] = object_or_empty(event.get("item"))
+        elif kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
+            item = items.setdefault(position, {"type": "message", "role": "assistant"})
+            before = item.get("content")
+            item["content"] = (before if isinstance(before, str) else "") + event["delta"]
+    return response_items(items.values())
 
 
 def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
@@ -345,6 +397,8 @@ def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
 
 def _messages_of_text(text: str) -> list[ChatMessage]:
     """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so."""
+    if (shown := _message_as_shown(text)) is not None:
+        return [shown]
     starts = list(_SPOKEN.finditer(text))
     if not starts or starts[0].start():
         return []
@@ -353,8 +407,31 @@ def _messages_of_text(text: str) -> list[ChatMessage]:
     for start, end in zip(starts, ends, strict=True):
         word = start[1].lower()
         spoken = text[start.end() : end].removesuffix("\n")
-        messages.append({"role": role_named(word), "content": spoken})
+        if spoken != "None":  # a message of calls, which the text does not have
+            messages.append({"role": role_named(word), "content": spoken})
     return messages
+
+
+_SHOWN = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
+"""Matches the beginning of a message as Python shows the object of an agent framework."""
+_SHOWN_FIELD = re.compile(
+    r"\b(content|tool_calls|tool_call_id|tool_name)="
+    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))",
+    re.DOTALL,
+)
+"""Matches a field of it with its value."""
+
+
+def _message_as_shown(text: str) -> ChatMessage | None:
+    """Returns a message that a text has as Python shows an object, `role='user' content='Hi'`; None if it has none."""
+    beginning = _SHOWN.match(text)
+    if beginning is None or role_named(beginning[1]) is None:
+        return None
+    message: ChatMessage = {"role": beginning[1]}
+    for field in _SHOWN_FIELD.finditer(text):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            message.setdefault(field[1], ast.literal_eval(field[2]))
+    return {"content": "", **message}
 
 
 def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:

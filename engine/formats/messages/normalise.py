@@ -6,10 +6,11 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.conversation import Message, ToolCall
 from engine.formats.json_values import BadRecord, json_text, kind_of
+from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.parts import (
     MessageParts,
     calls_in_text,
@@ -17,16 +18,21 @@ from engine.formats.messages.parts import (
     read_call,
     reasoning_text,
 )
-from engine.formats.messages.roles import role_of_speaker
+from engine.formats.messages.roles import plain_role, role_of_speaker
 from engine.formats.messages.times import TIMES, in_time_order
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
 
+UNREAD = "not read"
+"""Name under which the metadata of a conversation has those of its items that are no messages."""
+
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
 )
 """Keys of what a message says or calls."""
+_CALL_ROLES = frozenset(("function_call", "tool_call", "tool_use", "tool_call_invocation"))
+"""Roles of messages that are tool calls."""
 _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
 """Keys of a message whose content, if it is text, is all of its text."""
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
@@ -45,12 +51,45 @@ def looks_like_message(value: Any) -> bool:
 
 
 def looks_like_messages(value: Any) -> bool:
-    """Returns whether a JSON value is a list that begins with a message."""
-    return isinstance(value, list) and bool(value) and looks_like_message(value[0])
+    """Returns whether a JSON value is a list that begins with messages, but for one item that is none."""
+    if not isinstance(value, list) or not value:
+        return False
+    return looks_like_message(value[0]) or (
+        len(value) > 2 and all(map(looks_like_message, value[1:3]))
+    )
 
 
-def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message, ...]:
-    """Returns the messages of a record; raises BadRecord if there are none or one is not a message."""
+class ReadMessages(NamedTuple):
+    """The messages of a list, and what of it is in none.
+
+    Attributes:
+        unread: Items that are no messages.
+        others: Items of other branches than the current one.
+    """
+
+    messages: tuple[Message, ...]
+    unread: list[Any]
+    others: list[Any]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The metadata that the conversation has of the items that are in no message."""
+        named = {UNREAD: self.unread, OTHER_BRANCHES: self.others}
+        return {name: items for name, items in named.items() if items}
+
+
+def read_messages(
+    items: Any, *, rendered_calls: bool = False, record: Mapping[str, Any] | None = None
+) -> ReadMessages:
+    """Returns the messages of a list in the form of any chat API, and what of the list is no message.
+
+    Args:
+        rendered_calls: Whether contents may end with a copy of the tool calls as text, which is removed.
+        record: The object that has the list, and may name the last message of the current branch.
+
+    Raises:
+        BadRecord: There are no messages, or one cannot be read and the others are not what both sides said.
+    """
     if not isinstance(items, list):
         raise BadRecord(f"the messages are {kind_of(items)}, not a list")
     if not items:
@@ -59,10 +98,24 @@ def read_messages(items: Any, *, rendered_calls: bool = False) -> tuple[Message,
     if key := next((key for key in TIMES if key in first), None):
         times = [item.get(key) if isinstance(item, dict) else None for item in items]
         items = in_time_order(items, times)
+    left = other_branches(items, record)
     messages: list[Message] = []
+    unread: list[Any] = []
+    reason: BadRecord | None = None
     for number, item in enumerate(items, 1):
-        messages.extend(messages_of(item, number, rendered_calls))
-    return tuple(messages)
+        if number - 1 in left:
+            continue
+        try:
+            messages.extend(messages_of(item, number, rendered_calls))
+        except BadRecord as bad:
+            reason = reason or bad
+            unread.append(item)
+    if reason is not None and (
+        len(unread) > len(messages)
+        or not {"user", "assistant"} <= {message.role for message in messages}
+    ):
+        raise reason
+    return ReadMessages(tuple(messages), unread, [items[position] for position in sorted(left)])
 
 
 def read_in_turn(items: Iterable[Any]) -> list[Message]:
@@ -103,18 +156,14 @@ def messages_of(
     if role is None:
         raise BadRecord(_role_error(spoken_by, number))
     content = item["content"] if "content" in item else item.get("value")
+    makes_call = role == "assistant" and plain_role(str(spoken_by)) in _CALL_ROLES
     # most messages are one of the two plain kinds, which are read here for speed
-    if len(item) == 2 and isinstance(content, str) and spoken_by != "function_call" and not facts:
+    if len(item) == 2 and isinstance(content, str) and not makes_call and not facts:
         return [Message(role, content)]
     name = optional_text(item, "name", number)
     call_id = optional_text(item, "tool_call_id", number)
     calls = _listed_calls(item, number)
-    if (
-        isinstance(content, str)
-        and item.keys() <= _PLAIN_KEYS
-        and spoken_by != "function_call"
-        and not facts
-    ):
+    if isinstance(content, str) and item.keys() <= _PLAIN_KEYS and not makes_call and not facts:
         text = _without_rendering(content) if rendered_calls and calls else content
         return [Message(role, text, name, tuple(calls), call_id)]
     parts = MessageParts(role, number, name, call_id)
@@ -122,9 +171,13 @@ def messages_of(
     rest.update(facts or {})
     parts.facts = json_text(rest) if rest else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
-    if spoken_by == "function_call" and isinstance(content, str):
+    if makes_call and isinstance(content, str):
         parts.calls += calls_in_text(content)
         content = "" if parts.calls else content
+    elif makes_call and content is None and name is not None:  # the call is the message
+        parts.calls.append(read_call({**item, "id": call_id}, number))
+        parts.name = parts.tool_call_id = None
+        content = ""
     _add_content(parts, item, content, has_rendering=rendered_calls and bool(calls))
     parts.calls += calls
     return parts.close()

@@ -173,8 +173,7 @@ class MessageParts:
             self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
         name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
-        arguments = _first(part, _ARGUMENTS)
-        self.calls.append(ToolCall(str(name), _as_text(arguments), _first_id(part, _CALL_IDS)))
+        self.calls.append(ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_IDS)))
         answer = _first(part, ("output", "result", "errorText"))
         if answer is not None or part.get("state") in _ENDED:
             self._add_answer(part, answer)
@@ -204,7 +203,8 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind is None:
         return next(
-            (untyped_kind for key, untyped_kind in _UNTYPED.items() if key in part), "unknown"
+            (untyped_kind for key, untyped_kind in _UNTYPED.items() if part.get(key) is not None),
+            "unknown",
         )
     if kind == "tool_call":
         return "call" if "name" in part or calls_in_text(_text_of_part(part) or "") else "unknown"
@@ -253,7 +253,7 @@ def read_call(entry: Any, number: int) -> ToolCall:
     name = _first(body, _CALL_NAMES)
     if not isinstance(name, str):
         raise BadRecord(f"message {number} has a tool call whose name is {kind_of(name)}")
-    return ToolCall(name, _as_text(_first(body, _ARGUMENTS)), optional_text(entry, "id", number))
+    return ToolCall(name, _arguments_text(body), optional_text(entry, "id", number))
 
 
 def calls_in_text(text: str) -> list[ToolCall]:
@@ -378,6 +378,19 @@ def _answer_part(part: Any) -> str:
     if kind == "text":
         return _text_of_part(part) or ""
     return media_reference(part) if kind == "media" else json_text(part.get("json", part))
+
+
+def _arguments_text(call: Mapping[str, Any]) -> str:
+    """Returns the arguments of a call as text. Tables give each object the keys of all others, with nulls, which are
+    left out."""
+    return _as_text(_without_nulls(_first(call, _ARGUMENTS)))
+
+
+def _without_nulls(value: Any) -> Any:
+    """Returns a value without the nulls in the objects within it."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
+    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _as_text(value: Any) -> str:

@@ -21,10 +21,18 @@ CHAT_ROLES: dict[str, Role] = {
     "bot": "assistant",
     "model": "assistant",
     "function_call": "assistant",
+    "tool_call": "assistant",
+    "tool_use": "assistant",
+    "tool_call_invocation": "assistant",
     "tool": "tool",
     "function": "tool",
     "observation": "tool",
     "tool_response": "tool",
+    "tool_result": "tool",
+    "tool_call_result": "tool",
+    "tool_output": "tool",
+    "function_response": "tool",
+    "function_call_output": "tool",
 }
 """Roles of chat APIs and their exports; any format may have them."""
 
@@ -72,17 +80,23 @@ _MANY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 """Finds the words in a label such as `userMessage`."""
 
 
+def plain_role(word: str) -> str:
+    """`toolResult` and `tool-result` as `tool_result`."""
+    return re.sub(r"[\s-]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word.strip())).lower()
+
+
 def role_named(word: str) -> Role | None:
-    """Returns the role that a word of a chat API stands for, in any case of letters; None if it is no known word."""
-    return CHAT_ROLES.get(word) or CHAT_ROLES.get(word.lower())
+    """Returns the role that a word of a chat API stands for, in any case of letters and with any sign between its
+    words; None if it is no known word."""
+    return CHAT_ROLES.get(word) or CHAT_ROLES.get(plain_role(word))
 
 
 def role_of_speaker(word: str) -> Role | None:
     """Returns the role that a word for a speaker stands for, in any case of letters; None if it is no known word."""
     if (role := CHAT_ROLES.get(word)) is not None:
         return role
-    bare = word.strip().lower()
-    return CHAT_ROLES.get(bare) or _SPEAKERS.get(bare)
+    plain = plain_role(word)
+    return CHAT_ROLES.get(plain) or _SPEAKERS.get(plain) or _SPEAKERS.get(word.strip().lower())
 
 
 def role_meant(text: str) -> Role | None:

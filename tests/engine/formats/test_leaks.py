@@ -37,6 +37,23 @@ def test_stop_token_is_cut(token: str) -> None:
     assert leaks == (Leak(1, "stop-token", token), Leak(2, "stop-token", token))
 
 
+@pytest.mark.parametrize(
+    "mark", ["<|im_end|>", " </s>", "\n[DONE]", " TERMINATE.", "<|eot_id|>\n<|endoftext|>\n"]
+)
+def test_marks_of_the_end_are_cut_from_every_message(mark: str) -> None:
+    """What ends a text for a model or a program is hidden at the end of all messages, and stays within a sentence."""
+    conversation, leaks = guarded(
+        Message("user", f"What does {mark.strip()} mean here?"),
+        Message("assistant", f"It ends a text.{mark}"),
+        Message("user", mark),
+    )
+    asks, answer, last = conversation.messages[1:]
+    assert asks.model_view is None
+    assert answer.seen == "It ends a text."
+    assert last.hidden
+    assert [leak.message for leak in leaks] == [2, 3]
+
+
 def test_message_that_is_only_a_stop_token_is_hidden() -> None:
     """Nothing of such a message reaches the log, not even its header."""
     conversation, _ = guarded(Message("assistant", "Done."), Message("user", "###STOP###"))

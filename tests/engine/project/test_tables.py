@@ -27,7 +27,7 @@ NOT_MERGED = {
     "membership", "no_vector", "pair_answer", "request_goal", "second_goal", "stability", "vector_block",
     "vector_config",  # clusterings and what belongs to them
     "taught_value",  # of probes, which are fitted anew
-    "conversation_check", "conversation_facet", "facet",  # made anew from the conversations
+    "conversation_check", "conversation_facet", "facet", "sign", "trouble",  # made anew from the conversations
     "word_weights",  # name conversations by the ids of their own file
     "setting", "_sqlite_migrations",
 }  # fmt: skip

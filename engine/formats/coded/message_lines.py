@@ -1,0 +1,146 @@
+"""Logs in which each line is one message: the lines of a file, of a session that they name, or that follow each other.
+
+It is for the logs of programs that no other format knows. Lines without a message, such as the beginning of a session
+or a change of the model, are kept as events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.base.conversation import Conversation
+from engine.formats.coded.table_rows import IDS, named_column
+from engine.formats.json_values import as_object, objects_in
+from engine.formats.messages.branches import OTHER_BRANCHES, id_of, other_branches, parent_of
+from engine.formats.messages.call_messages import is_response_item, response_items
+from engine.formats.messages.chat_message import ChatMessage
+from engine.formats.messages.inserted import with_context_apart
+from engine.formats.messages.normalise import read_in_turn
+from engine.formats.messages.parts import part_kind
+from engine.formats.messages.roles import role_named
+from engine.formats.messages.times import TIMES, as_time
+from engine.formats.opening.framing import Frame, joined_frame
+from engine.formats.records import ParsedRecord, Reader
+
+_INNER = ("message", "payload", "data", "msg", "event", "item", "entry", "body")
+"""Keys under which a line may have its message."""
+_CONTENTS = ("content", "parts", "tool_calls", "text", "value")
+"""Keys of what a message says, the surest first."""
+_PART_ROLES = {"call": "assistant", "answer": "tool", "reasoning": "assistant"}
+"""Roles of lines that are no message but a part of one."""
+_RENAMED = {"toolCallId": "tool_call_id", "toolName": "name"}
+"""Keys of an answer of a tool under other names."""
+
+
+def _message_of(line: Any) -> ChatMessage | None:
+    """Returns the message of a line in the form of a chat API; None if it has none."""
+    if not isinstance(line, dict):
+        return None
+    inner = next((line[key] for key in _INNER if isinstance(line.get(key), dict)), line)
+    words = (holder.get(key) for key in ("role", "type") for holder in (inner, line))
+    role = next(
+        (role for word in words if isinstance(word, str) and (role := role_named(word))), None
+    )
+    content = next((key for key in _CONTENTS if isinstance(inner.get(key), str | list)), None)
+    facts = {key: value for key, value in line.items() if value is not inner and key != "type"}
+    if is_response_item(inner):
+        return {**facts, **inner}
+    if role is not None and content is not None:
+        said = inner[content] if content != "tool_calls" else ""
+        rest = {_RENAMED.get(key, key): inner[key] for key in inner if key not in ("type", content)}
+        calls = {"tool_calls": inner["tool_calls"]} if content == "tool_calls" else {}
+        return {**facts, **rest, **calls, "role": role, "content": said}
+    kind = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
+    if kind not in _PART_ROLES:
+        return None
+    return {**(facts if inner is not line else {}), "role": _PART_ROLES[kind], "content": [inner]}
+
+
+def _recognise(record: Any) -> str | None:
+    """Returns in words why a record looks like a line with one message; None if it does not."""
+    message = _message_of(record)
+    if message is None or "role" not in message:
+        return None
+    return "each line is one message, with its role and content"
+
+
+def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields a frame for each session that the lines name, or for the lines that follow each other; frames that cannot
+    be read come first.
+
+    All lines are in memory at once.
+    """
+    groups: dict[str, list[Frame]] = {}
+    group_by_id: dict[str, str] = {}
+    linked: set[str] = set()  # groups in which a line names the one before it
+    current = ""
+    headed = False
+    for frame in frames:
+        line = frame.value
+        if frame.reason is not None or not isinstance(line, dict):
+            yield frame._replace(reason=frame.reason or "it is no line of a session")
+            continue
+        message = _message_of(line)
+        begins = message is None and "session" in str(line.get("type"))
+        headed = headed or begins
+        own_id, parent = id_of(line), parent_of(line)
+        if named := named_column(line, (*IDS, "id") if begins else IDS, (str, int)):
+            current = str(line[named])
+        elif parent in group_by_id:
+            current = group_by_id[parent]
+        elif own_id and not headed and current in linked and _is_users(message):
+            current = own_id  # another root
+        groups.setdefault(current, []).append(frame)
+        linked.update([current] if parent else [])
+        group_by_id.setdefault(own_id, current)
+    for name, members in groups.items():
+        value = {"id": name, "lines": [member.value for member in members]}
+        number = members[0].number if len(groups) > 1 else None
+        yield joined_frame(members, value, number=number, name=name or None)
+
+
+def _is_users(message: ChatMessage | None) -> bool:
+    """Returns whether a line has a message of the user."""
+    return message is not None and message.get("role") == "user"
+
+
+def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Returns the conversation of the lines of a session as a draft.
+
+    Raises:
+        BadRecord: No line has a message.
+    """
+    lines = objects_in(as_object(record).get("lines"))
+    left = other_branches(lines)
+    items: list[ChatMessage] = []
+    events: list[Any] = []
+    for position, line in enumerate(lines):
+        message = _message_of(line)
+        if message is None:
+            events.append(line)
+        elif position not in left:
+            items += with_context_apart(message)
+    if any(map(is_response_item, items)):
+        items = response_items(items)
+    messages = read_in_turn(items)
+    fields: dict[str, Any] = {"events": events} if events else {}
+    if left:
+        fields[OTHER_BRANCHES] = [lines[position] for position in sorted(left)]
+    times = (as_time(line.get(key)) for line in lines for key in TIMES)
+    conversation = Conversation(
+        str(record.get("id") or fallback_id),
+        tuple(messages),
+        created_at=next(filter(None, times), None),
+    )
+    return ParsedRecord(conversation, fields, unknown=tuple(events))
+
+
+MESSAGE_LINES = Reader(
+    "message_lines",
+    _recognise,
+    _read,
+    arrange=_arrange,
+    title="lines that are one message each, of a session or of a file",
+)
+"""Reads logs in which each line is one message."""

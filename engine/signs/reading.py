@@ -1,0 +1,274 @@
+"""Reads the signs of trouble in a conversation, and adds them up over the conversations of a project.
+
+Words of refusals, complaints, endings and errors are in `words/`, a file for each language; a conversation is searched
+for those of all languages, so that it may mix them. The text is that which models read. docs/lab/signs.md says how the
+signs were chosen, and what each tells on sets with truth.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.base.conversation import Message, Role
+from engine.base.number_format import counted
+from engine.base.sign import Sign
+from engine.base.text import CJK
+from engine.signs.records import SignReading
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+WordList = Literal["refusal", "complaint", "closing", "error"]
+"""A list of words in the file of a language."""
+
+EDGE = 1_000
+"""Number of characters that are read at the beginning and at the end of a message that is longer than both."""
+
+MAX_QUOTED = 40
+"""Most characters of a user's words that a reason quotes."""
+
+MIN_SAME_WORDS = 0.6
+"""Least share of the shorter of two messages' words that the other has too, if a user says nearly the same again."""
+
+MIN_WORDS = 3
+"""Fewest different words of a message that is compared so."""
+
+COMPARED_MESSAGES = 20
+"""Number of messages of the user before one that it is compared with."""
+
+MAX_DEVIATIONS = 2.0
+"""Largest standard score that counts, so that no single rare sign outweighs the others."""
+
+LONG_SHARE = 0.9
+"""Share of the conversations that have fewer messages than one that is called long."""
+
+_ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
+"""Finds the call of an agent that writes its calls as text, after which the user's message is the environment's."""
+
+_WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
+"""Matches a word; a Chinese or Japanese character is one."""
+
+_ERROR_SHAPE = re.compile(
+    r"\w{3,}(?:error|exception)\b|\bexit (?:code|status):? [1-9]|\bhttp[ /\d.]* [45]\d\d\b"
+    r"|\"(?:status|code|status_?code)\": ?\"?[45]\d\d\b|\b[45]\d\d (?:bad|unauth|forbid|not |internal|service|too)"
+)
+"""Finds the name of an exception, an exit status or a status of HTTP (RFC 9110) that stands for an error."""
+
+_NO_ERROR = re.compile(
+    r"\berrors?\"?\s*[:=]\s*(?:null|none|false|0\b|\"\"|\[\]|\{\})|\b(?:no|0|zero|without) (?:errors?|failures?)\b"
+)
+"""Finds what says that there was no error."""
+
+_SPACELESS = re.compile(rf"[{CJK}\uac00-\ud7a3]")
+"""Matches a character of Chinese, Japanese or Korean, in whose texts words have no borders that a pattern can see."""
+
+_NOTHING = frozenset(
+    ("", "none", "null", "[]", "{}", '""', "no results", "no output", "no results found")
+)
+"""Results that say nothing, in lower case."""
+
+
+@cache
+def _patterns(name: WordList) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Returns what finds the phrases of a list in lower-case text of any of the languages: those between borders of
+    words, where a phrase that ends in `*` is a beginning, and those of scripts that put no blanks between words."""
+    phrases: set[str] = set()
+    for file in (resources.files("engine.signs") / "words").iterdir():
+        phrases.update(tomllib.loads(file.read_text("utf-8")).get(name, ()))
+    spaceless = {phrase for phrase in phrases if _SPACELESS.match(phrase)}
+    # by their first letter, so that few are compared at each word
+    by_letter: dict[str, list[str]] = {}
+    for phrase in sorted(phrases - spaceless):
+        end = "" if phrase.endswith("*") else r"\b"
+        by_letter.setdefault(phrase[0], []).append(re.escape(phrase[1:].removesuffix("*")) + end)
+    words = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter.items())
+    return re.compile(rf"\b(?:{words})"), re.compile("|".join(map(re.escape, spaceless)) or "(?!)")
+
+
+def _find(name: WordList, text: str) -> re.Match[str] | None:
+    """Returns where the first phrase of a list stands in a text in lower case."""
+    words, spaceless = _patterns(name)
+    return words.search(text) or (None if text.isascii() else spaceless.search(text))
+
+
+def _ends(text: str) -> str:
+    """Returns what is read of a text, in lower case and with straight apostrophes."""
+    if len(text) > 2 * EDGE:
+        text = f"{text[:EDGE]}\n{text[-EDGE:]}"
+    return text.lower().replace("’", "'")
+
+
+def _is_error(text: str) -> bool:
+    """Returns whether a result in lower case looks like an error."""
+    if not _find("error", text) and not _ERROR_SHAPE.search(text):
+        return False
+    text = _NO_ERROR.sub(" ", text)
+    return bool(_find("error", text) or _ERROR_SHAPE.search(text))
+
+
+def read_signs(messages: Sequence[Message]) -> list[SignReading]:
+    """Returns the signs of a conversation but for `long`, which the others of its project decide, in the order of
+    `Sign`.
+
+    Args:
+        messages: All of them, in order; those that are hidden from models are not read.
+    """
+    return list(_Reader(messages).signs())
+
+
+class _Reader:
+    """The messages of a conversation by who speaks, as (index, message, text in lower case)."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.assistant: list[tuple[int, Message, str]] = []
+        self.user: list[tuple[int, Message, str]] = []
+        self.results: list[tuple[int, Message, str]] = []
+        self.last_role: Role = "system"
+        self.ends_in_call = False
+        before = ""  # what the assistant said just before
+        for index, message in enumerate(messages):
+            if message.hidden:
+                continue
+            raw = message.content if message.model_view is None else message.model_view
+            role: Role = message.role
+            if role == "user" and before and _ACTION.search(before):
+                role = "tool"
+            before = raw if role == "assistant" else ""
+            entry = index, message, _ends(raw)
+            self.last_role, self.ends_in_call = role, bool(message.tool_calls)
+            if role == "assistant":
+                self.assistant.append(entry)
+            elif role == "user":
+                self.user.append(entry)
+            elif role == "tool":
+                self.results.append(entry)
+
+    def signs(self) -> Iterator[SignReading]:
+        """Yields the signs that are there."""
+        yield from self._refusals()
+        yield from self._result_signs()
+        yield from self._complaints()
+        yield from self._repeats()
+        yield from self._repeated_requests()
+        if self.last_role == "user" and not _find("closing", self.user[-1][2]):
+            yield SignReading(Sign.UNANSWERED, 1, (self.user[-1][0],), "the user has the last word")
+        if self.last_role == "tool":
+            reason = "the last message is a tool's answer"
+            yield SignReading(Sign.TOOL_LAST, 1, (self.results[-1][0],), reason)
+        elif self.ends_in_call:
+            reason = "the last message is a call"
+            yield SignReading(Sign.TOOL_LAST, 1, (self.assistant[-1][0],), reason)
+
+    def _refusals(self) -> Iterator[SignReading]:
+        """Yields what says that the assistant is sorry or cannot."""
+        refusals = [index for index, _, text in self.assistant if _find("refusal", text)]
+        if not refusals:
+            return
+        reason = f"{counted(len(refusals), 'answer')} with a refusal or an apology"
+        share = len(refusals) / len(self.assistant)
+        yield SignReading(Sign.REFUSED, share, tuple(refusals), reason)
+        answers = [index for index, _, text in self.assistant if text]
+        if answers[-1] == refusals[-1]:
+            reason = "refusal or apology in the last answer"
+            yield SignReading(Sign.REFUSED_LAST, 1, (answers[-1],), reason)
+
+    def _result_signs(self) -> Iterator[SignReading]:
+        """Yields what the results of tools say."""
+        total = len(self.results)
+        errors = [index for index, _, text in self.results if _is_error(text)]
+        if errors:
+            reason = f"{len(errors):,} of {counted(total, 'result')} an error"
+            yield SignReading(Sign.ERRORS, len(errors) / total, tuple(errors), reason)
+            if errors[-1] == self.results[-1][0]:
+                reason = "error in the last result"
+                yield SignReading(Sign.ERROR_LAST, 1, (errors[-1],), reason)
+        empty = [index for index, _, text in self.results if text.strip() in _NOTHING]
+        if empty:
+            reason = counted(len(empty), "empty result")
+            yield SignReading(Sign.EMPTY_RESULTS, len(empty) / total, tuple(empty), reason)
+
+    def _complaints(self) -> Iterator[SignReading]:
+        """Yields what the user says against the assistant, after the first request."""
+        hits = [
+            (index, text, hit.start())
+            for index, _, text in self.user[1:]
+            if (hit := _find("complaint", text))
+        ]
+        if hits:
+            _, text, start = hits[-1]
+            sentence = re.split(r"[.!?\n。！？]", text[start:], maxsplit=1)[0]
+            quoted = " ".join(sentence.split())
+            if len(quoted) > MAX_QUOTED:
+                quoted = f"{quoted[:MAX_QUOTED].rsplit(' ', 1)[0]}…"
+            share = len(hits) / (len(self.user) - 1)
+            messages = tuple(index for index, _, _ in hits)
+            yield SignReading(Sign.COMPLAINT, share, messages, f"user: {quoted}")
+
+    def _repeats(self) -> Iterator[SignReading]:
+        """Yields what the assistant says or calls again."""
+        count: Counter[tuple[str, str]] = Counter()
+        repeats = []
+        for index, message, text in self.assistant:
+            keys = [(call.name, call.arguments) for call in message.tool_calls]
+            keys = keys or [("", " ".join(text.split()))]
+            if any(key in count for key in keys):
+                repeats.append(index)
+            count.update(keys)
+        if repeats:
+            ((tool, _), times) = count.most_common(1)[0]
+            what = f"call of {tool}" if tool else "answer"
+            reason = f"the same {what} {times:,} times"
+            share = len(repeats) / len(self.assistant)
+            yield SignReading(Sign.REPEATS, share, tuple(repeats), reason)
+
+    def _repeated_requests(self) -> Iterator[SignReading]:
+        """Yields what the user says nearly again."""
+        before: list[frozenset[str]] = []
+        repeats = []
+        for index, _, text in self.user:
+            words = frozenset(_WORD.findall(text))
+            if len(words) < MIN_WORDS:
+                continue
+            if any(
+                len(words & other) >= MIN_SAME_WORDS * min(len(words), len(other))
+                for other in before[-COMPARED_MESSAGES:]
+            ):
+                repeats.append(index)
+            before.append(words)
+        if repeats:
+            times = len(repeats)
+            reason = "the user says the same again" + (f" {times:,} times" if times > 1 else "")
+            yield SignReading(Sign.ASKS_AGAIN, times / (len(self.user) - 1), tuple(repeats), reason)
+
+
+def standard_scores(values: Floats) -> Floats:
+    """Returns the standard scores of each sign, at most `MAX_DEVIATIONS` to either side.
+
+    Args:
+        values: Of each conversation (rows) and sign (columns).
+
+    Returns:
+        The same shape; 0 for a sign that all have alike.
+    """
+    spread = values.std(axis=0)
+    scores = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    return np.asarray(np.clip(scores, -MAX_DEVIATIONS, MAX_DEVIATIONS))
+
+
+def long_ones(messages: Ints) -> NDArray[np.bool_]:
+    """Returns which conversations have more messages than `LONG_SHARE` of all, and half again as many as is usual.
+
+    Args:
+        messages: Number of messages of each conversation, shape (conversations,).
+    """
+    bound = max(np.quantile(messages, LONG_SHARE), 1.5 * np.median(messages))
+    return np.asarray(messages > bound)

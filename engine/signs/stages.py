@@ -1,0 +1,97 @@
+"""The stage that reads the signs of trouble of conversations."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from engine.base.number_format import counted
+from engine.base.sign import Sign
+from engine.conversations.tables.conversations import messages_of
+from engine.jobs.contract import CpuStage, Progress
+from engine.project import runs
+from engine.project.project import Project
+from engine.signs import tables
+from engine.signs.reading import read_signs
+from engine.signs.records import SignReading
+
+BATCH = 500
+"""Conversations of one transaction."""
+
+
+class SignStage(CpuStage):
+    """Reads the signs of every conversation that was not read in its present text, then compares all.
+
+    Attributes:
+        counts: Number of the conversations read with each sign.
+        with_signs: Number of the conversations read that have any.
+        read: Number of the conversations read.
+    """
+
+    name: ClassVar[str] = "signs"
+    title: ClassVar[str] = "Looking for signs of trouble"
+
+    def __init__(self, project: Project) -> None:
+        """Reads nothing yet."""
+        super().__init__(project)
+        self.counts: Counter[Sign] = Counter()
+        self.with_signs = self.read = 0
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Empty: nothing can be chosen."""
+        return {}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Commits signs batch by batch, then the trouble of all.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        with self._project.reading() as conn:
+            ids = tables.unread_ids(conn)
+        for start in range(0, len(ids), BATCH):
+            signs_by_id: dict[int, list[SignReading]] = {}
+            with self._project.reading() as conn:
+                for key in ids[start : start + BATCH]:
+                    self._check()
+                    signs_by_id[key] = read_signs(messages_of(conn, key))
+            self.read = start + len(signs_by_id)
+            self.with_signs += sum(map(bool, signs_by_id.values()))
+            self.counts.update(each.sign for signs in signs_by_id.values() for each in signs)
+            self._project.write(
+                partial(_store, signs_by_id=signs_by_id, run=(run_id, self.read, len(ids)))
+            )
+            yield Progress(self.read, len(ids))
+        with self._project.reading() as conn:
+            compared = tables.is_compared(conn)
+        if not compared:
+            yield Progress(len(ids), len(ids), "comparing")
+            self._project.write(tables.compare)
+
+    def summary(self) -> str:
+        """Returns how many conversations have which signs, in one sentence."""
+        if not self.read:
+            return "No conversation is new, so no signs were read."
+        signs = ", ".join(f"{sign} {count:,}" for sign, count in self.counts.most_common())
+        return (
+            f"Signs of trouble in {self.with_signs:,} of {counted(self.read, 'conversation')}"
+            + (f": {signs}." if signs else ".")
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the counts as JSON values."""
+        return {"read": self.read, "with_signs": self.with_signs, "by_sign": dict(self.counts)}
+
+
+def _store(
+    conn: sqlite3.Connection,
+    signs_by_id: Mapping[int, list[SignReading]],
+    run: tuple[int, int, int],
+) -> None:
+    """Stores signs, with the counter of the run: its id, the conversations done, and all of them."""
+    tables.put(conn, signs_by_id)
+    runs.count(conn, *run)

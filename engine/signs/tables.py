@@ -1,0 +1,186 @@
+"""Signs of trouble as they are stored: those of each conversation, and the sum of their standard scores."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.base.sign import Sign
+from engine.conversations.filter_fields import FieldQuery
+from engine.conversations.filters import Term
+from engine.conversations.tables.fields import (
+    choice_counts,
+    in_order,
+    named_values,
+    number,
+    of_statement,
+    with_any_or_none,
+)
+from engine.project.idset import IdSet, read_ids
+from engine.project.sql import chunks, placeholders
+from engine.signs.records import SignReading
+
+if TYPE_CHECKING:
+    from engine.signs.reading import Floats, Ints
+
+_SIGNS = "SELECT conversation_id FROM sign WHERE score > 0"
+"""(conversation_id) of those that have a sign which not all have alike, as the beginning of a query."""
+
+
+def unread_ids(conn: sqlite3.Connection) -> array[int]:
+    """Returns the ids of the conversations whose signs were not read in their present text, ascending."""
+    return read_ids(
+        conn,
+        "SELECT id FROM conversation WHERE id NOT IN (SELECT conversation_id FROM trouble) ORDER BY id",
+    )
+
+
+def put(conn: sqlite3.Connection, signs_by_id: Mapping[int, Sequence[SignReading]]) -> None:
+    """Stores the signs of conversations that were not read yet."""
+    conn.executemany(
+        "INSERT INTO trouble (conversation_id) VALUES (?)", [(key,) for key in signs_by_id]
+    )
+    conn.executemany(
+        "INSERT INTO sign (conversation_id, sign, value, messages, reason) VALUES (?, ?, ?, ?, ?)",
+        [
+            (key, each.sign, each.value, json.dumps(each.messages), each.reason)
+            for key, signs in signs_by_id.items()
+            for each in signs
+        ],
+    )
+
+
+def of_conversations(
+    conn: sqlite3.Connection, ids: Sequence[int]
+) -> dict[int, tuple[SignReading, ...]]:
+    """Returns the signs of each of these conversations, those first that the fewest have; conversations without any are
+    left out, and so are signs that all have alike."""
+    signs_by_id: dict[int, tuple[SignReading, ...]] = {}
+    for page in chunks(ids):
+        for key, sign, value, messages, reason in conn.execute(
+            "SELECT conversation_id, sign, value, messages, reason FROM sign WHERE score > 0"
+            f" AND conversation_id IN ({placeholders(page)}) ORDER BY score DESC, sign",
+            page,
+        ):
+            reading = SignReading(Sign(sign), value, tuple(json.loads(messages)), reason)
+            signs_by_id[key] = (*signs_by_id.get(key, ()), reading)
+    return signs_by_id
+
+
+def trouble_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:
+    """Returns the trouble of each of these conversations; those whose signs were not read are left out."""
+    trouble_by_id: dict[int, float] = {}
+    for page in chunks(ids):
+        trouble_by_id.update(
+            conn.execute(
+                "SELECT conversation_id, total FROM trouble WHERE total IS NOT NULL"
+                f" AND conversation_id IN ({placeholders(page)})",
+                page,
+            ).fetchall()
+        )
+    return trouble_by_id
+
+
+class SignValues(NamedTuple):
+    """The signs of all conversations that were read, as numbers.
+
+    Attributes:
+        ids: Ascending; shape (conversations,).
+        messages: Number of messages of each, shape (conversations,).
+        values: Of each sign in the order of `Sign`, shape (conversations, signs); 0 for one that is not there.
+    """
+
+    ids: Ints
+    messages: Ints
+    values: Floats
+
+
+def values(conn: sqlite3.Connection) -> SignValues:
+    """Reads the signs of all conversations as numbers."""
+    import numpy as np  # here: the list waits for no library of numbers
+
+    rows = conn.execute(
+        "SELECT id, messages FROM conversation JOIN trouble ON conversation_id = id ORDER BY id"
+    ).fetchall()
+    ids, messages = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    signs = list(Sign)
+    table = np.zeros((len(ids), len(signs)))
+    for column, sign in enumerate(signs):
+        of_sign = conn.execute("SELECT conversation_id, value FROM sign WHERE sign = ?", (sign,))
+        keys_and_values = np.array(of_sign.fetchall(), dtype=np.float64).reshape(-1, 2)
+        table[np.searchsorted(ids, keys_and_values[:, 0].astype(np.int64)), column] = (
+            keys_and_values[:, 1]
+        )
+    table[:, signs.index(Sign.LONG)] = np.log1p(messages)
+    return SignValues(ids, messages, table)
+
+
+def is_compared(conn: sqlite3.Connection) -> bool:
+    """Returns whether `compare` ran after the newest signs were stored."""
+    rows = conn.execute("SELECT 1 FROM trouble WHERE total IS NULL LIMIT 1")
+    return rows.fetchone() is None
+
+
+def compare(conn: sqlite3.Connection) -> None:
+    """Stores which conversations are long among the others, and the standard scores of all signs and their sums."""
+    import numpy as np
+
+    from engine.signs.reading import long_ones, standard_scores
+
+    ids, messages, table = values(conn)
+    conn.execute("DELETE FROM sign WHERE sign = ?", (Sign.LONG,))
+    if not len(ids):
+        return
+    is_long = long_ones(messages)
+    usual = f"half of all have at most {np.median(messages):,.0f}"
+    conn.executemany(
+        "INSERT INTO sign (conversation_id, sign, value, messages, reason) VALUES (?, ?, ?, '[]', ?)",
+        [
+            (int(ids[row]), Sign.LONG, value, f"{messages[row]:,} messages; {usual}")
+            for row, value in enumerate(table[:, list(Sign).index(Sign.LONG)].tolist())
+            if is_long[row]
+        ],
+    )
+    scores = standard_scores(table)
+    for column, sign in enumerate(Sign):
+        conn.executemany(
+            "UPDATE sign SET score = ? WHERE conversation_id = ? AND sign = ?",
+            [
+                (scores[row, column], int(ids[row]), sign)
+                for row in np.flatnonzero(table[:, column]).tolist()
+            ],
+        )
+    conn.executemany(
+        "UPDATE trouble SET total = ? WHERE conversation_id = ?",
+        zip(scores.sum(axis=1).tolist(), ids.tolist(), strict=True),
+    )
+
+
+def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set that have a sign that the term names."""
+    signs = named_values(term)
+    sql = f"{_SIGNS} AND sign IN ({placeholders(signs)})"
+    named = of_statement(conn, among, sql, signs)
+    return with_any_or_none(term, among, named, lambda: of_statement(conn, among, _SIGNS))
+
+
+def _trouble(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set whose trouble satisfies the term."""
+    inner = number("total", term)
+    sql = f"SELECT conversation_id FROM trouble WHERE {inner.text}"
+    return of_statement(conn, among, sql, inner.values)
+
+
+def _by_trouble(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+    """Returns those of a set whose signs were read, the least trouble first."""
+    return in_order(conn, among, "FROM trouble WHERE total IS NOT NULL", "total")
+
+
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "sign": FieldQuery(_has_sign, count_values=choice_counts(_has_sign, tuple(Sign))),
+    "trouble": FieldQuery(_trouble, _by_trouble),
+}
+"""Answers terms on signs of trouble, by the name of the field."""

@@ -1,0 +1,167 @@
+"""The signs of trouble in conversations that were written to show them."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from engine.base.conversation import Message, ToolCall
+from engine.base.sign import Sign
+from engine.signs.reading import long_ones, read_signs, standard_scores
+from engine.signs.records import SignReading
+
+
+def chat(*texts: str) -> list[Message]:
+    """A conversation of user and assistant in turn."""
+    return [Message("assistant" if index % 2 else "user", text) for index, text in enumerate(texts)]
+
+
+def agent(*results: str, query: str = "{}") -> list[Message]:
+    """A run of an agent that searches once for each result, and then answers."""
+    messages = [Message("user", "Look for the parcel.")]
+    for result in results:
+        messages.append(Message("assistant", "", tool_calls=(ToolCall("search", query),)))
+        messages.append(Message("tool", result))
+    return [*messages, Message("assistant", "Here is the parcel.")]
+
+
+def sign_of(sign: Sign, messages: list[Message]) -> SignReading | None:
+    """A sign of a conversation; None if it does not have it."""
+    return next((each for each in read_signs(messages) if each.sign == sign), None)
+
+
+def test_a_quiet_conversation_has_no_sign() -> None:
+    """A conversation that is answered and thanked for has no sign of trouble."""
+    assert read_signs(chat("Where is Rome?", "In Italy.", "Thank you!", "You are welcome.")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sorry, I can’t do that.",
+        "Das kann ich leider nicht.",
+        "Je suis désolé.",
+        "Lo siento mucho.",
+        "Infelizmente, não posso.",
+        "Purtroppo no.",
+        "Helaas niet.",
+        "Niestety nie.",
+        "К сожалению, нет.",
+        "Maalesef.",
+        "很抱歉，我无法帮您。",
+        "申し訳ございません。",
+        "죄송합니다.",
+    ],
+)
+def test_refusals_are_read_in_many_languages(text: str) -> None:
+    """A refusal is read in each language with a list of words; of the last answer it is a sign of its own."""
+    signs = read_signs(chat("Hello", text, "?", text))
+    assert [(each.sign, each.messages) for each in signs[:2]] == [
+        (Sign.REFUSED, (1, 3)),
+        (Sign.REFUSED_LAST, (3,)),
+    ]
+
+
+def test_every_list_of_words_is_lower_case() -> None:
+    """Phrases stand in lower case, each list once in each language, because the text is compared so."""
+    for file in (resources.files("engine.signs") / "words").iterdir():
+        lists = tomllib.loads(file.read_text("utf-8"))
+        assert {"refusal", "complaint", "closing"} <= set(lists), file.name
+        for phrases in lists.values():
+            assert phrases == [phrase.lower() for phrase in phrases], file.name
+
+
+@pytest.mark.parametrize(
+    ("result", "is_error"),
+    [
+        ("Error: table singers does not exist", True),
+        ('{"error": "not authorized"}', True),
+        ("exit code 2", True),
+        ("HTTP/1.1 503 Service Unavailable", True),
+        ("KeyError", True),
+        ('{"error": null, "rows": 3}', False),
+        ("finished with 0 errors", False),
+        ("exit code 0", False),
+        ("the terror of the seas", False),
+    ],
+)
+def test_a_result_is_an_error_by_its_words_or_its_form(result: str, is_error: bool) -> None:
+    """Results are errors by words, statuses and names of exceptions, but not where they say that there is none."""
+    reading = sign_of(Sign.ERRORS, agent("3 rows", result))
+    assert (reading is not None) == is_error
+    if reading is not None:
+        assert (reading.value, reading.messages) == (0.5, (4,))
+        assert reading.reason == "1 of 2 results an error"
+        assert sign_of(Sign.ERROR_LAST, agent("3 rows", result)) is not None
+        assert sign_of(Sign.ERROR_LAST, agent(result, "3 rows")) is None
+
+
+def test_the_environment_may_speak_as_the_user() -> None:
+    """After a call that is written as text the message of the user is a result, not a complaint."""
+    signs = read_signs(chat("Go.", "Thought: go\nAction: open[door]", "Error: wrong door."))
+    assert [each.sign for each in signs] == [Sign.ERRORS, Sign.ERROR_LAST, Sign.TOOL_LAST]
+
+
+def test_the_same_call_is_a_repeat_and_another_one_is_not() -> None:
+    """Calls are the same if tool and arguments are; the reason says how often the most frequent one came."""
+    reading = sign_of(Sign.REPEATS, agent("a", "b", "c"))
+    assert reading is not None
+    assert (reading.messages, reading.reason) == ((3, 5), "the same call of search 3 times")
+    calls = [
+        Message("assistant", "", tool_calls=(ToolCall("search", query),)) for query in ("1", "2")
+    ]
+    assert sign_of(Sign.REPEATS, calls) is None
+
+
+def test_a_complaint_is_quoted() -> None:
+    """The reason quotes the user from the words of complaint to the end of the sentence; the first message, which asks
+    for something, is none."""
+    reading = sign_of(
+        Sign.COMPLAINT,
+        chat("What is wrong?", "Nothing.", "Hm. That's not what I asked! Go on.", "Ok"),
+    )
+    assert reading is not None
+    assert (reading.messages, reading.reason) == ((2,), "user: that's not what i asked")
+
+
+def test_nearly_the_same_request_again_is_a_sign() -> None:
+    """A user who says nearly the same again has the sign; one who asks for something else has not."""
+    again = chat(
+        "Book a table for two at Nino", "Which day?", "A table for two at Nino please", "Ok"
+    )
+    assert sign_of(Sign.ASKS_AGAIN, again) == SignReading(
+        Sign.ASKS_AGAIN, 1, (2,), "the user says the same again"
+    )
+    assert sign_of(Sign.ASKS_AGAIN, chat("Book a table", "Ok", "And play some jazz", "Ok")) is None
+
+
+@pytest.mark.parametrize(("text", "unanswered"), [("And the fee?", True), ("Great, bye!", False)])
+def test_the_last_word_of_the_user_is_a_sign_unless_it_closes(text: str, unanswered: bool) -> None:
+    """A conversation that ends with the user is unanswered, unless the user thanks or says goodbye."""
+    assert (sign_of(Sign.UNANSWERED, chat("Hello", "Hi", text)) is not None) == unanswered
+
+
+def test_what_is_hidden_from_models_is_not_read() -> None:
+    """A message that the leak guard hides, and a text that it took away, give no sign."""
+    hidden = Message("tool", "Error: reward 0", hidden=True)
+    changed = Message("assistant", "I am sorry, task failed", model_view="Done")
+    assert read_signs([Message("user", "Go"), changed, hidden]) == []
+
+
+def test_a_standard_score_is_bounded() -> None:
+    """A sign that one conversation of a hundred has counts two deviations, and one that all have counts nothing."""
+    values = np.zeros((100, 2))
+    values[0, 0], values[:, 1] = 1, 1
+    scores = standard_scores(values)
+    assert scores[0].tolist() == [2, 0]
+    assert abs(scores[1:]).max() < 0.2
+
+
+def test_long_is_far_above_what_is_usual() -> None:
+    """Of many conversations those far longer than usual are long; of nearly equal ones none is."""
+    lengths = np.array([10] * 19 + [60])
+    assert long_ones(lengths).tolist() == [False] * 19 + [True]
+    assert not long_ones(np.array([10] * 19 + [11])).any()
