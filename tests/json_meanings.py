@@ -49,12 +49,30 @@ ELSEWHERE = {
     "train use": "`adapter`, the name of the run; null for that of the program",
     "trees": "`shown`, the hash of the set that is shown, and `sets`, a list with `config_hash`, `alpha`, `mode`,"
     " `place`, `model`, `adapter` and `trees` of each",
-    "answers --import": "`given`, `same`, `conflicts`, ... and `dry_run`: [verdicts](../verdicts.md)",
     "watch": "one line of JSON for each turn: [watch](../watch.md)",
 }
 """Commands whose results the page does not list by name."""
 
 MEANINGS = {
+    "answered": "conversations that were read now",
+    "answers: answers": "the answers, those of people first",
+    "ask: answers": "who answered, and how often what",
+    "questions: questions[].answers": "who answered, and how often what",
+    "by": "who answers: the name of a person, empty without one, or what answers",
+    "ask: by": "what was asked: person, pattern or examples",
+    "cites": "indices of the messages that show it, from 0",
+    "answers: conversations": "conversations that were meant",
+    "ask: conversations": "conversations that wait for an answer",
+    "ask: answers[].counts": "conversations by answer",
+    "questions: questions[].answers[].counts": "conversations by answer",
+    "explanation": "why, in words; empty where nothing was said",
+    "question": "name of the question",
+    "questions": "the questions, answered ones first",
+    "ask: text": "the question in words",
+    "questions: questions[].text": "the question in words",
+    "ask: kind": "what its answers are: yes-no, choice, several, scale, number, text",
+    "questions: questions[].kind": "what its answers are: yes-no, choice, several, scale, number, text",
+    "answers: answers[].value": "the answer",
     "a": "the groups, the larger first",
     "above": "conversations at or above the threshold",
     "accuracy": "share that is right",

@@ -94,7 +94,7 @@ class Term:
         if self.field == WORD_FIELD:
             return sign + (f'"{self.values[0]}"' if self.whole else self.values[0])
         field, name = FIELDS[self.field.partition(".")[0]], quote_key(self.field)
-        if field.name == QUESTION_FIELD and _is_question(self.key):
+        if field.name == QUESTION_FIELD and is_question(self.key):
             name = self.key
         values = (
             "..".join(self.values)
@@ -362,7 +362,7 @@ def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
     """
     name, dot, key = written.partition(".")
     name = name.lower()
-    if _is_question(written.lower()):
+    if is_question(written.lower()):
         return FIELDS[QUESTION_FIELD], f"{QUESTION_FIELD}.{written.lower()}"
     field = FIELDS.get(name)
     if field is None:
@@ -382,7 +382,7 @@ def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
     return field, field.name
 
 
-def _is_question(name: str) -> bool:
+def is_question(name: str) -> bool:
     """Returns whether a name before a sign is that of a question, with or without who answered: it is not that of a
     field, nor like one."""
     head = _FIELD_AND_SIGN.fullmatch(f"{name}:")

@@ -160,8 +160,8 @@ def act_notice(row: AnswerRow, done: str) -> str:
     if row.answers:
         conversations = number_format.counted(row.count, "conversation")
         ((name, value),) = row.answers
-        act = f"“{one_line(value, _NAME_CHARACTERS)}”" if value else "Removal of the answer"
-        return f"{act} to {name} on {conversations} {done}."
+        act = f"“{one_line(value, _NAME_CHARACTERS)}” to" if value else "Removal of"
+        return f"{act} {name} on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."
     if row.question == NOTE:

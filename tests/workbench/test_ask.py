@@ -28,8 +28,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def names(capsys: pytest.CaptureFixture[str], path: str, filter: str) -> list[str]:
-    found = run(capsys, "list", path, "--filter", filter)
-    return [row["id"] for row in found["conversations"]]
+    capsys.readouterr()
+    assert main(["list", path, "--filter", filter, "--json"]) == 0
+    return [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
 
 
 def test_a_pattern_answers_once(path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,9 +21,10 @@ from engine.conversations.filter_fields import (
     COUNTABLE_FIELDS,
     FIELDS,
     FIELDS_WITH_KEYS,
+    QUESTION_FIELD,
     SortKey,
 )
-from engine.conversations.filters import Filter, ListQuery, Term
+from engine.conversations.filters import Filter, ListQuery, Term, is_question
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -174,13 +175,15 @@ def _print_counts(
         UsageError: Conversations cannot be counted by the field.
         WorkbenchError: No conversation has this field of metadata or truth.
     """
+    if is_question(field):
+        field = f"{QUESTION_FIELD}.{field}"
     if field not in COUNTABLE_FIELDS:
         if field.partition(".")[0] not in FIELDS_WITH_KEYS or not field.partition(".")[2]:
             near = get_close_matches(field, COUNTABLE_FIELDS, 3)
             raise UsageError(
                 f"Conversations cannot be counted by “{field}”.",
                 (f"Do you mean {' or '.join(near)}? " if near else "")
-                + f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY.",
+                + f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY, the names of questions.",
             )
         workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
     values = workspace.conversations.values(field, filter)[:limit]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
-from engine.base.errors import FilterError
+from engine.base.errors import NotFound
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import in_state
@@ -119,7 +119,7 @@ def _answered(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those on which the answer to the question of the term is one of its values.
 
     Raises:
-        FilterError: There is no such question, or nobody of that name answered it.
+        NotFound: There is no such question, or nobody of that name answered it.
     """
     name, _, by = term.key.partition("@")
     compares = term.span or term.op != ":"
@@ -154,14 +154,13 @@ def _answers_by(
         probabilities: Whether examples give probabilities instead of answers.
 
     Raises:
-        FilterError: There is no such question, or nobody of that name answered it.
+        NotFound: There is no such question, or nobody of that name answered it.
     """
     known = questions.names(conn)
     if question not in known:
-        raise FilterError(
+        raise NotFound(
             f"There is no field and no question “{question}”.",
             f"Questions are {', '.join(known)}. To search for the text itself, quote it.",
-            0,
         )
     if by == "examples":
         if probabilities:
@@ -181,10 +180,9 @@ def _answers_by(
     names += [name for name in machines if slug(name) == by]
     if not names:
         everybody = ", ".join(slug(name) for name in (*people, *machines) if name)
-        raise FilterError(
+        raise NotFound(
             f"Nobody of the name “{by}” has answered “{question}”.",
             f"Who has: {everybody or 'nobody with a name'}.",
-            0,
         )
     in_names = placeholders(names)
     return (

@@ -28,6 +28,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
 from engine.results.associations.records import (
@@ -144,10 +145,12 @@ class AssociationService:
             for split in splits:
                 if split.first.of(question):
                     return split
-            if question not in FIELDS:
+            with self._project.reading() as conn:
+                known = questions.names(conn)
+            if question not in known and question not in FIELDS:
                 raise UsageError(
                     f"There is no question “{question}”.",
-                    "Name the sides by filters: --a FILTER --b FILTER.",
+                    f"Questions are {', '.join(known)}. Or name the sides by filters: --a FILTER --b FILTER.",
                 )
             return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
         with self._project.reading() as conn, snapshot(conn):

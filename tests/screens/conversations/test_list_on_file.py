@@ -84,4 +84,4 @@ async def test_undone_tag(path: Path) -> None:
 
     with Project.open(path, read_only=True) as project, project.reading() as conn:
         kinds = conn.execute("SELECT question, count(*) FROM answer GROUP BY question").fetchall()
-    assert dict(kinds)["tag"] == 500
+    assert dict(kinds)["x"] == 500

@@ -91,7 +91,7 @@ class TestProvenance:
             assert "not scored" in lines(pilot)[1]
             assert "no verdict" not in text(pilot)
             assert "she knows" in text(pilot)
-            assert f"given when it had {len(first.messages)} messages: complete," in text(pilot)
+            assert f"given when it had {len(first.messages)} messages: yes," in text(pilot)
 
             await press(pilot, "o")
             assert '{"the": "new"}' in text(pilot)

@@ -135,7 +135,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         await press(pilot, "X", "down", "down", "enter", "enter")
         await until(pilot, lambda: "Wrote " in text(pilot))
 
-    exported = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").open()]
+    exported = [json.loads(line) for line in (tmp_path / "answers.jsonl").open()]
     with Project.open(path) as project, project.reading() as conn:
         names = dict(conn.execute("SELECT id, external_id FROM conversation"))
     kept = order[:-TAKEN_BACK]

@@ -55,7 +55,7 @@ class TestScreen:
         support = judged(60)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K", "enter")
-            await until(pilot, lambda: "18  verdict incomplete" in text(pilot))
+            await until(pilot, lambda: "18  succeeded: no" in text(pilot))
             await press(pilot, "down", "enter")
             behind = pilot.app.screen
             assert isinstance(behind, ConversationsBehindScreen)

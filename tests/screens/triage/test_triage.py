@@ -87,7 +87,7 @@ class TestVerdicts:
         follows."""
         support = project()
         waiting = [item.conversation_id for item in support.triage.queue().items]
-        acts = [Act(key, "give", Verdict.YES, annotator="ann") for key in waiting[:2]]
+        acts = [Act(key, "succeeded", Verdict.YES, "ann") for key in waiting[:2]]
         support.file.write(lambda conn: answers.give_all(conn, acts))
         async with opened(support) as pilot:
             await press(pilot, "3", "u")
@@ -403,7 +403,7 @@ class TestTags:
             ]  # fmt: skip
 
             await press(pilot, "u")
-            assert "Removal of the answer to odd on 1 conversation taken back." in text(pilot)
+            assert "Removal of odd on 1 conversation taken back." in text(pilot)
             assert "#odd" in text(pilot)
             assert "support/0002" in lines(pilot)[1]
 
