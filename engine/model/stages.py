@@ -185,6 +185,11 @@ class ModelStage(ABC):
         self._work = ModelWork(process, model)
 
     @property
+    def _asks_again(self) -> bool:
+        """Whether the run asks again about items with a stored failure."""
+        return self._work.model.spending.fresh
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """Title of the run, for screens and logs."""

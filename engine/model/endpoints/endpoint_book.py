@@ -38,7 +38,7 @@ class EndpointEntry:
         url: URL with the model, as in `http://host:8080/v1#model`.
         can: Capabilities that the probe showed.
         key_env: Name of the environment variable that holds the key; None if none is needed.
-        prices: Prices of tokens; None if the user gave none.
+        prices: Prices of tokens, as the user gave them or the endpoint lists them; None if neither did.
         timeout: Time limit of a request in seconds; None for the default.
     """
 
@@ -160,6 +160,8 @@ class EndpointBook:
         if existing is not None and existing.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
         can = probe(address, key, end_text=end_text, seconds=seconds)
+        if prices is None and can.listed_prices:
+            prices = Prices(*can.listed_prices)
         self._entries[name] = entry = EndpointEntry(
             name=name, url=url, can=can, key_env=key_env, prices=prices, timeout=timeout
         )

@@ -133,6 +133,15 @@ class Endpoints:
         """Raises UsageError if they cannot write chat replies with this sampling."""
         self.check(model, lambda served: served.refuse_chat(sampling))
 
+    def check_prices(self, model: LoadableModel) -> None:
+        """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
+        for entry in self.book.entries():
+            if entry.name in model.endpoints and entry.prices is None:
+                raise UsageError(
+                    f"What {entry.name} costs is not known, so --max-cost cannot hold.",
+                    "Add it again with --prices READ WRITTEN, what a million tokens cost.",
+                )
+
     def check(self, model: LoadableModel, refuse: Callable[[EndpointModel], None]) -> None:
         """Lets a function refuse what the endpoints of a model cannot do.
 
