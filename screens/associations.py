@@ -129,8 +129,7 @@ class AssociationScreen(WorkbenchScreen[None]):
         """Reads the conversations of the side that have what is under the cursor, with its words marked."""
         row = self.table.item(message.row_id)
         if row is not None:
-            words = marked_words((row.feature, *row.near_equal))
-            self.open_reader(array("q", row.ids), 0, words=words)
+            self.open_reader(array("q", row.ids), 0, words=marked_words(row))
 
     def action_judge(self) -> None:
         """Goes to triage of the conversations behind the line under the cursor."""

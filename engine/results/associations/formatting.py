@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from engine.base.number_format import counted
@@ -54,10 +54,21 @@ def association_cells(row: Association) -> tuple[str, str, str, str]:
 
 
 def near_equal_text(row: Association) -> str:
-    """Returns the first near-equal features, and how many more there are; empty without any."""
-    names = [feature_text(feature) for feature in row.near_equal[:MAX_NEAR_EQUAL]]
+    """Returns the first near-equal features, those with new words alone, and how many more there are; empty without
+    any."""
+    words = _words(row.feature)
+    names: list[str] = []
+    for feature in row.near_equal:
+        if len(names) < MAX_NEAR_EQUAL and not _words(feature) <= words:
+            names.append(feature_text(feature))
+            words |= _words(feature)
     more = len(row.near_equal) - len(names)
-    return " · ".join([*names, *([f"{more} more"] if more else [])])
+    return " · ".join([*names, *([f"{more:,} more"] if more else [])])
+
+
+def _words(feature: Feature) -> set[str]:
+    """Returns the words of a phrase, or a term as one."""
+    return {str(feature)} if isinstance(feature, Term) else set(feature.text.split())
 
 
 def side_lines(result: Associations) -> tuple[str, str]:
@@ -75,12 +86,8 @@ def conclusion(result: Associations) -> str:
     tested = f"{result.tested:,} words, phrases and properties"
     if not result.rows:
         return f"Nothing goes with A or B: none of {tested} differs more than chance explains."
-    shown = (
-        f", shown as {len(result.rows):,}: each once with those in nearly the same conversations"
-        if len(result.rows) < result.significant
-        else ""
-    )
-    return f"{result.significant:,} of {tested} go with A or B{shown}."
+    lines = f", in {len(result.rows):,} lines" if len(result.rows) < result.significant else ""
+    return f"{result.significant:,} of {tested} go with A or B{lines}."
 
 
 def notes(result: Associations) -> list[str]:
@@ -180,9 +187,11 @@ def example_ids(result: Associations) -> list[int]:
     return sorted({key for row in result.rows for key in row.ids[:MAX_EXAMPLES]})
 
 
-def marked_words(features: Sequence[Feature]) -> list[str]:
-    """Returns the words of features, to mark in a transcript."""
-    return [feature.text for feature in features if not isinstance(feature, Term)]
+def marked_words(row: Association) -> list[str]:
+    """Returns the words to mark in the conversations of an association: its own, of a term those that go with it."""
+    features = (row.feature, *row.near_equal[:MAX_NEAR_EQUAL])
+    words = [feature.text for feature in features if not isinstance(feature, Term)]
+    return words if isinstance(row.feature, Term) else words[:1]
 
 
 def _feature_json(feature: Feature) -> dict[str, str | None]:
