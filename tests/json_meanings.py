@@ -520,7 +520,7 @@ MEANINGS = {
     "why: associations[].odds": "odds of being on its side with it, divided by those without it",
     "why: associations[].p": "p value that it goes with neither side, corrected for all tests",
     "why: associations[].place": "in which messages of the speaker: `anywhere`, `first`, `last`; null for a filter",
-    "why: associations[].shares": "shares of both sides that have it, those of the second weighted by the goals of the first",
+    "why: associations[].shares": "shares of both sides that have it; of the second weighted by the goals of the first",
     "why: associations[].side": "the side that it goes with, `a` or `b`",
     "why: associations[].speaker": "who says it: `system`, `user`, `assistant`, `tool`; null for a filter",
     "why: associations[].words": "the word or phrase; null for a filter",
