@@ -44,6 +44,12 @@ _SHORT_CHARACTERS = 20
 """Number of characters below which words are looked for as a whole line or value only: `angry` stands within many texts
 that have nothing to do with a label `angry`."""
 
+_WORDS_OF_SENTENCE = 6
+"""Number of blanks from which a text reads like a sentence."""
+
+_CODE = re.compile(r"""\s*[({\["'<`/*]|.{0,20}=""")
+"""Matches the beginning of code, JSON or markup."""
+
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 """Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
 
@@ -68,7 +74,11 @@ def account(
             conversation does not have of them is left out.
     """
     conversation_texts = _ConversationTexts(conversation)
-    result = Account(out_of_order=int(conversation_texts.out_of_order))
+    result = Account(
+        out_of_order=int(conversation_texts.out_of_order),
+        said=_sentence_characters(message.content for message in conversation.messages),
+        aside=_sentence_characters(strings(conversation.meta)),
+    )
     for word, text in conversation_texts.unknown_roles:
         result.see(f"role {word}", text)
     for key, other_id in _other_ids(record, conversation.external_id):
@@ -80,6 +90,15 @@ def account(
         for text in strings(outer.value):
             result.add(conversation_texts.exact.get(text, "left out"), len(text))
     return result
+
+
+def _sentence_characters(texts: Iterable[str]) -> int:
+    """Returns the number of characters of the texts that read like sentences: of several words, and no code or JSON."""
+    return sum(
+        len(text)
+        for text in texts
+        if text.count(" ") >= _WORDS_OF_SENTENCE and not _CODE.match(text)
+    )
 
 
 def _count_texts(
