@@ -78,7 +78,12 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         ),
         Binding("V", "validation", "Validation", show=False, tooltip="Every metric against truth"),
         Binding(
-            "E", "why", "Why", show=False, tooltip="What goes with failure, or with what is listed"
+            "exclamation_mark",
+            "why",
+            "Why",
+            key_display="!",
+            show=False,
+            tooltip="What goes with failure, or with what is listed",
         ),
         Binding("L", "watch", "Watch", show=False, tooltip="Watch logs as they grow"),
         Binding(

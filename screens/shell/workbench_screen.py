@@ -390,7 +390,7 @@ class Figure:
 
 
 def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Figure]) -> None:
-    """Lists figures but those of no conversation; enter on one opens the conversations behind it, `E` what goes with
+    """Lists figures but those of no conversation; enter on one opens the conversations behind it, `!` what goes with
     them."""
     shown = [figure for figure in figures if figure.count != 0]
     if not shown:
@@ -412,9 +412,15 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
 class FigureDialog(ChoiceDialog[tuple[int, bool]]):
     """Asks for a figure; answers with its index, and whether to say what goes with its conversations."""
 
-    HINTS = (("enter", "lists them"), ("E", "says what goes with them"), ("escape", "cancels"))
+    HINTS = (("enter", "lists them"), ("!", "says what goes with them"), ("escape", "cancels"))
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("E", "why", "Why", tooltip="What goes with the conversations of this figure"),
+        Binding(
+            "exclamation_mark",
+            "why",
+            "Why",
+            key_display="!",
+            tooltip="What goes with the conversations of this figure",
+        ),
     ]
 
     def action_why(self) -> None:

@@ -38,7 +38,7 @@ WAYS = {
     "watch": ("L",),
     "calibration": ("1", "K"),
     "comparison": ("1", "C", "escape"),
-    "associations": ("1", "E", "escape"),
+    "associations": ("1", "exclamation_mark", "escape"),
 }
 """The keys that lead from the overview to each screen that can be empty."""
 ALONE = "simulation"

@@ -28,9 +28,9 @@ def desk() -> list[Sample]:
 
 
 async def test_of_the_overview_it_shows_the_best_known_outcome() -> None:
-    """`E` says what goes with breaking off; enter reads the conversations of that side with the words marked."""
+    """`!` says what goes with breaking off; enter reads the conversations of that side with the words marked."""
     async with opened(project_of(desk()), mode="1") as pilot:
-        await press(pilot, "E")
+        await press(pilot, "exclamation_mark")
         seen = text(pilot)
         assert "A  state:broken-off: 20 conversations" in seen
         assert "user: “want a refund”" in seen
@@ -50,7 +50,7 @@ async def test_of_a_list_it_shows_what_is_listed_and_the_others() -> None:
     async with opened(project_of(desk()), mode="2") as pilot:
         await press(pilot, "slash")
         await pilot.press(*"hours")
-        await press(pilot, "enter", "E")
+        await press(pilot, "enter", "exclamation_mark")
         assert "A  hours: 20 conversations" in text(pilot)
         assert "B  all the others: 20 conversations" in text(pilot)
         await press(pilot, "f")
@@ -61,10 +61,10 @@ async def test_of_a_list_it_shows_what_is_listed_and_the_others() -> None:
 
 
 async def test_a_figure_of_the_overview_is_a_side() -> None:
-    """In the list of figures behind a card `E` takes the one under the cursor as a side."""
+    """In the list of figures behind a card `!` takes the one under the cursor as a side."""
     async with opened(project_of(desk()), mode="1") as pilot:
         pilot.app.screen.query_one("#rate").focus()
         await press(pilot, "enter")
-        await press(pilot, "E")
+        await press(pilot, "exclamation_mark")
         assert isinstance(pilot.app.screen, AssociationScreen)
         assert "A  state:" in text(pilot)
