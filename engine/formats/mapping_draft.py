@@ -150,6 +150,7 @@ class MappingDraft:
                 f"# Files like this are read as {self.known_as} already. With by_name this mapping is for this import",
                 "# only; without that line it is for all files that it fits.",
             ]
+        lines += [f"# Please check: {one_line(question, 160)}" for question in guess.questions]
         lines.append(as_toml(content | _with_call_keys(guess.table, items)))
         if "roles" in guess.table:
             lines.append(f"# A word may speak as: {', '.join(DESTINATIONS)}")

@@ -7,9 +7,10 @@ earlier stage of the same run writes: under which hash they are stored is known 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
@@ -80,6 +81,13 @@ class GoalStages:
         return self.setup.models.resolve(
             ModelRequest("goals", name, max_cost=max_cost, fresh=fresh)
         )
+
+    def first_request(self, model: LoadableModel) -> Mapping[str, Any] | None:
+        """Returns the body of the request for the first summary of a run over endpoints, as it would be sent; None
+        without conversations. Sends nothing."""
+        with self.setup.project.reading() as conn:
+            first = ALL.ids(conn)[:1]
+        return next(iter(self._summarise(model, ALL).rehearse(first)), None)
 
     def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
         """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decide` says
@@ -398,6 +406,9 @@ class GoalStages:
         )
         if isinstance(embedder, HttpEmbedder):
             embedder.fleet.spending = spending or Spending()
+            address = embedder.address
+            redacted = not address.local and not (entry and entry.as_is)
+            self.setup.endpoints.guard(embedder.fleet, [address], redacted)
             return Vectoriser(
                 name, embedder, cancel=embedder.fleet.cancel, spent=embedder.fleet.spent
             )

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -26,6 +27,9 @@ TOKENS_PRICED = 1_000_000
 
 LEAST_CHARS_PER_TOKEN = 2.0
 """Characters of a token of a text that has more tokens than nearly all others, for the most that a request may cost."""
+
+REHEARSED_CHARS_PER_TOKEN = 4
+"""Characters of a token while requests are rehearsed."""
 
 LEAST_SHOWN_COST = 0.00005
 """Smallest cost that is shown in four digits."""
@@ -68,6 +72,8 @@ class Fleet:
     Attributes:
         account: What the requests since the last `begin` have taken.
         spending: What the run may cost that the requests are part of.
+        check: Raises NetworkRefused where texts may not be sent.
+        redact: Replaces personal data in every text that is sent; None sends texts as they are.
     """
 
     def __init__(
@@ -94,6 +100,10 @@ class Fleet:
         self._refused: dict[str, str] = {}
         self.account = Account()
         self.spending = Spending()
+        self.check: Callable[[], None] = lambda: None
+        self.redact: Callable[[str], str] | None = None
+        self._rehearsed: list[Mapping[str, Any]] | None = None
+        self._laid_out = ""
 
     def begin(self) -> None:
         """Starts new counts, clears an earlier `cancel`, and lets what was refused be sent again."""
@@ -142,12 +152,43 @@ class Fleet:
         """
         if self._cancelled:
             raise Cancelled("The request was cancelled.")
+        if self._rehearsed is None:
+            self.check()
         return self._loop.run(lambda: self._run_with_places(work))
 
     def cancel(self) -> None:
         """Abandons requests in flight and refuses new ones until the next `begin`; may be called from any thread."""
         self._cancelled = True
         self._loop.cancel()
+
+    def rehearse(self, work: Callable[[], object]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that work would send and pay for, as they would be sent. None is sent;
+        those that depend on the answer to another are not among them."""
+        rehearsed: list[Mapping[str, Any]] = []
+        self._rehearsed = rehearsed
+        try:
+            with suppress(RequestRefused):
+                work()
+        finally:
+            self._rehearsed = None
+        return rehearsed
+
+    def _rehearse(
+        self, rehearsed: list[Mapping[str, Any]], name: str, body: Mapping[str, Any]
+    ) -> Any:
+        """Notes a request that is paid for; stands in for the server where tokens and templates are asked for.
+
+        Raises:
+            RequestRefused: The request is one that is paid for.
+        """
+        if is_paid(name):
+            rehearsed.append(body)
+            raise RequestRefused("The request was only rehearsed.")
+        if "tokens" not in body:
+            messages = "\n".join(message["content"] for message in body.get("messages", ()))
+            self._laid_out = str(body.get("prompt") or body.get("content") or messages)
+        tokens = range(round(len(self._laid_out) / REHEARSED_CHARS_PER_TOKEN))
+        return {"tokens": list(tokens), "prompt": self._laid_out}
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
         """Returns the JSON answer to a request, from the cache or from the endpoint with the most free places.
@@ -160,6 +201,10 @@ class Fleet:
             RequestRefused: The endpoint refuses this request.
             ModelError: All endpoints have failed.
         """
+        if self.redact is not None:
+            body = _mapped(body, self.redact)
+        if self._rehearsed is not None:
+            return self._rehearse(self._rehearsed, name, body)
         keys = [self._key(member, name, body) for member in self._members]
         key, *_ = keys
         if key in self._refused:
@@ -295,6 +340,17 @@ class Fleet:
             if not places.users:
                 self._places = None if self._places is places else self._places
                 await places.close()
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Returns a JSON value with all of its texts changed; the names of fields stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _mapped(inner, change) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return value if value and isinstance(value[0], int) else [_mapped(v, change) for v in value]
+    return value
 
 
 def is_paid(name: str) -> bool:

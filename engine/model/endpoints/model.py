@@ -120,6 +120,10 @@ class EndpointModel:
         report = progress or (lambda count, note: None)
         return cast(T, handler(self, request, lambda count: report(count, "")))
 
+    def rehearse(self, work: Callable[[], object]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that work would send; see `Fleet.rehearse`."""
+        return self._fleet.rehearse(work)
+
     def spend(self, spending: Spending) -> None:
         """Lets further requests be part of what a run may cost."""
         self._fleet.spending = spending

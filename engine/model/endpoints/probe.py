@@ -218,7 +218,9 @@ class _Probe:
         except (RequestRefused, EndpointAway) as error:
             if isinstance(error, EndpointAway) and error.overdue:
                 raise  # dozens of requests follow, and each would take as long
-            self._last_failure = error.message
+            # Of a path that the server need not have, a 404 says nothing of what is wrong.
+            if "404" not in error.message or not self._last_failure:
+                self._last_failure = error.message
             return None
 
     async def _complete(self, prompt: str | Sequence[int], **options: Any) -> Written:
