@@ -283,8 +283,9 @@ class _EndpointAsker:
 
     async def _read_boundary(self, raw: RawPrompt) -> BoundaryReading | None:
         """Returns the reading at one boundary; None where the endpoint hides an answer."""
-        log_end = await self._reader.log_p(raw, self._end)
-        log_continue = await self._reader.log_p(raw, self._other)
+        log_end, log_continue = await asyncio.gather(
+            self._reader.log_p(raw, self._end), self._reader.log_p(raw, self._other)
+        )
         if log_end is None or log_continue is None:
             return None
         return BoundaryReading(log_end, log_continue)
