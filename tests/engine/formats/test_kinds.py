@@ -94,6 +94,18 @@ def test_one_odd_item_does_not_refuse_a_conversation(odd: Any, position: int) ->
     assert sum(unread.times for unread in record.account.unknown.values()) == 1
 
 
+def test_one_odd_item_does_not_refuse_a_conversation_of_a_mapping() -> None:
+    """Formats that are mapping files pass over an item that is no message, too."""
+    contents = [
+        {"role": "user", "parts": [{"text": "Water the roses"}]},
+        {"role": "divider", "parts": [{"text": "---"}]},
+        {"role": "model", "parts": [{"text": "Watered."}]},
+    ]
+    record = one(lines({"contents": contents}))
+    assert said(record) == ROSES
+    assert record.conversation.meta["events"] == [contents[1]]
+
+
 def test_an_odd_first_record_does_not_refuse_the_others() -> None:
     """A list of conversations or messages may begin with something else."""
     assert said(one(json.dumps([{"version": 1}, *MESSAGES]).encode())) == ROSES
