@@ -314,8 +314,9 @@ class _EndpointAsker:
             if end_word is None or other_word is None:
                 return None
             return BoundaryReading(end_word.log_p, other_word.log_p)
-        log_end = await self._reader.log_p(raw, self._end)
-        log_continue = await self._reader.log_p(raw, self._other)
+        log_end, log_continue = await asyncio.gather(
+            self._reader.log_p(raw, self._end), self._reader.log_p(raw, self._other)
+        )
         if log_end is None or log_continue is None:
             return None
         return BoundaryReading(log_end, log_continue)

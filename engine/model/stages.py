@@ -28,6 +28,7 @@ from engine.model.process.requests import Generate, Measure, ModelClient, Tune, 
 from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 Key = TypeVar("Key", bound=Hashable)
 """Identifies an item of a stage."""
@@ -41,6 +42,10 @@ Item = TypeVar("Item")
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
 
+
+REHEARSED_ITEMS = 15
+"""Number of items whose requests an estimate looks at; fewer than `MAX_REFUSED_IN_A_ROW`, for a rehearsed request is
+one that is refused."""
 
 MAX_REFUSED_IN_A_ROW = 16
 """Number of items in a row that an endpoint may refuse before the fault is no longer in the items."""
@@ -186,6 +191,11 @@ class ModelStage(ABC):
         self._work = ModelWork(process, model)
 
     @property
+    def asks_endpoints(self) -> bool:
+        """Whether the model is behind endpoints."""
+        return bool(self._work.model.endpoints)
+
+    @property
     def _asks_again(self) -> bool:
         """Whether the run asks again about items with a stored failure."""
         return self._work.model.spending.fresh
@@ -244,6 +254,19 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         client = self._work.process
         assert isinstance(client, EndpointModel)
         return client.rehearse(lambda: [self._answer([key], _ignore_report) for key in keys])
+
+    def estimate(self, keys: Sequence[Key], count: int | None = None) -> StageCost:
+        """Returns what asking endpoints about items costs, by the requests for a sample; sends nothing.
+
+        Args:
+            keys: The items, or items like those.
+            count: Number of items; None for those of `keys`.
+        """
+        client = self._work.process
+        assert isinstance(client, EndpointModel)
+        sample = keys[:: max(1, len(keys) // REHEARSED_ITEMS)][:REHEARSED_ITEMS]
+        items = len(keys) if count is None else count
+        return client.estimate(self.name, self.rehearse(sample), len(sample), items)
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress of the run when a block reports so many items.

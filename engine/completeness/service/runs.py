@@ -135,10 +135,35 @@ def estimate_scoring(
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
+    asked_in_words = run.reading.question.prompt is not None
+    if model.endpoints and asked_in_words and isinstance(run.reading.stage, ScoringStage):
+        return _estimate_requests(run.reading.stage, run.stages, waiting_ids, model.label)
     logs = [render_log(messages) for _, messages in sample]
     return _estimate_reading(
         process, run.reading, chars_by_conversation, sampled, logs, record_long_speed
     )
+
+
+UNENDED_SHARE = 0.5
+"""Share of the conversations whose remaining tasks are written, for estimates: nobody knows before."""
+
+
+def _estimate_requests(
+    scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
+) -> Estimate:
+    """Returns the cost of scoring over endpoints, and of the remaining tasks after it, by the requests for a sample.
+
+    Args:
+        ids: The conversations that wait, rising.
+    """
+    costs = [scoring.estimate(ids)]
+    costs += [
+        stage.estimate(ids, round(UNENDED_SHARE * len(ids)))
+        for stage in stages
+        if isinstance(stage, RemainingStage)
+    ]
+    tokens = sum(cost.read for cost in costs)
+    return Estimate(len(ids), tokens, None, None, model, costs=tuple(costs))
 
 
 def _estimate_reading(

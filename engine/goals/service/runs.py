@@ -24,6 +24,7 @@ from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
 from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
+from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -36,7 +37,7 @@ from engine.model.process.requests import Embed
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
-from engine.project.records import ClusteringEstimate, RunRow
+from engine.project.records import ClusteringEstimate, RunRow, StageCost
 
 PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
@@ -182,6 +183,7 @@ class GoalStages:
         known_seconds = [value for value in seconds if value is not None]
         with_model = [stage.name for stage in stages if stage.lane == "model"]
         return ClusteringEstimate(
+            costs=self._costs(request, stages),
             items=conversations,
             tokens=None,  # of a clustering neither tokens nor speed are estimated
             tokens_per_second=None,
@@ -189,6 +191,32 @@ class GoalStages:
             model=self.model_of_run(request.model).label if with_model else request.embedder,
             asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
         )
+
+    def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
+        """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
+        pairs these are those of the clustering that is shown; without one of the same texts they are not estimated."""
+        project = self.setup.project
+        with project.reading() as conn:
+            shown = clusterings.shown_id(conn)
+            stored = clusterings.clustering(conn, shown) if shown else None
+            same_text = stored is not None and stored.text == request.text
+            numbers = (
+                [c.number for c in clusterings.clusters(conn, stored.id)]
+                if same_text and stored
+                else []
+            )
+        costs = []
+        for stage in stages:
+            if isinstance(stage, SummariseStage) and stage.asks_endpoints:
+                costs.append(stage.estimate(stage.waiting()))
+            elif isinstance(stage, LabelStage) and stage.asks_endpoints and numbers:
+                model = self.model_of_run(request.model)
+                label = self._label(model, request, None)
+                costs.append(label.estimate(numbers, request.k or len(numbers)))
+            elif isinstance(stage, ProposeStage) and stage.asks_endpoints and numbers:
+                model = self.model_of_run(request.model)
+                costs.append(self._propose(model, request.ask).estimate())
+        return tuple(costs)
 
     def paper_stages(
         self, request: ClusteringRequest, measurements: PaperMeasurements
@@ -320,9 +348,10 @@ class GoalStages:
         )
 
     def _label(
-        self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage
+        self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None
     ) -> LabelStage:
-        """Returns the stage that labels clusters; raises UsageError if the model cannot write labels."""
+        """Returns the stage that labels clusters, for None those that are shown; raises UsageError if the model cannot
+        write labels."""
         prompt = self.setup.prompts.prompt("label")
         self.setup.endpoints.check_writing(model, prompt)
         return LabelStage(

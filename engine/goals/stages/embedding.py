@@ -76,6 +76,12 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         params = {"prompt": self._prompt.as_params(), "context": context}
         return {**params, "whole": True} if self._whole else params
 
+    def waiting(self) -> list[int]:
+        """Returns the ids of the conversations that a run would summarize now, rising."""
+        with self._project.reading() as conn:
+            missing = set(goals.ids_without_summary(conn, self.config_hash))
+            return sorted(missing.intersection(self._selection.ids(conn)))
+
     def run(self, run_id: int) -> Iterator[Progress]:
         """Summarizes block by block; each in one transaction with the counter of the run.
 

@@ -38,11 +38,13 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.catalog import LoadableModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import ModelStage
+from engine.model.stages import REHEARSED_ITEMS, ModelStage
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 REQUESTS_PER_PAIR = 3
 """Requests for each pair: yes or no, likelihood ratio, reason."""
@@ -254,6 +256,19 @@ class ProposeStage(OnClustering, ModelStage):
                 room = min(room, self._limit - self.asked)
             yield from self.ask(run_id, waiting[:room], self._total(waiting))
             waiting = self.waiting()
+
+    def estimate(self) -> StageCost:
+        """Returns what asking endpoints about the pairs of the clustering that is shown costs; sends nothing."""
+        client, state = self._work.process, self._state()
+        assert isinstance(client, EndpointModel)
+        pairs = self.waiting()[: self._limit]
+        sample = pairs[:REHEARSED_ITEMS]
+        bodies = client.rehearse(
+            lambda: [
+                self._answer_block(state, [pair], lambda _count, _note: None) for pair in sample
+            ]
+        )
+        return client.estimate(self.name, bodies, len(sample), len(pairs))
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""

@@ -28,6 +28,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
 from engine.results.associations.records import (
@@ -59,7 +60,7 @@ LONG_QUANTILE = 0.75
 """Quantile of the number of messages from which on a conversation counts as long."""
 
 _OUTCOMES = (
-    ("verdict:incomplete", "verdict:complete", "failure"),
+    ("succeeded:no", "succeeded:yes", "failure"),
     ("truth.succeeded:false", "truth.succeeded:true", "failure"),
     ("truth.success:false", "truth.success:true", "failure"),
     ("truth.success<1", "truth.success>=1", "failure"),
@@ -70,7 +71,7 @@ _OUTCOMES = (
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
-    {"verdict", "annotator", "disagreement", "success"},
+    {"succeeded", "annotator", "disagreement", "success"},
     {"goal", "also", "share"},
     {"turns", "messages", "length"},
     {"date", "since", "until"},
@@ -145,10 +146,12 @@ class AssociationService:
             for split in splits:
                 if split.first.of(question):
                     return split
-            if question not in FIELDS:
+            with self._project.reading() as conn:
+                known = questions.names(conn)
+            if question not in known and question not in FIELDS:
                 raise UsageError(
                     f"There is no question “{question}”.",
-                    "Name the sides by filters: --a FILTER --b FILTER.",
+                    f"Questions are {', '.join(known)}. Or name the sides by filters: --a FILTER --b FILTER.",
                 )
             return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
         with self._project.reading() as conn, snapshot(conn):
