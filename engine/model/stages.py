@@ -97,8 +97,8 @@ class ModelWork:
         return loaded
 
     def room(self, prompt: Prompt) -> int:
-        """Returns the characters that the model, loaded or behind endpoints, has room for inside a prompt whose reply has
-        fields."""
+        """Returns the characters that the model, loaded or behind endpoints, has room for inside a prompt whose reply
+        has fields."""
         client = self.process
         context = client.context if isinstance(client, EndpointModel) else self._context
         tokens = context - prompt.max_tokens - FORM_TOKENS
