@@ -64,8 +64,8 @@ def test_yes_weighs_little_until_it_earned_more() -> None:
 
 
 def test_one_decision_lifts_no_unlike_pair() -> None:
-    """One merge of an unlike pair leaves another unlike one, on which the model says no, improbable, however alike their
-    labels; twenty do not."""
+    """One merge of an unlike pair leaves another unlike one, on which the model says no, improbable, however alike
+    their labels; twenty do not."""
     unlike = of(scaled_similarity=0.1, description=1.2, likelihood=0.4, yes=0.06, yes_reversed=0.06)
     assert MODEL.probabilities(unlike)[0] < 0.3
     once = refit(PRIOR, unlike, [True])
