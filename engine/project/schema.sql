@@ -536,6 +536,8 @@ CREATE TABLE pair_answer (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     model TEXT NOT NULL,
+    reason_against TEXT NOT NULL,
+    spoken INTEGER NOT NULL,
     calls INTEGER NOT NULL,
     seconds REAL NOT NULL,
     PRIMARY KEY (config_hash, sides)
