@@ -55,6 +55,19 @@ def test_a_schema_does_not_make_a_form_of_a_conversation(record: Any) -> None:
     assert said(one(lines(record))) == ROSES
 
 
+def test_a_reader_that_reads_much_more_is_taken() -> None:
+    """Of two readers that know a record, the usual one loses if it makes messages of little and the other of much."""
+    turns = [
+        {"from": speaker, "value": f"Please water the roses {n} times"}
+        for n in range(9)
+        for speaker in ("human", "gpt")
+    ]
+    record = {"messages": [message("user", "Hi")], "conversations": turns}
+    assert len(one(lines(record)).conversation.messages) == len(turns)
+    few = {"messages": MESSAGES, "conversations": turns[:2]}
+    assert said(one(lines(few))) == ROSES
+
+
 @pytest.mark.parametrize(
     "records",
     [
