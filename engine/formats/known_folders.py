@@ -51,15 +51,15 @@ _LAYOUTS = tuple(
 def folder_in_words(path: str) -> str:
     """Returns what a folder or a zip archive has, as `27 sessions of 3 projects of Claude Code`, by the names of its
     files alone; empty for another file, and where no name is known."""
-    found: dict[_Layout, tuple[int, set[str]]] = {}
+    counts: dict[_Layout, tuple[int, set[str]]] = {}
     for name in _names_in(path):
         for layout in _LAYOUTS:
             if match := layout.file.search(name):
-                count, groups = found.get(layout, (0, set()))
-                found[layout] = count + 1, groups | {match[1]}
+                count, groups = counts.get(layout, (0, set()))
+                counts[layout] = count + 1, groups | {match[1]}
                 break
     return ", ".join(
-        _in_words(layout, count, len(groups)) for layout, (count, groups) in found.items()
+        _in_words(layout, count, len(groups)) for layout, (count, groups) in counts.items()
     )
 
 
