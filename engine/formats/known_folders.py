@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from engine.base.files import is_in_use
 from engine.base.number_format import counted
 
 
@@ -75,6 +76,6 @@ def _names_in(path: str) -> Iterable[str]:
         above = os.path.dirname(os.path.abspath(path))
         for parent, _, files in os.walk(os.path.abspath(path)):
             yield from (os.path.relpath(os.path.join(parent, file), above) for file in files)
-    elif zipfile.is_zipfile(path):
+    elif path.lower().endswith(".zip") and not is_in_use(path) and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             yield from archive.namelist()
