@@ -34,12 +34,14 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
 
 
 def _decided(progress: ReviewProgress) -> str:
-    """Returns how many pairs were merged and refused, by the rule and by the person."""
-    own = f"{progress.merged:,} merged and {progress.refused:,} refused by you"
+    """Returns how many pairs were merged and refused; where the rule decided, too, who did what."""
     if not progress.merged_by_rule + progress.refused_by_rule:
-        return own
-    refused = f" and {progress.refused_by_rule:,} refused" if progress.refused_by_rule else ""
-    return f"{progress.merged_by_rule:,} merged{refused} by the rule, {own}"
+        return f"{progress.merged:,} merged, {progress.refused:,} refused"
+    refused = progress.refused + progress.refused_by_rule
+    return (
+        f"{progress.merged_by_rule:,} merged by the rule, {progress.merged:,} by you,"
+        f" {refused:,} refused"
+    )
 
 
 def _left_pieces(progress: ReviewProgress) -> list[Piece]:

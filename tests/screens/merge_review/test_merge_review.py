@@ -79,7 +79,7 @@ class TestLooking:
             assert "central" in shown
             assert "merge  ▇" in shown
             assert "after  11" in shown
-            assert "0 merged and 0 refused by you" in shown
+            assert "0 merged, 0 refused" in shown
             assert "y Merge" in lines(pilot)[-2]
 
     async def test_what_is_missing_is_said_and_fills_in(self) -> None:
@@ -166,7 +166,7 @@ class TestDeciding:
             assert (given.kind, given.sides) == ("merge", pair)
             assert given.names[0][0] == FIRST[0]
             assert front(pilot) != FIRST
-            assert "1 merged and 0 refused by you" in text(pilot)
+            assert "1 merged, 0 refused" in text(pilot)
             assert "proposal 2" in lines(pilot)[0]
 
     async def test_apart_and_never(self) -> None:
