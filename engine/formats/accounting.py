@@ -74,6 +74,7 @@ def account(
             conversation does not have of them is left out.
     """
     conversation_texts = _ConversationTexts(conversation)
+    conversation_texts.exact.update(dict.fromkeys(draft.pieces, "messages"))
     result = Account(
         out_of_order=int(conversation_texts.out_of_order),
         said=_sentence_characters(message.content for message in conversation.messages),
@@ -146,7 +147,7 @@ def _count_texts(
                 if entries_left_out and (id(value), position) in entries_left_out:
                     result.add("left out", sum(map(len, strings(entry))))
                     continue
-                if key in _PART_LISTS and _is_unknown(entry):
+                if key in _PART_LISTS and _is_unknown(entry, conversation_texts):
                     result.see(_kind(entry), json_text(entry))
                 if isinstance(entry, _WITH_TEXT):
                     todo.append((entry, path, entry_key))
@@ -292,6 +293,12 @@ class _ConversationTexts:
         else:
             self.exact[text] = place
 
+    def is_said(self, text: str) -> bool:
+        """Returns whether a message has a text in its content."""
+        return any(
+            text in exact_text for exact_text, place in self.exact.items() if place == "messages"
+        )
+
     def shares(self, text: str) -> Iterator[tuple[Place, int]]:
         """Yields where the pieces of a text went, and how many characters of it."""
         stripped = text.strip()
@@ -339,8 +346,8 @@ def _is_whole_value(words: str, text: str) -> bool:
     return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
 
 
-def _is_unknown(part: Any) -> bool:
-    """Returns whether an entry of a list of parts is of an unknown kind.
+def _is_unknown(part: Any, conversation_texts: _ConversationTexts) -> bool:
+    """Returns whether an entry of a list of parts is of an unknown kind, so that its JSON is in a message.
 
     Messages and JSON answers can be in such lists too; they are none.
     """
@@ -348,6 +355,7 @@ def _is_unknown(part: Any) -> bool:
         isinstance(part, dict)
         and not part.keys() & {"role", "json"}
         and part_kind(part) == "unknown"
+        and conversation_texts.is_said(json_text(part))
     )
 
 

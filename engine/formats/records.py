@@ -336,6 +336,7 @@ class ParsedRecord:
         left_out: What the reader left in the original record on purpose: the `id()` of a list or an object of the
             record, and the key or position in it.
         unknown: Items of the log that the format does not know; they were kept as metadata.
+        pieces: Texts of the log that messages were put together from.
     """
 
     conversation: Conversation
@@ -343,6 +344,7 @@ class ParsedRecord:
     truth_fields: frozenset[str] = frozenset()
     left_out: frozenset[tuple[int, str | int]] = frozenset()
     unknown: tuple[Any, ...] = ()
+    pieces: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

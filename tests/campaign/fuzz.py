@@ -269,7 +269,7 @@ class Fuzz:
         workbench(["import", str(self.project), str(talks), "--json"])
         ids = [json.loads(line)["id"] for line in talks.read_text("utf-8").splitlines()]
         known = {
-            "verdict": "complete",
+            "succeeded": "yes",
             "note": "x",
             "annotator": "ann",
             "tags": ["t"],
@@ -388,7 +388,7 @@ class Fuzz:
         def read() -> None:
             with OpenProject(path, read_only=choice.random() < 0.5) as workspace:
                 with workspace.project.reading() as conn:
-                    for kind in ("conversations", "table", "verdicts"):
+                    for kind in ("conversations", "table", "answers"):
                         for _ in islice(export_lines(conn, kind), MOST_RECORDS):
                             pass
                 workspace.conversations.counts()
@@ -408,7 +408,7 @@ class Fuzz:
         def read() -> None:
             with OpenProject(path, read_only=choice.random() < 0.5) as workspace:
                 with workspace.project.reading() as conn:
-                    for kind in ("conversations", "table", "verdicts", "scores"):
+                    for kind in ("conversations", "table", "answers", "scores"):
                         for _ in islice(export_lines(conn, kind), MOST_RECORDS):
                             pass
                 listed = workspace.conversations

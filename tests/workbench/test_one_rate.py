@@ -72,8 +72,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("run", "cluster", path, "--no-labels", "--decide", "none", "--k", "4"),
         ("scores", path, "--import", scores),
         ("calibrate", path, "--pin", "0.6"),
-        ("verdicts", "give", path, "c0", "--verdict", "incomplete"),
-        ("verdicts", "give", path, "c8", "c9", "--verdict", "complete"),
+        ("answers", path, "succeeded", "--give", "c0", "no"),
+        ("answers", path, "succeeded", "--give", "c8", "yes", "--give", "c9", "yes"),
     ):
         done = workbench(*words)
         assert done.returncode in (0, 3), done.stderr.decode()
@@ -119,7 +119,7 @@ def test_commands(project: Path) -> None:
     assert {state: counts[state] for state in map(str, State)} == STATES
     assert (counts["above"], counts["conversations"], counts["verdicts"]) == (ABOVE, ALL, 3)
     assert (status["scored"], counts["duplicates"]) == (SCORED, DUPLICATES)
-    assert status["verdicts"] == {"complete": 2, "incomplete": 1, "unsure": 0}
+    assert status["verdicts"] == {"yes": 2, "no": 1, "unsure": 0}
     assert status["rate"]["value"] == pytest.approx(RATE)
     assert (status["rule"]["threshold"], status["rule"]["band"]) == (RULE.threshold, RULE.band)
     assert f"{PERCENT} ended" in workbench("status", project).stdout.decode()
@@ -222,7 +222,7 @@ def test_exports(project: Path, api: Project) -> None:
     duplicates that it counts."""
     lines = {
         what: exported(project, what)
-        for what in ("table", "scores", "verdicts", "assignments", "conversations")
+        for what in ("table", "scores", "answers", "assignments", "conversations")
     }
     names = [one["id"] for one in _logs() if "copy" not in one["id"]]
     for what in ("table", "scores", "assignments", "conversations"):
@@ -235,13 +235,9 @@ def test_exports(project: Path, api: Project) -> None:
         )
     for what in ("scores", "assignments"):
         assert sum(len(line["duplicates"]) for line in lines[what]) == DUPLICATES
-    assert Counter(line["verdict"] for line in lines["verdicts"]) == {
-        "complete": 2,
-        "incomplete": 1,
-    }
-    assert (api.curves(), api.assignments(), api.verdicts()) == (
-        lines["scores"], lines["assignments"], lines["verdicts"],
-    )  # fmt: skip
+    assert Counter(line["succeeded"] for line in lines["answers"]) == {"yes": 2, "no": 1}
+    assert (api.curves(), api.assignments()) == (lines["scores"], lines["assignments"])
+    assert Counter(answer.value for answer in api.answers("succeeded")) == {"yes": 2, "no": 1}
     assert Counter(line["state"] for line in api.table()) == STATES
     assert api.counts() == {"conversations": ALL, **STATES, "above": ABOVE}
     assert [one.size for one in api.goals()] == [

@@ -43,7 +43,7 @@ from workbench.commands.summaries import (
     sets_json,
 )
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines
+from workbench.text_tables import cell_lines, cost_lines
 
 _IMPORT_OPTIONS = ("name", "id", "score", "range", "replace", "dry_run")
 """The options that only an import has, by their names in the parsed arguments."""
@@ -65,7 +65,8 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
-            return CommandResult([estimate_text(estimate)], asdict(estimate))
+            lines = [estimate_text(estimate), *cost_lines(estimate.costs)]
+            return CommandResult(lines, asdict(estimate))
         if model is not None and model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
@@ -117,6 +118,8 @@ def estimate_text(estimate: Estimate) -> str:
         text = f"about {estimate.items:,} of {estimate.of:,} conversations, those that words leave open first"
     if estimate.tokens is not None:
         text += f", {estimate.tokens:,} tokens"
+    if estimate.costs:
+        return f"{text} with {estimate.model}"
     if estimate.seconds is None:
         return (
             f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.conversation import SUCCEEDED
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
 from engine.base.statistics.intervals import Z95, Interval
@@ -18,6 +19,7 @@ from engine.conversations.filter_fields import (
     COUNTABLE_FIELDS,
     FIELDS,
     NO_VALUE,
+    QUESTION_FIELD,
     WORD_FIELD,
 )
 from engine.conversations.filters import Filter, Term, parse_filter
@@ -27,6 +29,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
 from engine.results.associations.records import (
@@ -62,7 +65,7 @@ LONG_QUANTILE = 0.75
 
 _FAILURE = ("failure", ("failed", "succeeded"))
 _OUTCOMES = (
-    ("verdict:incomplete", "verdict:complete", *_FAILURE),
+    ("succeeded:no", "succeeded:yes", *_FAILURE),
     ("truth.succeeded:false", "truth.succeeded:true", *_FAILURE),
     ("truth.success:false", "truth.success:true", *_FAILURE),
     ("truth.success<1", "truth.success>=1", *_FAILURE),
@@ -73,7 +76,7 @@ _OUTCOMES = (
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
-    {"verdict", "annotator", "disagreement", "success"},
+    {"succeeded", "annotator", "disagreement", "success"},
     {"goal", "also", "share"},
     {"turns", "messages", "length"},
     {"date", "since", "until"},
@@ -148,10 +151,12 @@ class AssociationService:
             for split in splits:
                 if split.first.of(question):
                     return split
-            if question not in FIELDS:
+            with self._project.reading() as conn:
+                known = questions.names(conn)
+            if question not in known and question not in FIELDS:
                 raise UsageError(
                     f"There is no question “{question}”.",
-                    "Name the sides by filters: --a FILTER --b FILTER.",
+                    f"Questions are {', '.join(known)}. Or name the sides by filters: --a FILTER --b FILTER.",
                 )
             return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
         with self._project.reading() as conn, snapshot(conn):
@@ -331,12 +336,21 @@ def _terms(
 
     What a side is chosen by, and what says the same, is left out; so is truth, which is an outcome and no reason.
     """
-    chosen_by = {term.field for filter in (split.first, split.second) for term in filter.terms}
+    chosen_by = {
+        term.field.partition("@")[0]  # answers of whomever to the same question say the same
+        for filter in (split.first, split.second)
+        for term in filter.terms
+    }
     same_matter = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
     if not by_goal:
         same_matter |= {"goal", "also"}
     fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]
-    fields += [f"meta.{key}" for key, _ in selecting.values(conn, "meta", NO_FILTER)]
+    fields += [
+        f"{field}.{key}"
+        for field in ("meta", QUESTION_FIELD)
+        for key, _ in selecting.values(conn, field, NO_FILTER)
+        if (field, key) != (QUESTION_FIELD, SUCCEEDED)  # a field of its own
+    ]
     terms = [
         Term(name, ":", (value,))
         for name in fields
