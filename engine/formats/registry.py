@@ -15,12 +15,13 @@ from engine.base.folders import config_dir
 from engine.formats import form_runs as form_scores
 from engine.formats.accounting import account
 from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW, gemini_cli_lines
-from engine.formats.coded.chat_logs import CHAT_LOGS, MODEL_CALLS
+from engine.formats.coded.chat_logs import CHAT_LOGS
 from engine.formats.coded.claude_code import CLAUDE_CODE
 from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.message_lines import MESSAGE_LINES
 from engine.formats.coded.openhands import OPENHANDS
+from engine.formats.coded.session_lines import copilot_lines, tau2_ticks
 from engine.formats.coded.streams import STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
@@ -47,6 +48,8 @@ _CODED: tuple[Reader, ...] = (
     SGD,
     TASKMASTER_CALLS,
     gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
+    copilot_lines(reader_of(load_mapping(_MAPPINGS / "copilot.toml"))),
+    tau2_ticks(reader_of(load_mapping(_MAPPINGS / "tau2_simulations.toml"))),
     ROWS,
     CONVERSATION_ROWS,
     CLAUDE_CODE,
@@ -59,7 +62,6 @@ _CODED: tuple[Reader, ...] = (
     SWE_INSTANCES,
     OPENCLAW,
     *TRACES,
-    *MODEL_CALLS,
     *CHAT_LOGS,
     STREAMS,
     MESSAGE_LINES,

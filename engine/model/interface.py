@@ -10,7 +10,7 @@ model process and on toy models with known distributions in tests.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -74,6 +74,23 @@ class Capacity:
     separate: bool = False
 
 
+@dataclass(slots=True)
+class Spending:
+    """What a run over endpoints may cost and has cost so far; all its stages share one.
+
+    Attributes:
+        max_cost: Most that it may cost, in the currency of the prices; None for no limit.
+        fresh: Whether no reply is taken from the cache, and items with a stored failure are asked about again.
+        cost: Cost of what was answered.
+        reserved: Most that each request in flight may cost.
+    """
+
+    max_cost: float | None = None
+    fresh: bool = False
+    cost: float = 0.0
+    reserved: list[float] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """How to load a model.
@@ -103,15 +120,13 @@ class Sampling:
         temperature: 0 takes the most probable token.
         top_k: Keep so many tokens; 0 keeps all.
         top_p, min_p: Nucleus and minimum relative probability; 1 and 0 keep all.
-        grammar: GBNF that the reply must follow, or None.
-        json_schema: JSON schema as text that the reply must follow, or None; excludes `grammar`.
+        json_schema: JSON schema as text that the reply must follow, or None.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
-    grammar: str | None = None
     json_schema: str | None = None
 
 

@@ -11,19 +11,26 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
 from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
+from engine.model.endpoints.model import EndpointModel
+from engine.model.endpoints.pacing import MAX_PARALLEL_REQUESTS
 from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import FieldsT
+from engine.model.structured_replies import CHARS_PER_TOKEN, StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 Key = TypeVar("Key", bound=Hashable)
 """Identifies an item of a stage."""
@@ -34,18 +41,41 @@ Entry = TypeVar("Entry")
 Item = TypeVar("Item")
 """What a model is asked about."""
 
+FORM_TOKENS = 1_500
+"""Tokens that are left free for the words that ask for fields, and for what a model thinks."""
+
+MIN_ROOM = 1_000
+"""Fewest characters of what is put inside a prompt; where the context is too small even for them, it is refused."""
+
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
 
 
+REHEARSED_ITEMS = 15
+"""Number of items whose requests an estimate looks at; fewer than `MAX_REFUSED_IN_A_ROW`, for a rehearsed request is
+one that is refused."""
+
+MAX_REFUSED_IN_A_ROW = 16
+"""Number of items in a row that an endpoint may refuse before the fault is no longer in the items."""
+
+
 class ModelWork:
-    """What one stage does with the model of its run; `interrupt` may be called from any thread."""
+    """What one stage does with the model of its run; `interrupt` may be called from any thread.
+
+    Attributes:
+        has_answered: Whether the model answered about an item in `each`.
+        failure: Why it did not answer about the last item without an answer; None before that.
+    """
 
     def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
         """Loads nothing yet; `model` is shared by all stages of the run."""
         self._process = process
         self._shared_model = model
         self._interrupted = threading.Event()
+        self._context = 0
+        self.has_answered = False
+        self._refused_in_a_row = 0
+        self.failure: ModelError | None = None
 
     @cached_property
     def model(self) -> LoadableModel:
@@ -60,9 +90,31 @@ class ModelWork:
     def load(self) -> Mapping[str, Any]:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
         self.check()
-        return self.process.load(
+        loaded = self.process.load(
             self.model.path, self.model.options, self.model.adapter, self.model.weights_copy
         )
+        self._context = int(loaded["context"])
+        return loaded
+
+    def room(self, prompt: Prompt) -> int:
+        """Returns the characters that the model, loaded or behind endpoints, has room for inside a prompt whose reply
+        has fields."""
+        client = self.process
+        context = client.context if isinstance(client, EndpointModel) else self._context
+        tokens = context - prompt.max_tokens - FORM_TOKENS
+        return max(MIN_ROOM, CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
+
+    def ask(
+        self,
+        prompt: Prompt,
+        form: type[FieldsT],
+        bodies: Sequence[str],
+        report: OnProgress | None = None,
+        *,
+        verdict: bool = False,
+    ) -> list[StructuredReply[FieldsT]]:
+        """Returns the reply with given fields to a prompt around each body; see `structured_replies.ask`."""
+        return ask(self.process, prompt, form, bodies, report, verdict=verdict)
 
     def spent(self) -> str:
         """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
@@ -92,19 +144,22 @@ class ModelWork:
         not tried again: an endpoint would refuse it again.
 
         Raises:
-            ModelCrashed, RequestRefused: Every single item failed, so the fault is not in the items.
+            ModelCrashed: Every single item failed, so the fault is not in the items.
+            RequestRefused: So did `MAX_REFUSED_IN_A_ROW` items in this and in earlier blocks.
         """
         failed: ModelCrashed | RequestRefused
         for _ in range(ATTEMPTS):
             self.check()
             try:
-                return list(work(items))
+                results = list(work(items))
+                self.has_answered, self._refused_in_a_row = True, 0
+                return results
             except ModelCrashed as error:
                 failed = error
             except RequestRefused as error:
                 failed = error
                 break
-        results: list[Result] = []
+        results = []
         survived = False
         for item in items:
             self.check()
@@ -117,7 +172,11 @@ class ModelWork:
             except RequestRefused as error:
                 failed = error
                 results.append(given_up(error.message))
-        if not survived:
+        if survived:
+            self.has_answered, self._refused_in_a_row = True, 0
+            return results
+        self.failure, self._refused_in_a_row = failed, self._refused_in_a_row + len(items)
+        if isinstance(failed, ModelCrashed) or self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW:
             raise failed
         return results
 
@@ -163,6 +222,16 @@ class ModelStage(ABC):
         self._work = ModelWork(process, model)
 
     @property
+    def asks_endpoints(self) -> bool:
+        """Whether the model is behind endpoints."""
+        return bool(self._work.model.endpoints)
+
+    @property
+    def _asks_again(self) -> bool:
+        """Whether the run asks again about items with a stored failure."""
+        return self._work.model.spending.fresh
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """Title of the run, for screens and logs."""
@@ -191,7 +260,8 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     """A stage that answers items block by block, each block one transaction together with the run's counter.
 
     Blocks are planned from all items in their fixed order, including those already answered, so that a run that is
-    resumed after a crash uses the same batches and gets the same bits.
+    resumed after a crash uses the same batches and gets the same bits. An answer of an endpoint depends on its item
+    alone, so there are no blocks then.
     """
 
     @abstractmethod
@@ -209,6 +279,25 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     @abstractmethod
     def _tally(self, entries: Sequence[Entry]) -> None:
         """Counts committed entries for the summary."""
+
+    def rehearse(self, keys: Sequence[Key]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that endpoints would be sent about items; see `Fleet.rehearse`."""
+        client = self._work.process
+        assert isinstance(client, EndpointModel)
+        return client.rehearse(lambda: [self._answer([key], _ignore_report) for key in keys])
+
+    def estimate(self, keys: Sequence[Key], count: int | None = None) -> StageCost:
+        """Returns what asking endpoints about items costs, by the requests for a sample; sends nothing.
+
+        Args:
+            keys: The items, or items like those.
+            count: Number of items; None for those of `keys`.
+        """
+        client = self._work.process
+        assert isinstance(client, EndpointModel)
+        sample = keys[:: max(1, len(keys) // REHEARSED_ITEMS)][:REHEARSED_ITEMS]
+        items = len(keys) if count is None else count
+        return client.estimate(self.name, self.rehearse(sample), len(sample), items)
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress of the run when a block reports so many items.
@@ -237,13 +326,18 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     def _in_blocks(
         self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
     ) -> Iterator[Progress]:
-        """Answers each block that holds a missing item and commits the missing ones of it.
+        """Answers each block that holds a missing item and commits the missing ones of it. Endpoints are asked about
+        the missing items alone, side by side.
 
         Raises:
             Cancelled: `interrupt` was called.
             ModelError: The model cannot answer.
         """
         done, total = 0, len(missing)
+        if self._work.model.endpoints:
+            keys = (key for block in blocks for key in block if key in missing)
+            yield from self._side_by_side(run_id, keys, total)
+            return
         for block in blocks:
             missing_here = missing & set(block)
             if not missing_here:
@@ -260,6 +354,55 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
             self._tally(entries)
             yield self._progress(done, total, 0, 0)
 
+    def _side_by_side(self, run_id: int, keys: Iterable[Key], total: int) -> Iterator[Progress]:
+        """Answers items on threads, as many as the endpoints bear, and commits each as soon as it is answered.
+
+        What fails cancels nothing that is in flight, because that is paid for. Nothing is committed before an item was
+        answered: until then the fault may not be in the items.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+            ModelError: No endpoint is left, or every item was refused.
+        """
+        done, waiting, failure = 0, iter(keys), None
+        answered: list[list[Entry]] = []
+        running: set[Future[list[Entry]]] = set()
+        with ThreadPoolExecutor(MAX_PARALLEL_REQUESTS, "asking") as threads:
+            try:
+                while True:
+                    room = 0 if failure else max(0, self._work.process.parallel - len(running))
+                    running.update(
+                        threads.submit(self._answer, [key], _ignore_report)
+                        for key in islice(waiting, room)
+                    )
+                    if not running:
+                        break
+                    finished, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        if error := future.exception():
+                            failure = failure or error
+                        else:
+                            answered.append(future.result())
+                    if answered and self._work.has_answered:
+                        done += len(answered)
+                        entries = [entry for item in answered for entry in item]
+                        answered = []
+                        self._project.write(
+                            partial(
+                                self._commit, run_id=run_id, entries=entries, done=done, total=total
+                            )
+                        )
+                        self._tally(entries)
+                        yield self._progress(done, total, 0, 0)
+            except BaseException:  # also ctrl+c, and the end of the generator
+                self._work.interrupt()
+                raise
+        failure = failure or (self._work.failure if answered else None)
+        if isinstance(failure, ModelError):
+            failure.message += self._work.spent()
+        if failure:
+            raise failure
+
     def _commit(
         self,
         conn: sqlite3.Connection,
@@ -272,6 +415,10 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Stores the entries of a block and counts them in the run, in one transaction."""
         self._store(conn, run_id, entries)
         runs.count(conn, run_id, done, total)
+
+
+def _ignore_report(_count: int, _note: str) -> None:
+    """Ignores the progress inside an item: of items that are worked on side by side those are counted that are done."""
 
 
 def measure_first_layers(

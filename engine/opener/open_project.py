@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
     from engine.model.process.process import RoutedProcess
+    from engine.model.service.egress import Egress
     from engine.model.service.endpoints import Endpoints
     from engine.model.service.run_setup import ModelsInUse, ProjectPrompts, RunSetup
     from engine.model.service.service import ModelService
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from engine.opener.requests import RequestService
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
+    from engine.questions.service.questions import QuestionService
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
@@ -87,6 +89,7 @@ TABLES_BY_STAGE = {
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
+    "ask": frozenset({"answer"}),
     "tune": frozenset({"model"}),
     "watch": frozenset({"conversation", "message", "source"}),
     "simulate": frozenset({"conversation", "message", "source", "play"}),
@@ -202,7 +205,15 @@ class OpenProject:
         from engine.model.service.endpoints import Endpoints
         from engine.opener.model_process import endpoint_handlers
 
-        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers())
+        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers(), self.egress)
+
+    @made_once
+    def egress(self) -> Egress:
+        """Guards what leaves this machine of the project."""
+        from engine.conversations.text_checks import Redactor
+        from engine.model.service.egress import Egress
+
+        return Egress(self.project, lambda secret: Redactor(secret).text)
 
     @made_once
     def process(self) -> RoutedProcess:
@@ -283,7 +294,7 @@ class OpenProject:
         from engine.opener.project_file import ProjectFileService
 
         tables = frozenset[str]().union(
-            *TABLES_BY_STAGE.values(), {"verdict", "goal_decision", "run"}
+            *TABLES_BY_STAGE.values(), {"answer", "goal_decision", "run"}
         )
         return ProjectFileService(self.project, self._emit, tables)
 
@@ -303,8 +314,15 @@ class OpenProject:
 
     @made_once
     def triage(self) -> TriageService:
-        """Stores and reads verdicts, notes and tags."""
-        return TriageService(self.project, self.verdict_changed)
+        """Stores and reads what people answer."""
+        return TriageService(self.project, self.answer_changed)
+
+    @made_once
+    def questions(self) -> QuestionService:
+        """Finds questions and reads what is answered."""
+        from engine.questions.service.questions import QuestionService
+
+        return QuestionService(self.project, self.answer_changed)
 
     @made_once
     def saved(self) -> SavedViews:
@@ -453,9 +471,9 @@ class OpenProject:
         """Returns a function that notifies the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
-    def verdict_changed(self) -> None:
-        """Notifies the listeners that a person gave a verdict, a note or a tag, or took one back."""
-        self._emit(DataChanged(frozenset({"verdict"})))
+    def answer_changed(self) -> None:
+        """Notifies the listeners that a person answered a question, or took an answer back."""
+        self._emit(DataChanged(frozenset({"answer"})))
         self.example_probes.noticed()
 
     # Runs

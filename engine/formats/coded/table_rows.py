@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, as_object, json_text
 from engine.formats.leaks import states_outcome
+from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.normalise import (
     looks_like_message,
     looks_like_messages,
@@ -189,6 +190,9 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         plain = read_messages(rows)
         conversation = Conversation(external_id, plain.messages, created_at=created_at(first))
         return ParsedRecord(conversation, plain.fields, unknown=tuple(plain.unread))
+    left = other_branches(rows)
+    others = [rows[position] for position in sorted(left)]
+    rows = [row for position, row in enumerate(rows) if position not in left]
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
     outcome_keys = _outcome_keys(rows)
@@ -214,6 +218,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         raise BadRecord(reason)
     began = as_time(first.get(named_column(first, TIMES, (str, int, float))))
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
+    fields = {**fields, OTHER_BRANCHES: others} if others else fields
     conversation = Conversation(external_id, tuple(messages), created_at=began)
     return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
 

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Literal, cast
 from engine.base.errors import FormatError, TooMuch
 from engine.base.files import is_in_use
 from engine.formats.json_values import BadRecord, json_text
+from engine.formats.opening.agent_stores import session_tables, stored_sessions
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
@@ -211,7 +212,8 @@ def _row_content(
 
 
 def _table_contents(file: _File) -> Iterator[Content]:
-    """Yields the tables and views of a database, or the conversations of a log of `llm`."""
+    """Yields the tables and views of a database, or the conversations of a log of `llm`; the tables in which an agent
+    stores sessions are one content."""
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
@@ -220,11 +222,17 @@ def _table_contents(file: _File) -> Iterator[Content]:
             file, file.label, file.name, file.size, partial(llm_conversations, file.path)
         )
         return
+    if pieces := session_tables(names):
+        rows = partial(stored_sessions, file.path, pieces)
+        yield _row_content(file, file.label, file.name, file.size, rows)
     for table in names:
+        if table in pieces:
+            continue
         label, name = f"{file.label}: {table}", f"{file.name}/{table}"
-        rows = partial(sqlite_rows, file.path, table)
         size = file.size // len(names)  # as if all tables were alike
-        yield _row_content(file, label, name, size, rows, kind="table")
+        yield _row_content(
+            file, label, name, size, partial(sqlite_rows, file.path, table), kind="table"
+        )
 
 
 def _sheet_contents(file: _File) -> Iterator[Content]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.base.conversation import Role
+from engine.base.text import without_markup
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import shared_text
 from engine.goals.records import GoalText, Ids
@@ -52,6 +53,19 @@ def ids_without_summary(conn: sqlite3.Connection, config_hash: str) -> array[int
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM goal_text"
         " WHERE config_hash = ? AND conversation_id = id) ORDER BY id",
         (config_hash,),
+    )
+
+
+def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the reasons why there is no summary, and why there is no vector of it, under a configuration."""
+    conn.execute(
+        "DELETE FROM no_vector WHERE config_id IN (SELECT id FROM vector_config WHERE goal_config = ?1)"
+        " AND conversation_id IN (SELECT conversation_id FROM goal_text WHERE config_hash = ?1"
+        " AND reason IS NOT NULL)",
+        (config_hash,),
+    )
+    conn.execute(
+        "DELETE FROM goal_text WHERE config_hash = ? AND reason IS NOT NULL", (config_hash,)
     )
 
 
@@ -141,7 +155,7 @@ def _written(
         (*(among or message_ids(conversation_id)), kind == "all"),
     )
     for role, content in rows:
-        if not (part := content.strip()):
+        if not (part := without_markup(content).strip()):
             continue
         all_parts.append(part)
         has_user_text = has_user_text or role == "user"

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from engine.base.errors import EndpointError, RequestRefused, UsageError
-from engine.base.number_format import counted
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
-from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
-from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.capabilities import (
+    Capabilities,
+    no_fields,
+    no_laid_out,
+    no_reading,
+    no_writing,
+)
+from engine.model.endpoints.client import all_of
+from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_characters
 from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
-from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
-from engine.model.interface import LoadOptions, Sampling
+from engine.model.endpoints.replies import chat_replies, write_replies
+from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs, WrittenReply
 from engine.model.prompt_files import Prompt
+from engine.project.records import StageCost
+
+CHARS_PER_TOKEN = 4.0
+"""Characters of a token where an endpoint did not say how many it counts, as in English text."""
+
+MESSAGE_TOKENS = 8
+"""Tokens of a chat template around one message."""
+
+WRITTEN_SHARE, THINKING_ESTIMATE = 0.25, 512
+"""Share of the most tokens of a reply that one has, and tokens that a model thinks before one, for estimates: nobody
+knows before."""
 
 T = TypeVar("T")
 """Answer to a request."""
@@ -45,7 +61,6 @@ class EndpointModel:
         """
         self._label, self._fleet, self.can = label, fleet, can
         self.context = can.context or UNBOUNDED
-        self._turn = threading.Lock()
         self._thinking = Thinking.of(can)
         self._handlers = {**OWN_HANDLERS, **handlers}
 
@@ -72,7 +87,10 @@ class EndpointModel:
 
     def refuse_chat(self, sampling: Sampling) -> None:
         """Raises UsageError if chat replies cannot be written with this sampling."""
-        self.refuse("replies to messages", no_chat(self.can, sampling))
+        reason = None if self.can.chat else "it continues raw texts only"
+        if sampling.json_schema:
+            reason = no_fields(self.can)
+        self.refuse("replies to messages", reason)
 
     # Requests
 
@@ -113,20 +131,49 @@ class EndpointModel:
         report = progress or (lambda count, note: None)
         return cast(T, handler(self, request, lambda count: report(count, "")))
 
+    def rehearse(self, work: Callable[[], object]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that work would send; see `Fleet.rehearse`."""
+        return self._fleet.rehearse(work)
+
+    def estimate(
+        self, stage: str, bodies: Sequence[Mapping[str, Any]], sampled: int, items: int
+    ) -> StageCost:
+        """Returns what a stage costs by the requests for a sample of its items.
+
+        Args:
+            stage: Name of the stage.
+            bodies: The requests for the sample, from `rehearse`.
+            sampled, items: Number of items of the sample, and of all.
+        """
+        ratio = items / max(1, sampled)
+        chars_per_token = self.can.chars_per_token or CHARS_PER_TOKEN
+        read = sum(rehearsed_characters(body) / chars_per_token for body in bodies) * ratio
+        read += len(bodies) * MESSAGE_TOKENS * ratio
+        thinking = THINKING_ESTIMATE if self.can.thinks else 0
+        answers = sum(body.get("max_tokens", 0) - self._thinking.tokens for body in bodies)
+        written = (WRITTEN_SHARE * answers + len(bodies) * thinking) * ratio
+        prices = self._fleet.prices
+        cost = prices.read * read + prices.written * written if prices else None
+        return StageCost(
+            stage,
+            round(len(bodies) * ratio),
+            round(read),
+            round(written),
+            None if cost is None else cost / TOKENS_PRICED,
+        )
+
+    def spend(self, spending: Spending) -> None:
+        """Lets further requests be part of what a run may cost."""
+        self._fleet.spending = spending
+
+    @property
+    def parallel(self) -> int:
+        """The number of items to ask about side by side now: as many as the endpoints bear requests."""
+        return self._fleet.limit
+
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
-        account = self._fleet.account
-        report = counted(account.requests, "request")
-        report += f", {account.cached:,} more answered from the cache" if account.cached else ""
-        report += f", {account.retries:,} sent again" if account.retries else ""
-        report += f"; {account.read:,} tokens read, {account.written:,} written"
-        report += "" if account.cost is None else f", cost {account.cost:,.4f}"
-        return ". ".join(
-            [
-                report,
-                *(f"Taken out: {reason.rstrip('.')}" for reason in self._fleet.removal_reasons),
-            ]
-        )
+        return self._fleet.spent()
 
     def cancel(self) -> None:
         """Makes the request in flight raise `Cancelled`."""
@@ -141,9 +188,8 @@ class EndpointModel:
         return Reader(self._fleet.ask, self.can, self._thinking)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs the requests to the endpoints that answer one request; one answer is worked on at a time."""
-        with self._turn:
-            return self._fleet.run(work)
+        """Runs the requests to the endpoints that answer one request; several threads may do so side by side."""
+        return self._fleet.run(work)
 
 
 def _generate(
@@ -151,8 +197,6 @@ def _generate(
 ) -> list[WrittenReply]:
     """Writes one reply to each log; see the request."""
     model.refuse_writing(request.prompt)
-    if request.sampling.json_schema and not model.can.schema:
-        model.refuse("replies by a schema", "its replies do not follow one")
     return model.run(lambda: write_replies(model.reader(), request, model.context, report))
 
 
@@ -169,33 +213,28 @@ def _log_probs(
     """Reads the log-probability of each continuation of each text; refuses a continuation that the endpoint hides."""
     model.refuse_reading(request.prompt)
 
-    async def work() -> list[list[tuple[float, int]]]:
-        """Requests the probabilities of one item after another."""
-        reader = model.reader()
-        around = await reader.tokenizer.learn_prompt(request.prompt)
-        results = []
-        for text, continuations in request.items:
-            answers = [await reader.tokenize_answer(answer) for answer in continuations]
-            await reader.tokenizer.learn_log([text])
-            longest = max((len(answer.ids) for answer in answers), default=0)
-            room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
-            tokens, _ = log_tokens(reader.tokenizer, [text], 0, room)
-            ids = (*around.tokens.head, *tokens, *around.tokens.tail)
-            raw = RawPrompt(around.head + text + around.tail, ids)
-            values = [await reader.log_p(raw, answer) for answer in answers]
-            if None in values:
-                raise RequestRefused(
-                    f"An answer is not among the {model.can.top} most probable tokens."
-                )
-            results.append(
-                [
-                    (value or 0.0, len(answer.ids))
-                    for value, answer in zip(values, answers, strict=True)
-                ]
-            )
-        return results
+    reader = model.reader()
 
-    return model.run(work)
+    async def read(text: str, continuations: Sequence[str]) -> list[tuple[float, int]]:
+        """Requests the probabilities of the continuations of one text."""
+        around = await reader.tokenizer.learn_prompt(request.prompt)
+        answers = [await reader.tokenize_answer(answer) for answer in continuations]
+        await reader.tokenizer.learn_log([text])
+        longest = max((len(answer.ids) for answer in answers), default=0)
+        room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
+        tokens, _ = log_tokens(reader.tokenizer, [text], 0, room)
+        ids = (*around.tokens.head, *tokens, *around.tokens.tail)
+        raw = RawPrompt(around.head + text + around.tail, ids)
+        values = await all_of(reader.log_p(raw, answer) for answer in answers)
+        if None in values:
+            raise RequestRefused(
+                f"An answer is not among the {model.can.top} most probable tokens."
+            )
+        return [
+            (value or 0.0, len(answer.ids)) for value, answer in zip(values, answers, strict=True)
+        ]
+
+    return model.run(lambda: all_of(read(*item) for item in request.items))
 
 
 def _count_tokens(

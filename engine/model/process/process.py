@@ -181,6 +181,11 @@ class ModelProcess:
         """Returns the client for a model: this process."""
         return self
 
+    @property
+    def parallel(self) -> int:
+        """One: requests are answered one after another."""
+        return 1
+
     def spent(self) -> str:
         """Returns "": requests cost nothing but time."""
         return ""
@@ -475,7 +480,11 @@ class RoutedProcess(ModelProcess):
 
     def client_for(self, model: LoadableModel) -> ModelClient:
         """Returns the client for a model: that of its endpoints, or this process."""
-        return self.endpoints(model.endpoints) if model.endpoints else self
+        if not model.endpoints:
+            return self
+        client = self.endpoints(model.endpoints)
+        client.spend(model.spending)
+        return client
 
     def endpoints(self, names: tuple[str, ...]) -> EndpointModel:
         """Returns the client of the endpoints of these names, always the same one."""

@@ -136,7 +136,7 @@ class TestWhatIsRead:
             (reply,) = model.ask(
                 Generate([(("<|end|> ", "x"), 0)], RAW, sampling=Sampling(), max_tokens=4)
             )
-            assert peer.completions[-1]["prompt"].count(257) == 0
+            assert "<|end|>" not in peer.completions[-1]["prompt"]
         assert reply.note == "1 control tokens broken up"
 
     def test_long_logs(self) -> None:
@@ -150,23 +150,6 @@ class TestWhatIsRead:
             assert "of 60 steps left out" in (reply.note or "")
             prompts = [body["prompt"] for body in peers[0].completions]
             assert 300 < len(prompts[-1]) <= 600
-
-    def test_grammar(self) -> None:
-        """A grammar is sent only to servers that support one."""
-        manners: tuple[tuple[Manner, bool], ...] = (("llama-server", True), ("vllm", False))
-        for manner, sent in manners:
-            with endpoint(manner) as (model, (peer,)):
-                grammar = 'root ::= "abc"'
-                found = model.ask(
-                    Generate(LOGS[:1], RAW, sampling=Sampling(grammar=grammar), max_tokens=8)
-                )
-                assert ("grammar" in peer.completions[-1]) is sent
-                assert (found[0].text == "abc") is sent
-
-    def test_schema_that_is_not_followed(self) -> None:
-        """A schema is refused for servers whose replies do not follow it."""
-        with endpoint("vllm") as (model, _), pytest.raises(UsageError, match="schema"):
-            model.ask(Generate(LOGS, RAW, sampling=Sampling(json_schema="{}"), max_tokens=8))
 
 
 class TestGivenAnswers:

@@ -1,0 +1,182 @@
+"""Second verdicts: those that people gave blind on what they had judged, and the verdicts of several people.
+
+The *opinion* of a person on a conversation is the newest verdict that they gave, else the newest that they gave blind.
+People disagree on a conversation when their opinions differ, at most half of them are the verdict in force, and the
+newest was given blind: who sees the others and gives a verdict decides.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from engine.base.conversation import SUCCEEDED, Verdict
+from engine.conversations.tables.conversations import imported
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
+from engine.project.sql import snapshot
+from engine.questions.question import slug
+from engine.questions.records import AnswerRow, Judged, Opinion
+from engine.questions.tables import answers
+from engine.questions.tables.answers import CURRENT_VERDICTS
+
+
+def opinions_on_question(question: str) -> str:
+    """SQL for (conversation_id, annotator, verdict) of every person's opinion on a question: the newest answer that
+    they gave, else the newest that they gave blind. `question` is a name of a question, which has no quotes."""
+    return (
+        "SELECT conversation_id, annotator, verdict FROM ("
+        "SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
+        " v.value AS verdict, row_number() OVER (PARTITION BY v.conversation_id, v.annotator"
+        " ORDER BY v.kind = 'give' DESC, v.id DESC) AS nth FROM answer AS v"
+        f" WHERE v.question = '{slug(question)}' AND v.target IS NULL AND {IS_IN_FORCE}"
+        f" AND {GIVEN_TO_THIS_TEXT}) WHERE nth = 1 AND verdict IS NOT NULL"
+    )
+
+
+OPINIONS = opinions_on_question(SUCCEEDED)
+"""(conversation_id, annotator, verdict) of every person's opinion, as a query to select from."""
+
+NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE annotator <> ''"
+"""(conversation_id, annotator) of every opinion of somebody with a name, as a query to select from."""
+
+
+def disagreements_on(question: str) -> str:
+    """SQL for (conversation_id) of everything on which people disagree about a question and nobody decided."""
+    own = f"v.question = '{slug(question)}' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}"
+    return (
+        "SELECT o.conversation_id AS conversation_id"
+        f" FROM ({opinions_on_question(question)}) AS o"
+        " GROUP BY o.conversation_id HAVING count(DISTINCT o.verdict) > 1"
+        " AND 2 * sum(o.verdict IS (SELECT v.value FROM answer AS v"
+        f" WHERE v.conversation_id = o.conversation_id AND v.kind = 'give' AND {own}"
+        " ORDER BY v.id DESC LIMIT 1)) <= count(*)"
+        " AND (SELECT v.kind FROM answer AS v WHERE v.conversation_id = o.conversation_id"
+        f" AND v.target IS NULL AND {own} ORDER BY v.id DESC LIMIT 1) = 'repeat'"
+    )
+
+
+DISAGREEMENTS = disagreements_on(SUCCEEDED)
+"""(conversation_id) of everything on whose success people disagree and nobody decided, as a query to select from."""
+
+
+def values_by_person(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
+    """Returns the opinions on a question by person and conversation."""
+    result: dict[str, dict[int, str]] = {}
+    for key, name, value in conn.execute(f"{opinions_on_question(question)} ORDER BY 1, 2"):
+        result.setdefault(name, {})[key] = value
+    return result
+
+
+def opinions_on(conn: sqlite3.Connection, conversation_id: int) -> list[Opinion]:
+    """Returns the opinion of each person on a conversation, by name."""
+    query = OPINIONS.replace(" WHERE v.question", " WHERE v.conversation_id = ? AND v.question")
+    return [
+        Opinion(row[1], Verdict(row[2]))
+        for row in conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
+    ]
+
+
+def disagreements(conn: sqlite3.Connection, question: str = SUCCEEDED) -> list[int]:
+    """Returns the ids of the conversations on which people disagree and nobody decided, in order."""
+    return [row[0] for row in conn.execute(f"{disagreements_on(question)} ORDER BY 1")]
+
+
+def to_judge_second(
+    conn: sqlite3.Connection, count: int, choice: random.Random, annotator: str
+) -> list[int]:
+    """Returns at most `count` conversations at random that other people judged and this person did not."""
+    waiting = [
+        row[0]
+        for row in conn.execute(
+            f"SELECT conversation_id FROM ({OPINIONS}) GROUP BY conversation_id"
+            " HAVING sum(annotator = ?) = 0 ORDER BY conversation_id",
+            (annotator,),
+        )
+    ]
+    return choice.sample(waiting, min(count, len(waiting)))
+
+
+def repeats(
+    conn: sqlite3.Connection, conversation_id: int, annotator: str = ""
+) -> tuple[Verdict, ...]:
+    """Returns the blind second verdicts of a person on a conversation that are in force, oldest first."""
+    return tuple(
+        Verdict(row[0])
+        for row in conn.execute(
+            "SELECT v.value FROM answer AS v WHERE v.conversation_id = ? AND v.annotator = ?"
+            f" AND v.question = '{SUCCEEDED}' AND v.kind = 'repeat' AND {IS_IN_FORCE}"
+            f" AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
+            (conversation_id, annotator),
+        )
+    )
+
+
+def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:
+    """Returns (conversation, current verdict, newest blind repeat by the same person) of everything that has both, in
+    id order."""
+    return [
+        (row[0], Verdict(row[1]), Verdict(row[2]))
+        for row in conn.execute(
+            f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({CURRENT_VERDICTS}) AS j JOIN"
+            " (SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
+            " v.value AS verdict, max(v.id)"
+            f" FROM answer AS v WHERE v.question = '{SUCCEEDED}' AND v.kind = 'repeat'"
+            f" AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id, v.annotator) AS r"
+            " ON r.conversation_id = j.conversation_id AND r.annotator = j.annotator"
+            " ORDER BY j.conversation_id"
+        )
+    ]
+
+
+def to_repeat(
+    conn: sqlite3.Connection, count: int, recent: int, choice: random.Random, annotator: str = ""
+) -> list[int]:
+    """Returns at most `count` conversations with a verdict of this person in force and without a repeat of theirs, the
+    `recent` newest verdicts left out."""
+    rows = conn.execute(
+        f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
+        " WHERE annotator = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
+        (annotator, recent),
+    ).fetchall()
+    repeated = {key for key, _, _ in repeated_pairs(conn)}
+    earlier = [row[0] for row in rows if row[0] not in repeated]
+    return choice.sample(earlier, min(count, len(earlier)))
+
+
+def export_verdicts(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[Judged]:
+    """Yields each conversation that has a verdict, a note or a tag.
+
+    Where people disagreed from the start, no verdict is in force: the row then has neither id nor time.
+
+    Args:
+        wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
+    """
+    with snapshot(conn):
+        ids = [
+            row[0]
+            for row in conn.execute(
+                "SELECT DISTINCT conversation_id FROM answer ORDER BY conversation_id"
+            )
+        ]
+        disputed_ids = frozenset(disagreements(conn))
+        if wanted is not None:
+            judged = set(ids)
+            ids = [key for key in wanted if key in judged]
+        for conversation_id in ids:
+            current = answers.current(conn, conversation_id)
+            verdict = current or AnswerRow(0, conversation_id, None, "", "")
+            others = tuple(
+                opinion
+                for opinion in opinions_on(conn, conversation_id)
+                if opinion.annotator != verdict.annotator
+            )
+            if current is None and not others:
+                continue
+            repeated = repeats(conn, conversation_id, verdict.annotator)
+            for conversation in imported(conn, [conversation_id]):
+                yield Judged(
+                    conversation, verdict, repeated, others, conversation_id in disputed_ids
+                )

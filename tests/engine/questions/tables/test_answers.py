@@ -1,0 +1,426 @@
+"""Verdicts, notes, undo, redo and the triage queue."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.base.conversation import Verdict
+from engine.base.errors import ProjectError, ProjectReadOnly, UsageError
+from engine.completeness.tables import score_sets
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.conversations import ConversationRow, ConversationService
+from engine.project import settings as project_settings
+from engine.project.project import Project
+from engine.project.schema import migrate
+from engine.questions.records import AnswerRow, QueueOrder, TriagePlace
+from engine.questions.service.triage import TriageService
+from engine.questions.tables import answers, second_answers, triage_queue
+from tests.engine.project.support import content, fill, give_scores, talk
+
+CONVERSATIONS = 3
+Act = tuple[str, tuple[int, ...], Verdict | None, str]
+"""Kind, conversations, verdict, and the note or the tag."""
+
+
+@dataclass
+class Model:
+    """A model of verdicts without a database: a stack of active acts and a stack of undone acts."""
+
+    active: list[Act] = field(default_factory=list)
+    undone: list[Act] = field(default_factory=list)
+
+    def append(self, act: Act) -> None:
+        self.active.append(act)
+        self.undone.clear()
+
+    def undo(self) -> Act | None:
+        if not self.active:
+            return None
+        self.undone.append(self.active.pop())
+        return self.undone[-1]
+
+    def redo(self) -> Act | None:
+        if not self.undone:
+            return None
+        self.active.append(self.undone.pop())
+        return self.active[-1]
+
+    def tags(self, conversation: int) -> tuple[str, ...]:
+        held: set[str] = set()
+        for kind, keys, _, name in self.active:
+            if conversation in keys and kind in ("tag", "untag"):
+                held = held | {name} if kind == "tag" else held - {name}
+        return tuple(sorted(held))
+
+    def current(self, conversation: int) -> tuple[Verdict | None, str, tuple[str, ...]] | None:
+        mine = [act for act in self.active if conversation in act[1] and act[0] != "repeat"]
+        if not mine:
+            return None
+        given = [verdict for _, _, verdict, _ in mine if verdict is not None]
+        notes = [note for kind, _, _, note in mine if kind == "note" or (kind == "give" and note)]
+        return (
+            given[-1] if given else None,
+            notes[-1] if notes else "",
+            self.tags(conversation),
+        )
+
+
+_conversation = st.integers(1, CONVERSATIONS)
+_several = st.lists(_conversation, min_size=1, max_size=CONVERSATIONS)
+_note = st.sampled_from(["", "n1", "n2"])
+_tag = st.sampled_from(["t1", "t2"])
+_action = st.one_of(
+    st.tuples(st.just("give"), _conversation, st.sampled_from(Verdict), _note),
+    st.tuples(st.just("repeat"), _conversation, st.sampled_from(Verdict)),
+    st.tuples(st.just("note"), _conversation, _note),
+    st.tuples(st.sampled_from(["tag", "untag"]), _several, _tag),
+    st.tuples(st.just("undo")),
+    st.tuples(st.just("redo")),
+)
+
+
+def plain(row: AnswerRow | None) -> tuple[str, int, int, Verdict | None, str] | None:
+    """An act as a tuple: kind, first conversation, count, verdict, note or tag."""
+    if row is None:
+        return None
+    kind = {"succeeded": "repeat" if row.blind else "give", "note": "note"}.get(row.question)
+    if kind is None:
+        ((name, value),) = row.answers
+        return ("tag" if value == "yes" else "untag", row.conversation_id, row.count, None, name)
+    return (kind, row.conversation_id, row.count, row.verdict, row.note)
+
+
+def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | None:
+    """The same tuple of the model; a bulk act is described by its newest row."""
+    if act is None:
+        return None
+    kind, keys, verdict, said = act
+    return (kind, keys[-1], len(keys), verdict, "" if kind == "give" else said)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_action, max_size=25))
+def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]]) -> None:
+    """After any sequence of acts the current verdicts are those of an undo stack and a redo stack."""
+    conn = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(conn, 0)
+    conn.execute("INSERT INTO source VALUES (1, 'p', 'l', 'f', 'w')")
+    conn.executemany(
+        "INSERT INTO conversation VALUES (?, 1, ?, ?, '', 1, 1, 1, NULL, '{}', NULL)",
+        [(n, str(n), bytes([n])) for n in range(1, CONVERSATIONS + 1)],
+    )
+    model = Model()
+    rows_before: list[tuple[object, ...]] = []
+    for action in actions:
+        match action:
+            case ("give", int(key), Verdict() as verdict, str(note)):
+                answers.give(conn, key, verdict, note)
+                model.append(("give", (key,), verdict, note))
+            case ("repeat", int(key), Verdict() as verdict):
+                answers.repeat(conn, key, verdict)
+                model.append(("repeat", (key,), verdict, ""))
+            case ("note", int(key), str(note)):
+                answers.note(conn, key, note)
+                model.append(("note", (key,), None, note))
+            case ("tag" | "untag" as kind, list(keys), str(name)):
+                # what has the tag already, or lacks it, is no part of the act
+                wanted = [
+                    k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
+                ]
+                act = answers.tag if kind == "tag" else answers.untag
+                assert act(conn, keys, name) == len(wanted)
+                if wanted:
+                    model.append((kind, tuple(wanted), None, name))
+            case ("undo",):
+                assert plain(answers.undo(conn)) == plain_act(model.undo())
+            case ("redo",):
+                assert plain(answers.redo(conn)) == plain_act(model.redo())
+        rows = conn.execute("SELECT * FROM answer ORDER BY id").fetchall()
+        assert rows[: len(rows_before)] == rows_before  # appended, never changed
+        rows_before = rows
+        for key in range(1, CONVERSATIONS + 1):
+            row = answers.current(conn, key)
+            assert (row and (row.verdict, row.note, row.tags)) == model.current(key)
+    expected = dict.fromkeys(Verdict, 0)
+    for key in range(1, CONVERSATIONS + 1):
+        stands = model.current(key)
+        if stands and stands[0]:
+            expected[stands[0]] += 1
+        repeated = tuple(v for k, keys, v, _ in model.active if k == "repeat" and key in keys)
+        assert second_answers.repeats(conn, key) == repeated
+    assert answers.tally(conn) == expected
+    conn.close()
+
+
+class TestStore:
+    def test_it_is_what_screens_expect(self, project: Project) -> None:
+        """The store satisfies the protocol of the screens."""
+        triage = TriageService(project)
+        assert triage.queue().items == ()
+        assert triage.undo() is None
+        assert triage.redo() is None
+
+    def test_verdicts_outlive_the_session_and_so_does_undo(self, tmp_path: Path) -> None:
+        """Verdicts, and the undo of verdicts, outlive the session."""
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            fill(project, [talk("a", "hi")])
+            TriageService(project).give(1, Verdict.UNSURE, "why?")
+        with Project.open(tmp_path / "p.wb") as project:
+            triage = TriageService(project)
+            taken = triage.undo()
+            assert taken is not None
+            assert taken.verdict is Verdict.UNSURE
+            assert triage.current(1) is None
+            assert triage.current(1) is None
+            assert triage.redo() == taken
+
+    def test_an_unknown_conversation(self, project: Project) -> None:
+        """A verdict on an unknown conversation is refused."""
+        with pytest.raises(ProjectError):
+            TriageService(project).give(5, Verdict.YES)
+
+    def test_read_only(self, project: Project) -> None:
+        """A project that is open read-only refuses verdicts."""
+        fill(project, [talk("a", "hi")])
+        with (
+            Project.open(project.path, read_only=True) as reader,
+            pytest.raises(ProjectReadOnly),
+        ):
+            TriageService(reader).give(1, Verdict.YES)
+
+    def test_the_list_shows_the_verdict_that_stands(self, project: Project) -> None:
+        """Rows have the newest verdict; a note does not change it, and undo restores the one before."""
+        fill(project, [talk("a", "hi")])
+        triage = TriageService(project)
+
+        def shown() -> Verdict | None:
+            row: ConversationRow = ConversationService(project).rows([1])[0]
+            return row.verdict
+
+        triage.note(1, "hm")
+        assert shown() is None
+        triage.give(1, Verdict.YES)
+        triage.give(1, Verdict.NO)
+        triage.note(1, "but")
+        assert shown() is Verdict.NO
+        triage.undo()
+        triage.undo()
+        assert shown() is Verdict.YES
+
+    def test_nothing_is_ever_deleted(self, project: Project) -> None:
+        """Undoing everything deletes no row."""
+        fill(project, [talk("a", "hi")])
+        triage = TriageService(project)
+        for _ in range(3):
+            triage.give(1, Verdict.YES)
+        while triage.undo():
+            pass
+        assert len(content(Path(project.path))["answer"]) == 6
+
+    def test_export_gives_each_conversation_once(self, project: Project) -> None:
+        """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
+        fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
+        TriageService(project).give(1, Verdict.YES, "ok")
+        with project.reading() as conn:
+            (judged,) = second_answers.export_verdicts(conn)
+        assert judged.verdict.verdict == Verdict.YES
+        assert judged.conversation.names() == {
+            "id": "a",
+            "duplicates": [{"id": "c", "source": "a.jsonl"}],
+        }
+
+
+class TestQueue:
+    def test_order(self, project: Project) -> None:
+        """Open ones come by nearness to the threshold, then broken off ones by falling score, then those not scored."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 10)])
+        give_scores(project, {1: 0.1, 2: 0.9, 3: 0.45, 4: 0.52, 5: None, 6: 0.3, 7: 0.58, 8: 0.2})
+        triage = TriageService(project)
+        assert [(item.conversation_id, item.why) for item in triage.queue().items] == [
+            (4, "open: the score is too near the threshold to say"),
+            (3, "open: the score is too near the threshold to say"),
+            (7, "open: the score is too near the threshold to say"),
+            (6, "broken off: the score is below the threshold"),
+            (8, "broken off: the score is below the threshold"),
+            (1, "broken off: the score is below the threshold"),
+            (5, "not scored: too long"),
+            (9, "not scored yet"),
+        ]
+        triage.give(4, Verdict.YES)
+        triage.note(3, "only a note")
+        assert [item.conversation_id for item in triage.queue().items][:2] == [3, 7]
+        triage.undo()
+        triage.undo()
+        assert triage.queue().items[0].conversation_id == 4
+
+    def test_a_filter_narrows_it(self, project: Project) -> None:
+        """Only matches of the filter are queued; one that names a state also gives complete ones."""
+        fill(project, [talk(str(n), f"hi {n}", *["more"] * n) for n in range(1, 5)])
+        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5, 4: 0.95})
+
+        def queued(text: str) -> list[int]:
+            page = TriageService(project).queue("threshold", ListQuery(parse_filter(text)))
+            assert page.total == len(page.items)
+            return [item.conversation_id for item in page.items]
+
+        assert queued("messages>3") == [3]
+        assert queued("state:complete") == [1, 4]
+
+    def test_lowest(self, project: Project) -> None:
+        """The lowest score comes first, unscored ones last."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
+        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
+        page = TriageService(project).queue("lowest")
+        assert [item.conversation_id for item in page.items] == [2, 3, 1, 4]
+        assert page.items[-1].why == "not scored yet"
+
+    def test_disagreement(self, project: Project) -> None:
+        """Conversations that two runs put into different states, the largest difference first, with both states as the
+        reason.
+        """
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
+        give_scores(project, {1: 0.9, 2: 0.1, 3: 0.8, 4: 0.7, 5: 0.9})
+        give_scores(
+            project, {1: 0.8, 2: 0.95, 3: 0.3, 4: 0.2, 5: None}, "config-b", make_current=False
+        )
+        page = TriageService(project).queue("disagreement")
+        assert [item.conversation_id for item in page.items] == [2, 3, 4]
+        assert page.total == 3
+        assert page.items[0].why == (
+            "disagreement: set 1 (tiny.gguf) says incomplete, set 2 (tiny.gguf) says complete"
+        )
+        unfinished = score_sets.UNFINISHED_SETTING
+        project.write(lambda conn: project_settings.put(conn, unfinished, "config-b"))
+        assert TriageService(project).queue("disagreement").total == 0
+
+    def test_people_who_disagree(self, project: Project) -> None:
+        """The order `people` has what people disagree on, with what each says, until somebody decides."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
+        triage = TriageService(project)
+        triage.annotator = "ann"
+        for n in (1, 2, 3):
+            triage.give(n, Verdict.YES)
+        triage.annotator = ""
+        triage.repeat(1, Verdict.NO)
+        triage.repeat(2, Verdict.YES)
+        triage.repeat(3, Verdict.UNSURE)
+        page = triage.queue("people")
+        assert [item.conversation_id for item in page.items] == [1, 3]
+        assert page.items[0].why == "people disagree: (no name) says no, ann says yes"
+        triage.give(3, Verdict.NO)
+        assert [item.conversation_id for item in triage.queue("people").items] == [1]
+        triage.undo()
+        assert triage.queue("people").total == 2
+
+    def test_the_list_as_it_is(self, project: Project) -> None:
+        """The order `list` is that of the list's query, with complete ones and without judged ones."""
+        fill(project, [talk(str(n), "hi " * n) for n in range(1, 5)])
+        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
+        triage = TriageService(project)
+        triage.give(3, Verdict.UNSURE)
+        page = triage.queue("list", ListQuery(sort="length", descending=True))
+        assert [item.conversation_id for item in page.items] == [4, 2, 1]
+        assert page.items[2].why == "next in the list; complete"
+
+    def test_a_sample_stands_for_every_score(self, project: Project) -> None:
+        """The first twenty of a sample are one from each twentieth of the scores; verdicts do not change what
+        follows.
+        """
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 202)])
+        give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
+        triage = TriageService(project)
+        page = triage.queue("sample")
+        assert page.total == len(page.items) == 200
+        first = [item.conversation_id * 37 % 200 // 10 for item in page.items[:20]]
+        assert sorted(first) == list(range(20))
+        for item in page.items[:7]:
+            triage.give(item.conversation_id, Verdict.YES)
+        assert triage.queue("sample").items == page.items[7:]
+
+    def test_a_page_of_a_long_queue(self, project: Project) -> None:
+        """A page has the first waiting items and the number of all."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
+        give_scores(project, {n: n / 100 for n in range(1, 25)})
+        with project.reading() as conn:
+            whole = triage_queue.queue(conn)
+            orders: list[QueueOrder] = ["threshold", "lowest", "sample", "list"]
+            for order in orders:
+                every, page = (
+                    triage_queue.queue(conn, order),
+                    triage_queue.queue(conn, order, page=5),
+                )
+                assert page.items == every.items[:5]
+                assert page.total == len(every.items)
+        assert whole.total == 30
+
+
+class TestAgain:
+    def test_what_is_asked_again(self, project: Project) -> None:
+        """Blind repeats are of earlier verdicts, without the newest ten, each once, and change no current verdict."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 26)])
+        triage = TriageService(project)
+        for n in range(1, 26):
+            triage.give(n, Verdict.YES)
+        asked = triage.to_repeat(10)
+        assert len(set(asked)) == 10
+        assert set(asked) <= set(range(1, 16))
+        for n in asked:
+            triage.repeat(n, Verdict.NO)
+        assert triage.tally()[Verdict.YES] == 25
+        assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
+        with project.reading() as conn:
+            pairs = second_answers.repeated_pairs(conn)
+            judged = list(second_answers.export_verdicts(conn))
+        lines = {one.conversation.external_id: one.repeats for one in judged}
+        assert pairs == [(n, Verdict.YES, Verdict.NO) for n in sorted(asked)]
+        assert lines[str(asked[0])] == (Verdict.NO,)
+
+    def test_what_others_judged(self, project: Project) -> None:
+        """A person judges second what others judged and they did not; their own repeats are of their own verdicts."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
+        triage = TriageService(project)
+        for name, first in (("ann", 1), ("bob", 16)):
+            triage.annotator = name
+            for n in range(first, first + 15):
+                triage.give(n, Verdict.YES)
+        assert set(triage.to_judge_second(50)) == set(range(1, 16))
+        triage.repeat(3, Verdict.NO)
+        assert set(triage.to_judge_second(50)) == set(range(1, 16)) - {3}
+        assert set(triage.to_repeat(50)) == set(range(16, 21))
+        triage.annotator = "cy"
+        assert len(triage.to_judge_second(50)) == 30
+        assert triage.to_repeat(50) == []
+        with project.reading() as conn:
+            assert second_answers.repeated_pairs(conn) == []
+
+    def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
+        """Undo removes a tag from everything that one act gave it to, and from nothing else."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
+        triage = TriageService(project)
+        triage.tag([2], "late")
+        triage.tag([1, 2, 3], " late ")
+        taken = triage.undo()
+        assert taken is not None
+        assert (taken.answers, taken.count) == ((("late", "yes"),), 2)
+        assert [triage.current(n) is not None for n in (1, 2, 3)] == [False, True, False]
+        triage.redo()
+        current = triage.current(3)
+        assert current is not None
+        assert current.tags == ("late",)
+        with pytest.raises(UsageError):
+            triage.tag([1], "  ")
+
+    def test_the_place_outlives_the_session(self, tmp_path: Path) -> None:
+        """Order, filter, conversation and skipped ones are restored when the project is opened again."""
+        place = TriagePlace("lowest", "turns>3", 7, (3, 5))
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            assert TriageService(project).place() == TriagePlace()
+            TriageService(project).keep_place(place)
+        with Project.open(tmp_path / "p.wb") as project:
+            assert TriageService(project).place() == place
