@@ -190,7 +190,7 @@ CREATE INDEX trouble_by_total ON trouble (total);
 CREATE TABLE score_config (
     config_hash TEXT PRIMARY KEY,
     mode TEXT NOT NULL
-        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),
+        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge')),
     model TEXT NOT NULL,
     adapter TEXT,
     noise REAL,
