@@ -26,6 +26,8 @@ from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import FieldsT
+from engine.model.structured_replies import CHARS_PER_TOKEN, StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
@@ -38,6 +40,12 @@ Entry = TypeVar("Entry")
 
 Item = TypeVar("Item")
 """What a model is asked about."""
+
+FORM_TOKENS = 1_500
+"""Tokens that are left free for the words that ask for fields, and for what a model thinks."""
+
+MIN_ROOM = 1_000
+"""Fewest characters of what is put inside a prompt; where the context is too small even for them, it is refused."""
 
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
@@ -64,6 +72,7 @@ class ModelWork:
         self._process = process
         self._shared_model = model
         self._interrupted = threading.Event()
+        self._context = 0
         self.has_answered = False
         self._refused_in_a_row = 0
         self.failure: ModelError | None = None
@@ -81,9 +90,31 @@ class ModelWork:
     def load(self) -> Mapping[str, Any]:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
         self.check()
-        return self.process.load(
+        loaded = self.process.load(
             self.model.path, self.model.options, self.model.adapter, self.model.weights_copy
         )
+        self._context = int(loaded["context"])
+        return loaded
+
+    def room(self, prompt: Prompt) -> int:
+        """Returns the characters that the model, loaded or behind endpoints, has room for inside a prompt whose reply
+        has fields."""
+        client = self.process
+        context = client.context if isinstance(client, EndpointModel) else self._context
+        tokens = context - prompt.max_tokens - FORM_TOKENS
+        return max(MIN_ROOM, CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
+
+    def ask(
+        self,
+        prompt: Prompt,
+        form: type[FieldsT],
+        bodies: Sequence[str],
+        report: OnProgress | None = None,
+        *,
+        verdict: bool = False,
+    ) -> list[StructuredReply[FieldsT]]:
+        """Returns the reply with given fields to a prompt around each body; see `structured_replies.ask`."""
+        return ask(self.process, prompt, form, bodies, report, verdict=verdict)
 
     def spent(self) -> str:
         """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""

@@ -190,7 +190,7 @@ CREATE INDEX trouble_by_total ON trouble (total);
 CREATE TABLE score_config (
     config_hash TEXT PRIMARY KEY,
     mode TEXT NOT NULL
-        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),
+        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge')),
     model TEXT NOT NULL,
     adapter TEXT,
     noise REAL,
@@ -536,6 +536,8 @@ CREATE TABLE pair_answer (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     model TEXT NOT NULL,
+    reason_against TEXT NOT NULL,
+    spoken INTEGER NOT NULL,
     calls INTEGER NOT NULL,
     seconds REAL NOT NULL,
     PRIMARY KEY (config_hash, sides)

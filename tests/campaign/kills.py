@@ -127,7 +127,9 @@ OPERATIONS = {
     "verdicts": Operation(
         ("answers", "{p}", "succeeded", "--import", "{f}/verdicts.jsonl"), (IMPORT,), ("answers", "table")
     ),
-    "scores": Operation(("scores", "{p}", "--import", "{f}/judge.jsonl", "--replace"), (IMPORT,), ("scores", "table")),
+    "scores": Operation(
+        ("answers", "{p}", "good", "--import", "{f}/judge.jsonl", "--replace"), (IMPORT,), ("answers", "table")
+    ),
     "export": Operation(("export", "{p}", "table", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
     "watch": Operation(WATCH, (IMPORT, SCORE), ("conversations",), events=True),
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),

@@ -121,7 +121,7 @@ def test_files(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.Monke
         ("answers", "p.wb", b"\xff", "--give", "a", "yes"),
         ("answers", "p.wb", "note", "--give", b"\xff", "x"),
         ("second-goals", "p.wb", b"\xff"),
-        ("scores", "p.wb", "--import", b"\xff"),
+        ("answers", "p.wb", "note", "--import", b"\xff"),
         ("models", "search", b"\xff"),
     ],
     ids=str,

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import State
-from engine.completeness.boundaries import NO_TEXT
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
@@ -27,6 +26,7 @@ from screens.overview.facts import (
 )
 from screens.triage.calibration_formatting import rate_content as calibration_content
 from tests.command_line import data, workbench
+from tests.engine.project.support import give_scores
 from workbench.api.project import Project, open
 from workbench.commands.goal_runs import shown_clustering
 
@@ -63,14 +63,16 @@ def _logs() -> list[dict[str, Any]]:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with groups, scores in every state, a pinned threshold, verdicts and duplicates, made by commands."""
     folder = tmp_path_factory.mktemp("rate")
-    path, logs, scores = folder / "p.wb", folder / "logs.jsonl", folder / "judge.jsonl"
+    path, logs = folder / "p.wb", folder / "logs.jsonl"
     logs.write_text("".join(json.dumps(one) + "\n" for one in _logs()), "utf-8")
-    lines = [{"id": name, "score": p} for name, p in [*P.items(), (SILENT, 0.9)]]
-    scores.write_text("".join(json.dumps(one) + "\n" for one in lines), "utf-8")
+    done = workbench("import", path, logs)
+    assert done.returncode in (0, 3), done.stderr.decode()
+    with OpenProject(path) as opened:
+        keys = {row.external_id: row.id for row in opened.conversations.rows(range(1, COUNT + 3))}
+        p_by_key = {keys[name]: p for name, p in P.items()}
+        give_scores(opened.project, {**p_by_key, keys[SILENT]: None})
     for words in (
-        ("import", path, logs),
         ("run", "cluster", path, "--no-labels", "--decide", "none", "--k", "4"),
-        ("scores", path, "--import", scores),
         ("calibrate", path, "--pin", "0.6"),
         ("answers", path, "succeeded", "--give", "c0", "no"),
         ("answers", path, "succeeded", "--give", "c8", "yes", "--give", "c9", "yes"),
@@ -243,10 +245,3 @@ def test_exports(project: Path, api: Project) -> None:
     assert [one.size for one in api.goals()] == [
         line["size"] for line in exported(project, "clusters")
     ]
-
-
-def test_a_conversation_without_text_is_not_scored(project: Path) -> None:
-    """It keeps no score, not even one that came by file, and is unscored wherever scores show."""
-    line = next(one for one in exported(project, "scores") if one["id"] == SILENT)
-    assert (line["state"], line["p_end_normalised"]) == ("unscored", None)
-    assert line["reason"] == NO_TEXT

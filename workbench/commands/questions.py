@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import SUCCEEDED
-from engine.base.errors import NotYet, UsageError
+from engine.base.errors import FormatError, NotYet, UsageError
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
@@ -23,7 +24,13 @@ from engine.questions.records import (
     ExampleProbeChange,
     Proposed,
 )
-from engine.questions.service.answers import import_answers
+from engine.questions.service.answer_tables import (
+    IDS,
+    VALUES,
+    FileAnswersReport,
+    import_file_answers,
+)
+from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from engine.questions.service.questions import QuestionSummary
 from workbench.arguments import (
@@ -37,6 +44,7 @@ from workbench.arguments import (
     share,
     switch,
     takes,
+    titled,
 )
 from workbench.command_result import CommandResult
 from workbench.commands.goals import conversation
@@ -252,6 +260,20 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
         ),
     ),
     switch("--replace", "--import: give answers also where there are other ones"),
+    titled(
+        "answers that are no person's: of a judge elsewhere, a rating, another tool (JSON Lines, JSON or CSV)",
+        argument("--name", help="who answers (default: the name of the file)"),
+        argument(
+            "--id",
+            metavar="FIELD",
+            help=f"field of the conversations' ids (default: {', '.join(IDS)})",
+        ),
+        argument(
+            "--value",
+            metavar="FIELD",
+            help=f"field of the answers (default: the name of the question, {', '.join(VALUES)})",
+        ),
+    ),
     DRY_RUN,
     FILTER,
     ANNOTATOR,
@@ -272,14 +294,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
             return _undo_or_redo(workspace, redo=arguments.redo)
         question = workspace.questions.find(arguments.question, keep=gives)
         if arguments.file:
-            report = import_answers(
-                workspace.project,
-                Path(arguments.file),
-                replace=arguments.replace,
-                annotator=arguments.annotator,
-                dry_run=arguments.dry_run,
-            )
-            return intake_result(report, arguments.dry_run)
+            return intake_result(_import(workspace, question, arguments), arguments.dry_run)
         if gives:
             return _give(workspace, question, arguments)
         rows = workspace.questions.answers(question.name, ListQuery(arguments.filter))
@@ -291,6 +306,32 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         ]
         or [f"Nobody has answered {question.name} on these."],
         {"question": question.name, "answers": [asdict(row) for row in rows]},
+    )
+
+
+def _import(
+    workspace: OpenProject, question: Question, arguments: argparse.Namespace
+) -> AnswerReport | FileAnswersReport:
+    """Takes the answers of a file: of people where it says so, else of the file itself."""
+    path = Path(arguments.file)
+    if not (arguments.id or arguments.value or arguments.name):
+        with contextlib.suppress(FormatError):
+            return import_answers(
+                workspace.project,
+                path,
+                replace=arguments.replace,
+                annotator=arguments.annotator,
+                dry_run=arguments.dry_run,
+            )
+    return import_file_answers(
+        workspace.project,
+        path,
+        question,
+        name=arguments.name or "",
+        id_field=arguments.id or "",
+        value_field=arguments.value or "",
+        replace=arguments.replace,
+        dry_run=arguments.dry_run,
     )
 
 

@@ -283,7 +283,12 @@ class ScoringRuns:
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
-        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
+        try:
+            setup.endpoints.check(model, lambda served: refuse_curve(served, question))
+        except UsageError:
+            if mode != "judge" or not model.follows_instructions:
+                raise
+            question = Question(prompts["judge-json"], by_fields=True)
         reading: ScoringStage | ReadingStage
         scoring: ScoringStage | FittingStage
         words: list[Stage] = []
@@ -303,7 +308,7 @@ class ScoringRuns:
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, tag, scoring)
-            if isinstance(reading, ScoringStage) and not request.paper:
+            if isinstance(reading, ScoringStage) and not (request.paper or remaining.by_fields):
                 # The log is in the model's cache when it is scored, so writing then saves reading it again.
                 reading.write_remaining(remaining)
             stages.append(remaining)
@@ -351,7 +356,9 @@ class ScoringRuns:
         """
         setup = self._setup
         writer_is_tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
-        prompt = setup.prompts.prompt("remaining-tuned" if writer_is_tuned else "remaining")
+        by_fields = writer.follows_instructions and not (writer_is_tuned or request.paper)
+        name = "remaining-json" if by_fields else "remaining"
+        prompt = setup.prompts.prompt("remaining-tuned" if writer_is_tuned else name)
         if request.paper and not writer_is_tuned:
             # In the paper, what the model writes in answer to the scored prompt is what remains.
             prompt = replace(setup.prompts.prompt(mode), max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
@@ -365,6 +372,7 @@ class ScoringRuns:
             prompt,
             lambda: scoring.config_hash,
             where_end_not_written=request.paper,
+            by_fields=by_fields,
         )
 
     def _selection(self, request: ScoringRequest) -> Selection:

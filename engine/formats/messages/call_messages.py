@@ -150,7 +150,17 @@ _ANSWERED = ("text", "call", "reasoning")
 """Kinds of parts of an answer."""
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
 """Keys whose only text is no question or answer."""
-_OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer", "replies")
+_OUTPUTS = (
+    "final_output",
+    "output",
+    "result",
+    "response",
+    "message",
+    "completion",
+    "value",
+    "answer",
+    "replies",
+)
 """Keys of an answer, the surest first."""
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
 """Keys of a question, the surest first."""

@@ -50,7 +50,8 @@ FREE_SUMMARY_PROMPT = "paper-summary"
 """Name of the prompt of the paper, whose replies have several parts: the whole reply is the summary, not its first
 sentence."""
 SUMMARY_PROMPTS = ("summary", FREE_SUMMARY_PROMPT)
-"""Names of the prompts with which summaries may have been written: one sentence, or as in the paper."""
+"""Names of the prompts with which summaries may have been written: one sentence, of a model that follows instructions
+with `summary-json`, or as in the paper."""
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 """Names of the further prompts of a run as in the paper."""
 
@@ -128,10 +129,11 @@ class GoalStages:
         propose: ProposeStage | None = None
         model_labels = False
         if model and request.labels:
-            if model.writes_labels:
+            if model.follows_instructions:
                 stages.append(self._label(model, request, clustering))
                 model_labels = True
-            propose = self._propose(model, request.ask, clustering)
+            if request.decide != "none":
+                propose = self._propose(model, request.ask, clustering)
         if request.decide == "ask" and propose is not None:
             stages.append(propose)
         elif request.decide in ("auto", "llm"):
@@ -350,15 +352,13 @@ class GoalStages:
     def _label(
         self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None
     ) -> LabelStage:
-        """Returns the stage that labels clusters, for None those that are shown; raises UsageError if the model cannot
-        write labels."""
-        prompt = self.setup.prompts.prompt("label")
-        self.setup.endpoints.check_writing(model, prompt)
+        """Returns the stage that labels clusters, for None those that are shown, with a model that follows
+        instructions."""
         return LabelStage(
             self.setup.project,
             self.setup.process,
             model,
-            prompt,
+            self.setup.prompts.prompt("label-json"),
             near=request.near,
             cluster=cluster,
         )
@@ -377,19 +377,15 @@ class GoalStages:
             cluster: The stage before that makes the clustering; None takes the one that is shown.
             kind: Class of the stage.
         """
-        merge, reason = (
-            self.setup.prompts.prompt("merge"),
-            self.setup.prompts.prompt("merge-reason"),
-        )
-        self.setup.endpoints.check_reading(model, merge)
-        self.setup.endpoints.check_writing(model, reason)
+        prompt = self.setup.prompts.prompt("merge-json" if model.follows_instructions else "merge")
+        if not model.follows_instructions:
+            self.setup.endpoints.check_reading(model, prompt)
         return kind(
             self.setup.project,
             self.setup.process,
             model,
             queue_cache=self.queue_cache,
-            merge=merge,
-            reason=reason,
+            prompt=prompt,
             limit=limit,
             cluster=cluster,
         )
@@ -400,6 +396,8 @@ class GoalStages:
         """Returns the stage that writes summaries with the prompt of this name."""
         with self.setup.project.reading() as conn:
             context = str(settings.get(conn, ABOUT_KEY, ""))
+        if name == "summary" and model.follows_instructions:
+            name = "summary-json"
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummariseStage(
@@ -409,6 +407,7 @@ class GoalStages:
             prompt,
             selection=selection,
             whole=name == FREE_SUMMARY_PROMPT,
+            by_fields=name == "summary-json",
         )
 
     def _embedding(

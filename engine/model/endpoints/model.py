@@ -9,11 +9,17 @@ from typing import Any, TypeVar, cast
 from engine.base.errors import EndpointError, RequestRefused, UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
-from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
+from engine.model.endpoints.capabilities import (
+    Capabilities,
+    no_fields,
+    no_laid_out,
+    no_reading,
+    no_writing,
+)
 from engine.model.endpoints.client import all_of
 from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_characters
 from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
-from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
+from engine.model.endpoints.replies import chat_replies, write_replies
 from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
@@ -81,7 +87,10 @@ class EndpointModel:
 
     def refuse_chat(self, sampling: Sampling) -> None:
         """Raises UsageError if chat replies cannot be written with this sampling."""
-        self.refuse("replies to messages", no_chat(self.can, sampling))
+        reason = None if self.can.chat else "it continues raw texts only"
+        if sampling.json_schema:
+            reason = no_fields(self.can)
+        self.refuse("replies to messages", reason)
 
     # Requests
 
@@ -188,8 +197,6 @@ def _generate(
 ) -> list[WrittenReply]:
     """Writes one reply to each log; see the request."""
     model.refuse_writing(request.prompt)
-    if request.sampling.json_schema and not model.can.schema:
-        model.refuse("replies by a schema", "its replies do not follow one")
     return model.run(lambda: write_replies(model.reader(), request, model.context, report))
 
 

@@ -52,6 +52,12 @@ def answered(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     )
 
 
+def drop(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the answers of a configuration."""
+    for table in ("machine_answer", "answerer"):
+        conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (config_hash,))
+
+
 def of_question(
     conn: sqlite3.Connection, question: str
 ) -> dict[int, list[tuple[Answerer, MachineAnswer]]]:

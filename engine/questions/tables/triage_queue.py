@@ -234,10 +234,7 @@ def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
     """Returns what tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
     modes = [mode_in_words(config.mode, config.features) for _, config in both]
     by_model = modes[0] == modes[1]
-    names = [
-        config.model if by_model or config.mode == "outside" else mode
-        for mode, (_, config) in zip(modes, both, strict=True)
-    ]
+    names = [config.model for _, config in both] if by_model else modes
     if len(set(names)) == 1:
         names = [config.adapter or config.model for _, config in both]
     if len(set(names)) == 1:

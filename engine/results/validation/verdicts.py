@@ -68,7 +68,7 @@ class VerdictValidation:
 
 
 def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
-    """Returns every set of scores, outside ones too, compared with the verdicts in force.
+    """Returns every set of scores compared with the verdicts in force.
 
     Raises:
         UsageError: There are too few verdicts, or nothing that was judged is scored.
