@@ -88,7 +88,7 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
 def many(tmp_path: Path) -> Path:
     """A file of forty short sample conversations, more than one block of them."""
     path = tmp_path / "many.jsonl"
-    write_jsonl(_shortest(40, of=160), path)
+    write_jsonl(_shortest(40, of=60), path)
     return path
 
 
