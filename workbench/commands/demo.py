@@ -82,9 +82,7 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
             return result.code
         return result
     check = _check_since(time.monotonic()) if arguments.count >= MIN_CHECKED else None
-    looked = first_look.first_look(
-        [samples], path, as_json=arguments.json, minutes=0, check=check
-    )
+    looked = first_look.first_look([samples], path, as_json=arguments.json, minutes=0, check=check)
     return looked.code
 
 
