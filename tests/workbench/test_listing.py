@@ -18,7 +18,7 @@ state       p  trouble  turns  messages  length  date        succeeded  tags  si
 not scored  –     −0.8      1         2      26  2026-03-14  –          –     –           a.jsonl  web/1  Refund my lamp.
 not scored  –     +0.6      2         4      33  –           –          –     long        a.jsonl  web/2  日本語 ok
 not scored  –     +0.2      1         1      12  2026-04-01  –          –     unanswered  a.jsonl  app/3  ␛[2J refund?\
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
