@@ -47,7 +47,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.embedders.vectors import Floats, blocks
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 
 EVERYTHING = Filter()
 """The filter that every conversation matches."""
@@ -140,6 +140,15 @@ class GoalService:
         space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
         return group_row(view, group_id, space)
 
+    def merges(self) -> tuple[int, int]:
+        """Returns the number of merges in force by the rule or a model, and by people; none before a clustering."""
+        if self.shown() is None:
+            return 0, 0
+        made_by = [group.made_by for group in self.view().state.groups.values()]
+        authors = [d.author for d in made_by if d is not None and d.kind == "merge"]
+        by_people = authors.count("human")
+        return len(authors) - by_people, by_people
+
     def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
         """Returns of the current groups the one whose rate of complete conversations is surely the lowest: by the upper
         end of its interval. None where no group has `MIN_SCORED` scored conversations."""
@@ -155,7 +164,7 @@ class GoalService:
         with self._project.reading() as conn, snapshot(conn):
             threshold = score_sets.rule(conn).threshold
             values = scores.last_values(conn, score_sets.hash_in_force(conn) or "", members)
-            judged = dict(verdicts.in_force(conn))
+            judged = dict(answers.in_force(conn))
         below_threshold = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(
             id=group.id,
