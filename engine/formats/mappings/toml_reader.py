@@ -240,7 +240,7 @@ class _Reading:
         item_matches = (items.each or _ITSELF).find(self._record, self._record, self._outer)
         rules = items.rules
         values = [match.value for match in item_matches]
-        if joined := messages_of_pieces(values):
+        if not items.turns and (joined := messages_of_pieces(values)):
             self._used += [match.trail for match in item_matches if match.trail]
             for message in joined:
                 self._messages += messages_of(message, len(self._messages) + 1)
