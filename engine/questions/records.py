@@ -72,7 +72,15 @@ class TriageItem:
 
 
 QueueOrder = Literal[
-    "threshold", "lowest", "informative", "disagreement", "people", "unsure", "sample", "list"
+    "trouble",
+    "threshold",
+    "lowest",
+    "informative",
+    "disagreement",
+    "people",
+    "unsure",
+    "sample",
+    "list",
 ]
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 

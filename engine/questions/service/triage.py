@@ -16,6 +16,7 @@ from engine.project.project import Project
 from engine.questions.records import QueueOrder, TriagePage, TriagePlace, VerdictRow
 from engine.questions.tables import second_verdicts, triage_queue, verdicts
 from engine.questions.tables.verdicts import Act
+from engine.signs import tables as sign_tables
 
 T = TypeVar("T")
 
@@ -160,9 +161,13 @@ class TriageService:
 
     def place(self) -> TriagePlace:
         """Returns the stored place of the person in the queue; where there is none, the beginning of the order that
-        suits the project: the most informative first where hidden states are kept."""
+        suits the project: the most trouble first before there are verdicts, then the most informative first where
+        hidden states are kept."""
         with self._project.reading() as conn:
             stored = settings.get(conn, PLACE)
+            read = next(sign_tables.by_trouble(conn), None) is not None
+            if stored is None and read and not any(verdicts.tally(conn).values()):
+                return TriagePlace("trouble")
             if stored is None and hidden_states.config_with_most_states(conn) is not None:
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")

@@ -1,5 +1,6 @@
-"""The triage queue: conversations that wait for a verdict, in one of eight orders.
+"""The triage queue: conversations that wait for a verdict, in one of nine orders.
 
+- `trouble`: the most signs of trouble first, as the sum of their standard scores; those without a sign come last.
 - `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
@@ -42,6 +43,8 @@ from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.records import NO_NAME, SUCCESS, QueueOrder, TriageItem, TriagePage
 from engine.questions.tables import example_probes, second_verdicts
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, scored_values
+from engine.signs import tables as sign_tables
+from engine.signs.records import in_words
 from engine.trees import tables as trees
 
 PAGE = 5_000
@@ -103,6 +106,8 @@ def queue(
             items = _as_listed(conn, waiting[:page], rule, config)
         elif order == "people":
             items = [TriageItem(key, _opinions(conn, key)) for key in waiting[:page]]
+        elif order == "trouble":
+            items = _troubled(conn, waiting, page)
         elif order == "informative":
             items = _informative(conn, waiting, page)
         else:
@@ -272,6 +277,19 @@ def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> TriagePage:
         for _, _, key, leaves, in_most, in_least in order[:page]
     ]
     return TriagePage(tuple(items), len(order))
+
+
+def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+    """Returns the waiting conversations by falling trouble, then those whose signs were not read."""
+    waiting_ids = set(waiting)
+    ids = [key for key in sign_tables.by_trouble(conn) if key in waiting_ids]
+    ids = (ids + sorted(waiting_ids.difference(ids)))[:page]
+    signs_by_id = sign_tables.of_conversations(conn, ids)
+    return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
+
+
+_NO_SIGNS = "no sign of trouble"
+"""Reason of a conversation that is read last in the order of trouble."""
 
 
 def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
