@@ -435,6 +435,8 @@ MEANINGS = {
     "specificity": "share of those judged incomplete whose score says broken off",
     "split": "groups that were split",
     "spread": "mean cosine distance of the members to the center",
+    "members_read": "members whose texts were read for `support`; 0 where none were",
+    "support": "share of the members read that have the content words of the label; null where not counted",
     "stability": "mean Jaccard similarity under resampling; null before it was measured",
     "stable": "whether the cluster comes again in most samples",
     "stage": "what the run did",

@@ -144,6 +144,7 @@ COMMANDS = (
     Command("merge", "join project files that shared one job on several machines", "project_file:merge_projects"),
     Command("calibrate", "compare the scores with the verdicts", "verdicts:calibrate"),
     Command("compare", "compare months, models, two filters, two projects or two clusterings", "reports:compare"),
+    Command("why", "say which words, tools and properties go with failure, or with one of two filters", "reports:why"),
     Command("requests find", "find where requests after the first begin, by the curve or by a model", "requests:find"),
     Command(
         "requests list", "list requests, the first included, with state, score and goal", "requests:list_requests"

@@ -1,4 +1,5 @@
-"""Makes text safe for a terminal. The only place where untrusted text becomes *display-safe*.
+"""Makes text safe for a terminal, and takes the markup off HTML. The only place where untrusted text becomes
+*display-safe*.
 
 Not covered: what a font draws for a valid letter (look-alikes), scripts whose spacing marks terminals draw in widths of
 their own, and text that a person copies out, which is copied as imported.
@@ -10,6 +11,7 @@ import json
 import re
 import unicodedata
 from functools import cache
+from html.parser import HTMLParser
 from typing import Any
 
 CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
@@ -101,6 +103,54 @@ def _too_many_marks() -> re.Pattern[str]:
                 ranges.append((code, code))
     marks = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in ranges)}]"
     return re.compile(f"({marks}{{{MAX_COMBINING_MARKS}}}){marks}+")
+
+
+_HTML = re.compile(
+    r"\s*<(?:!doctype html|html|head|body|div|p|span|br|table|ul|ol|h[1-6]|b|i|a|strong|em|font|blockquote|center)"
+    r"\b[^<>]*>",
+    re.IGNORECASE,
+)
+"""Matches the beginning of a text that is HTML as a whole, as bodies of mails and tickets are."""
+_LINES = frozenset(
+    ("br", "p", "div", "li", "tr", "table", "ul", "ol", "blockquote", "h1", "h2", "h3")
+)
+"""Elements of HTML that begin a line."""
+_UNREAD = frozenset(("style", "script", "head", "title"))
+"""Elements of HTML whose text is not shown."""
+
+
+class _TextOfHtml(HTMLParser):
+    """Collects the text of HTML, a line for each block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+        self._unread = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        """Begins a line, or what is not shown."""
+        self._unread = self._unread or (tag if tag in _UNREAD else "")
+        self.pieces += ["\n"] if tag in _LINES else []
+
+    def handle_endtag(self, tag: str) -> None:
+        """Ends a line, or what is not shown."""
+        self._unread = "" if tag == self._unread else self._unread
+        self.pieces += ["\n"] if tag in _LINES else []
+
+    def handle_data(self, data: str) -> None:
+        """Collects a text."""
+        self.pieces += [] if self._unread else [data]
+
+
+def without_markup(text: str) -> str:
+    """Returns the text of a text that is HTML as a whole, a line for each block; any other as it is."""
+    if _HTML.match(text) is None or not text.rstrip().endswith(">"):
+        return text
+    parser = _TextOfHtml()
+    parser.feed(text)
+    parser.close()
+    lines = ("".join(parser.pieces)).split("\n")
+    return "\n".join(filter(None, (" ".join(line.split()) for line in lines))) or text
 
 
 def one_line(text: str, limit: int = 200) -> str:

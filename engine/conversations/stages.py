@@ -32,6 +32,7 @@ from engine.conversations.text_checks import LANGUAGE_SAMPLE_CHARACTERS, Kind, k
 from engine.formats.file_names import logs_in
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
+from engine.formats.known_folders import folder_in_words
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import Input, Parsed, Rejected, SourceReport
 from engine.formats.registry import PLUGINS, mapping_folder
@@ -162,6 +163,7 @@ class ImportStage:
         self._interrupted = threading.Event()
         self._bounds = _unpacking_bounds(most_unpacked, self._interrupted)
         self._total = _total_bytes(self._paths, self._tails)
+        self._first_holds = folder_in_words(self._paths[0]) if self._paths else ""
         self._bytes_before = 0  # of the inputs that were read to their end
         self.refused: list[FormatError] = []
         self._opened = 0  # inputs
@@ -180,11 +182,12 @@ class ImportStage:
 
     @property
     def title(self) -> str:
-        """The name of the run on screens and in progress lines."""
+        """The name of the run on screens and in progress lines, with what the first folder or archive has."""
         named = self._named
         first = os.path.basename(named[0].rstrip("/")) if named[0] != STDIN else "stdin"
         more = len(named) - 1
-        return f"Importing {first}" + (f" and {more} more" if more else "")
+        about = f" ({self._first_holds})" if self._first_holds else ""
+        return f"Importing {first}{about}" + (f" and {more} more" if more else "")
 
     @property
     def _named(self) -> list[str]:

@@ -22,7 +22,7 @@ from engine.formats.messages.normalise import looks_like_message, looks_like_mes
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
-from engine.formats.opening.framing import Frame, Framing, lines, too_large
+from engine.formats.opening.framing import Frame, Framing, lines, server_events, too_large
 from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
 from engine.formats.paths import Condition, Path, json_within, read_condition, read_path
@@ -36,6 +36,9 @@ _CLEARLY_MORE = 1.5
 
 _MOST_KEYS_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
+
+_ENTRIES_LOOKED_AT = 3
+"""Number of entries of a list by which it is told whether they are wrapped records; the first may be another thing."""
 
 _LEAST_WRAPPED = 0.5
 """Share of the JSON of an object that its wrapped records must be; the object is something else otherwise."""
@@ -58,12 +61,12 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
             candidates.append((len(reasons), reader, reasons[0]))
     if not candidates:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
-        if wrapped is not None and len(values) > 1:
-            reader, _ = wrapped
-            # of several objects with a list of messages or questions each is a conversation, not each entry
-            if reader.name in ("conversation_rows", "message_lines"):
-                return None
-        return wrapped
+        # of several objects with a list of messages or questions each is a conversation, not each entry
+        of_entries = wrapped is not None and wrapped[0].name in (
+            "conversation_rows",
+            "message_lines",
+        )
+        return None if of_entries and len(values) > 1 else wrapped
     candidates.sort(key=lambda candidate: -candidate[0])
     count, reader, why = candidates[0]
     if len(candidates) > 1:
@@ -80,19 +83,19 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
 def _spoken_share(reader: Reader, values: list[Any]) -> float:
     """Returns how much of the text of records a reader takes for what was said or called, 0 to 1.
 
-    A message that is JSON as a whole is not counted: its reader did not look into it.
+    A text that comes again counts once; a message that is JSON as a whole does not, as its reader did not look into it.
     """
     frames = [Frame(number, b"", value) for number, value in enumerate(values, 1)]
     records = frames if reader.arrange is None else reader.arrange(iter(frames), False)
-    spoken = 0
+    spoken: set[str] = set()
     for frame in records:
         parsed = None if frame.reason is not None else parse_record(reader, frame, "")
         for message in parsed.conversation.messages if isinstance(parsed, Parsed) else ():
             if json_within(message.content) is message.content or message.role == "tool":
-                spoken += len(message.content)
-            spoken += len(message.reasoning or "")
-            spoken += sum(len(call.arguments) for call in message.tool_calls)
-    return spoken / (sum(map(len, strings(values))) or 1)
+                spoken.add(message.content)
+            spoken.add(message.reasoning or "")
+            spoken.update(call.arguments for call in message.tool_calls)
+    return sum(map(len, spoken)) / (sum(map(len, strings(values))) or 1)
 
 
 def reader_of_one(value: Any, own: Reader) -> Reader | None:
@@ -117,7 +120,8 @@ def _wrapped_reader(value: Any) -> tuple[Reader, str] | None:
         if not inner or len(json_text(inner)) < least:
             continue
         for reader in all_readers():
-            if (why := reader.recognise(inner[0])) is not None:
+            reasons = filter(None, map(reader.recognise, inner[:_ENTRIES_LOOKED_AT]))
+            if (why := next(reasons, None)) is not None:
                 where = read_path(path)
                 return _unwrapping_reader(reader, where), f"in `{path}` {why}"
     return None
@@ -133,15 +137,16 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
         return records if inner is None else inner(records, all_branches)
 
     def recognise(value: Any) -> str | None:
-        """Returns in words why the first record at the path looks like the format; None if it does not."""
-        inner_record = path.first(value)
-        return None if inner_record is None else reader.recognise(inner_record)
+        """Returns in words why one of the first records at the path looks like the format; None if none does."""
+        inner_records = (match.value for match in islice(path.find(value), _ENTRIES_LOOKED_AT))
+        return next(filter(None, map(reader.recognise, inner_records)), None)
 
     return replace(reader, recognise=recognise, arrange=arrange)
 
 
 def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yields the lists within an object, up to two levels deep, and the values of objects of objects."""
+    """Yields the lists within an object, up to two levels deep, the values of objects of objects, and what else is an
+    object, as a list of it."""
     if not isinstance(value, dict):
         return
     if (entries := list(value.values())) and all(isinstance(entry, dict) for entry in entries):
@@ -153,6 +158,7 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
         if isinstance(entry, list):
             yield f"{name}[]", entry
         elif isinstance(entry, dict):
+            yield name, [entry]
             for path, inner in _lists_in(entry):
                 yield f"{name}.{path}" if path != "{}" else f"{name}{{}}", inner
 
@@ -409,6 +415,8 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         return text_turns.text_records(source)
     if framing == "lines":
         return lines(source)
+    if framing == "events":
+        return server_events(source)
     if framing == "slices":
         return iter(Slices(source))
 
@@ -455,6 +463,8 @@ def _detect_framing(head: bytes, suffix: str) -> Framing:
     if not rows:
         return "lines"
     first = rows[0]
+    if any(row.startswith((b"data: {", b"data:{")) for row in rows[:3]):
+        return "events"
     if first[:1] == b"[" and first[1:2].isdigit() and text_turns.style_of(head):
         return "text"  # a line begins with its time
     first_is_json = first[:1] in _OPENING and _is_json(first)

@@ -10,8 +10,8 @@ from engine.base.files import UNFINISHED_PREFIX
 from engine.formats.opening.containers import is_other
 
 LOG_SUFFIXES = frozenset((
-    ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt",
-    ".traj", ".eval",
+    ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt", ".xlsx",
+    ".xls", ".xlsb", ".ods", ".traj", ".eval",
 ))  # fmt: skip
 """File name endings of logs. A file with such an ending, in a folder or an archive, that fits no format is reported as
 refused."""
@@ -35,6 +35,8 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
     others: list[str] = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(UNFINISHED_PREFIX)]
+        paths = [os.path.join(parent, name) for name in folders]
+        others += filter(os.path.islink, paths)  # they are not followed: they may lead back here
         for name in names:
             path = os.path.join(parent, name)
             no_log = is_other(os.path.relpath(path, folder)) or is_special(path)

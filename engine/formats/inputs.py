@@ -26,6 +26,7 @@ from engine.formats.joining import (
     name_in,
     with_companions,
 )
+from engine.formats.opening.agent_stores import SessionFolder
 from engine.formats.opening.bounds import Bounds, Expansion
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
@@ -181,7 +182,10 @@ class _Opener:
         """Yields the inputs of a folder, and at last one that names the skipped files."""
         size = 0
         looked_into: list[str] = []
-        for path in logs:
+        store = SessionFolder(logs)
+        if store.files:
+            yield self._session_folder(folder, store)
+        for path in [path for path in logs if path not in set(store.files)]:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
                 inputs = self._all_opened(path, contents(path, name, self._bounds))
@@ -195,6 +199,24 @@ class _Opener:
                     yield opened
         if looked_into or others:
             yield SkippedFiles(folder, [*looked_into, *others], size)
+
+    def _session_folder(self, folder: str, store: SessionFolder) -> Input:
+        """Returns the input of the sessions that lie in pieces in a folder."""
+        size = sum(map(os.path.getsize, store.files))
+        expansion = Expansion(size, self._bounds)
+        name = stem(Path(folder).name)
+
+        def rows() -> Iterator[Frame]:
+            """Yields the sessions, and counts them anew."""
+            return store.rows(expansion.reading(folder, size))
+
+        content = Content(folder, name, size, rows=rows, expansion=expansion)
+        try:
+            records = Records(content, "", self._format, self._all_branches)
+        except FormatError as error:
+            return self._refused(content, error)
+        chosen = self._format is not None
+        return ConversationFile(content, records, chosen=chosen, companion_files=store.files)
 
     def _all_opened(self, path: str, file_contents: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not

@@ -200,21 +200,22 @@ class Condition:
 
     Attributes:
         path: Leads to the values that it is about.
-        pattern: What one of them must be like; None where it is enough that the path leads to a value.
+        patterns: What one of them must be like, any of these; () where it is enough that the path leads to a value.
         absent: Whether the opposite must hold.
     """
 
     path: Path
-    pattern: str | None
+    patterns: tuple[str, ...]
     absent: bool
 
     def holds(self, value: Any, record: Any = None, outer: Any = None) -> bool:
         """Returns whether it holds for a value; the arguments are those of `Path.find`."""
         targets = self.path.find(value, record, outer)
-        pattern = self.pattern
-        if pattern is None:
+        if not self.patterns:
             return bool(targets) != self.absent
-        return any(fnmatchcase(as_word(target.value), pattern) for target in targets) != self.absent
+        words = [as_word(target.value) for target in targets]
+        likeness = (fnmatchcase(word, pattern) for word in words for pattern in self.patterns)
+        return any(likeness) != self.absent
 
 
 _TOKEN = re.compile(
@@ -275,7 +276,8 @@ def read_path(text: str) -> Path:
 def read_condition(text: str) -> Condition:
     """Returns the condition that a text stands for.
 
-    It is `path`, `!path` (is absent), `path=pattern` or `path!=pattern`; `*` in a pattern is any text.
+    It is `path`, `!path` (is absent), `path=pattern` or `path!=pattern`; `*` in a pattern is any text, and `|` stands
+    between patterns of which one is enough.
 
     Raises:
         BadPath: The text is no condition.
@@ -285,11 +287,10 @@ def read_condition(text: str) -> Condition:
     bare = bare.removeprefix("!")
     cut = bare.find("=", bare.rfind("]") + 1)
     if cut < 0:
-        return Condition(read_path(bare), None, absent)
+        return Condition(read_path(bare), (), absent)
     unlike = bare[cut - 1 : cut] == "!"
-    return Condition(
-        read_path(bare[: cut - unlike]), bare[cut + 1 :].strip(), absent != bool(unlike)
-    )
+    patterns = tuple(pattern.strip() for pattern in bare[cut + 1 :].split("|"))
+    return Condition(read_path(bare[: cut - unlike]), patterns, absent != bool(unlike))
 
 
 def without(value: Any, trails: Iterable[Trail]) -> Any:

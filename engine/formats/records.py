@@ -345,6 +345,7 @@ class Reader:
         thread_of: Returns the id of the thread of a record, "" for none. None if no thread runs over several files.
         companions: Names of files that belong to a file of this format if they lie beside it; they are read with it.
         conditions: How much it asks of a record; of readers that recognise the same, the one that asks most is taken.
+        seen: Version of the program, or the month, of which the records have been seen; may be empty.
     """
 
     name: str
@@ -355,5 +356,6 @@ class Reader:
     conditions: int = 0
     title: str = ""
     sample: str = ""
+    seen: str = ""
     thread_of: Callable[[Any], str] | None = None
     companions: frozenset[str] = frozenset()

@@ -21,6 +21,8 @@ from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.message_lines import MESSAGE_LINES
 from engine.formats.coded.openhands import OPENHANDS
+from engine.formats.coded.session_lines import copilot_lines, tau2_ticks
+from engine.formats.coded.streams import STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
@@ -46,6 +48,8 @@ _CODED: tuple[Reader, ...] = (
     SGD,
     TASKMASTER_CALLS,
     gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
+    copilot_lines(reader_of(load_mapping(_MAPPINGS / "copilot.toml"))),
+    tau2_ticks(reader_of(load_mapping(_MAPPINGS / "tau2_simulations.toml"))),
     ROWS,
     CONVERSATION_ROWS,
     CLAUDE_CODE,
@@ -60,6 +64,7 @@ _CODED: tuple[Reader, ...] = (
     *TRACES,
     *MODEL_CALLS,
     *CHAT_LOGS,
+    STREAMS,
     MESSAGE_LINES,
 )
 """The readers in code."""

@@ -26,6 +26,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from engine.goals.records import Support
 from engine.model.prompt_files import Prompt
 
 
@@ -216,11 +217,13 @@ class Named:
         label: A few words.
         description: One sentence; empty if the model wrote none.
         reason: For a merge, one sentence in favour of it; for a label, why it is made of the cluster's words.
+        support: How many members have the words of the label; None where they were not counted.
     """
 
     label: str
     description: str
     reason: str
+    support: Support | None = None
 
 
 def read_label(reply: str, words: Sequence[str]) -> Named:

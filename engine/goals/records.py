@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from engine.base.conversation import State
 from engine.completeness.records import StateCounts
@@ -123,6 +123,8 @@ class GoalGroup:
         pinned: Whether it is excluded from merge proposals.
         made_of: Ids of the groups that it was made from by a decision; empty for a cluster.
         made_by: Id of the decision that made it; None for a cluster.
+        support: Share, in [0, 1], of the members with the content words of the label; None where it was not counted.
+        members_read: Number of members whose texts were read for that.
     """
 
     id: str
@@ -138,6 +140,21 @@ class GoalGroup:
     pinned: bool
     made_of: tuple[str, ...] = ()
     made_by: int | None = None
+    support: float | None = None
+    members_read: int = 0
+
+
+class Support(NamedTuple):
+    """How many of the members of a group whose texts were read have the content words of its name; `read` is at most
+    the size of a sample."""
+
+    members: int
+    read: int
+
+    @property
+    def share(self) -> float:
+        """The share of those who were read, in [0, 1]."""
+        return self.members / self.read if self.read else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +354,8 @@ class GoalDecision:
         author, model: Who made it, and the name of the model if one did; else empty.
         probability: Merge probability that the person was shown; None if none was.
         evidence: The evidence that the person was shown, as `Evidence.as_json` gives it; None if none was.
-            `at_once` is the merge probability above or below which a whole list was decided in one act.
+            `at_once` is the merge probability above or below which a whole list was decided in one act. Of a rename
+            by the program: `support` of the label, as [members, read].
         source_id: Id of the decision on an earlier clustering that this one repeats.
         labels: Labels of `sides` when it was given.
         id: Part of the group ids that it makes, `d40` and `d40.1`; 0 before it is stored.
@@ -367,6 +385,12 @@ class GoalDecision:
     def transferred(self) -> bool:
         """Whether it was transferred from an earlier clustering."""
         return self.source_id is not None
+
+    @property
+    def support(self) -> Support | None:
+        """The support of the label that it gives; None where it was not counted."""
+        counts = (self.evidence or {}).get("support")
+        return None if counts is None else Support(*counts)
 
     @property
     def made(self) -> tuple[str, ...]:

@@ -11,13 +11,16 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
 from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
+from engine.model.endpoints.pacing import MAX_PARALLEL_REQUESTS
 from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
@@ -38,14 +41,26 @@ ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
 
 
+MAX_REFUSED_IN_A_ROW = 16
+"""Number of items in a row that an endpoint may refuse before the fault is no longer in the items."""
+
+
 class ModelWork:
-    """What one stage does with the model of its run; `interrupt` may be called from any thread."""
+    """What one stage does with the model of its run; `interrupt` may be called from any thread.
+
+    Attributes:
+        has_answered: Whether the model answered about an item in `each`.
+        failure: Why it did not answer about the last item without an answer; None before that.
+    """
 
     def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
         """Loads nothing yet; `model` is shared by all stages of the run."""
         self._process = process
         self._shared_model = model
         self._interrupted = threading.Event()
+        self.has_answered = False
+        self._refused_in_a_row = 0
+        self.failure: ModelError | None = None
 
     @cached_property
     def model(self) -> LoadableModel:
@@ -92,19 +107,22 @@ class ModelWork:
         not tried again: an endpoint would refuse it again.
 
         Raises:
-            ModelCrashed, RequestRefused: Every single item failed, so the fault is not in the items.
+            ModelCrashed: Every single item failed, so the fault is not in the items.
+            RequestRefused: So did `MAX_REFUSED_IN_A_ROW` items in this and in earlier blocks.
         """
         failed: ModelCrashed | RequestRefused
         for _ in range(ATTEMPTS):
             self.check()
             try:
-                return list(work(items))
+                results = list(work(items))
+                self.has_answered, self._refused_in_a_row = True, 0
+                return results
             except ModelCrashed as error:
                 failed = error
             except RequestRefused as error:
                 failed = error
                 break
-        results: list[Result] = []
+        results = []
         survived = False
         for item in items:
             self.check()
@@ -117,7 +135,11 @@ class ModelWork:
             except RequestRefused as error:
                 failed = error
                 results.append(given_up(error.message))
-        if not survived:
+        if survived:
+            self.has_answered, self._refused_in_a_row = True, 0
+            return results
+        self.failure, self._refused_in_a_row = failed, self._refused_in_a_row + len(items)
+        if isinstance(failed, ModelCrashed) or self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW:
             raise failed
         return results
 
@@ -191,7 +213,8 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     """A stage that answers items block by block, each block one transaction together with the run's counter.
 
     Blocks are planned from all items in their fixed order, including those already answered, so that a run that is
-    resumed after a crash uses the same batches and gets the same bits.
+    resumed after a crash uses the same batches and gets the same bits. An answer of an endpoint depends on its item
+    alone, so there are no blocks then.
     """
 
     @abstractmethod
@@ -237,13 +260,18 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     def _in_blocks(
         self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
     ) -> Iterator[Progress]:
-        """Answers each block that holds a missing item and commits the missing ones of it.
+        """Answers each block that holds a missing item and commits the missing ones of it. Endpoints are asked about
+        the missing items alone, side by side.
 
         Raises:
             Cancelled: `interrupt` was called.
             ModelError: The model cannot answer.
         """
         done, total = 0, len(missing)
+        if self._work.model.endpoints:
+            keys = (key for block in blocks for key in block if key in missing)
+            yield from self._side_by_side(run_id, keys, total)
+            return
         for block in blocks:
             missing_here = missing & set(block)
             if not missing_here:
@@ -260,6 +288,55 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
             self._tally(entries)
             yield self._progress(done, total, 0, 0)
 
+    def _side_by_side(self, run_id: int, keys: Iterable[Key], total: int) -> Iterator[Progress]:
+        """Answers items on threads, as many as the endpoints bear, and commits each as soon as it is answered.
+
+        What fails cancels nothing that is in flight, because that is paid for. Nothing is committed before an item was
+        answered: until then the fault may not be in the items.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+            ModelError: No endpoint is left, or every item was refused.
+        """
+        done, waiting, failure = 0, iter(keys), None
+        answered: list[list[Entry]] = []
+        running: set[Future[list[Entry]]] = set()
+        with ThreadPoolExecutor(MAX_PARALLEL_REQUESTS, "asking") as threads:
+            try:
+                while True:
+                    room = 0 if failure else max(0, self._work.process.parallel - len(running))
+                    running.update(
+                        threads.submit(self._answer, [key], _ignore_report)
+                        for key in islice(waiting, room)
+                    )
+                    if not running:
+                        break
+                    finished, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        if error := future.exception():
+                            failure = failure or error
+                        else:
+                            answered.append(future.result())
+                    if answered and self._work.has_answered:
+                        done += len(answered)
+                        entries = [entry for item in answered for entry in item]
+                        answered = []
+                        self._project.write(
+                            partial(
+                                self._commit, run_id=run_id, entries=entries, done=done, total=total
+                            )
+                        )
+                        self._tally(entries)
+                        yield self._progress(done, total, 0, 0)
+            except BaseException:  # also ctrl+c, and the end of the generator
+                self._work.interrupt()
+                raise
+        failure = failure or (self._work.failure if answered else None)
+        if isinstance(failure, ModelError):
+            failure.message += self._work.spent()
+        if failure:
+            raise failure
+
     def _commit(
         self,
         conn: sqlite3.Connection,
@@ -272,6 +349,10 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Stores the entries of a block and counts them in the run, in one transaction."""
         self._store(conn, run_id, entries)
         runs.count(conn, run_id, done, total)
+
+
+def _ignore_report(_count: int, _note: str) -> None:
+    """Ignores the progress inside an item: of items that are worked on side by side those are counted that are done."""
 
 
 def measure_first_layers(

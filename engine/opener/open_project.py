@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from engine.opener.requests import RequestService
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
+    from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
     from engine.results.watch.service import WatchService
@@ -358,6 +359,13 @@ class OpenProject:
         from engine.results.comparison.service import ComparisonService
 
         return ComparisonService(self.project, self.merge_queue_cache)
+
+    @made_once
+    def associations(self) -> AssociationService:
+        """Finds what goes with one of two sides."""
+        from engine.results.associations.service import AssociationService
+
+        return AssociationService(self.project, self.merge_queue_cache)
 
     @made_once
     def trees(self) -> TreeService:

@@ -23,6 +23,8 @@ from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
+from engine.results.associations.formatting import association_blocks
+from engine.results.associations.records import Split
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,
@@ -177,6 +179,7 @@ class _Report:
             "What is here": self._contents(),
             "Did it end?": self._ended(),
             "Did they get it?": self._verdicts(),
+            **self._associations(),
             "What users wanted": self._goals(),
             "What to read first": self._to_read(),
             "How sure the model was": self._trees(),
@@ -312,6 +315,22 @@ class _Report:
             " are complete, by verdicts: the scores without their errors, as verdicts show them.",
             True,
         )
+
+    def _associations(self) -> dict[str, Iterator[Block]]:
+        """Returns the section on what goes with the outcome that is known best; none where too few have one."""
+        service = self._services.associations
+        try:
+            split = service.split()
+            if self._filter:
+                first, second = (
+                    Filter((*side.terms, *self._filter.terms))
+                    for side in (split.first, split.second)
+                )
+                split = Split(first, second, split.outcome)
+            result = service.associations(split)
+        except UsageError:
+            return {}
+        return {f"What goes with {split.outcome}": association_blocks(result)}
 
     def _goals(self) -> Iterator[Block]:
         """Yields the goals with shares, how many ended, and examples, and the map."""

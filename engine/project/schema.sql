@@ -474,6 +474,8 @@ CREATE TABLE cluster_label (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     reason TEXT,
+    supported INTEGER,
+    read INTEGER,
     PRIMARY KEY (clustering_id, number, config_hash),
     FOREIGN KEY (clustering_id, number) REFERENCES cluster (clustering_id, number),
     CHECK (label <> '' OR reason IS NOT NULL)

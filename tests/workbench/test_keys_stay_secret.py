@@ -191,12 +191,14 @@ def test_a_key_is_for_its_own_endpoint(tmp_path: Path) -> None:
     (tmp_path / "endpoints.json").write_text(json.dumps({"lab": entry.as_params()}), "utf-8")
     endpoints = Endpoints(tmp_path, tmp_path)
     for url in ("https://lab.example/v1", "https://lab.example/v1/embeddings#small"):
-        assert endpoints.key_for(url) == LAB
+        at_url = endpoints.entry_at(url)
+        assert at_url is not None
+        assert at_url.optional_key == LAB
     for other in (
         "http://lab.example/v1", "https://lab.example:8443/v1", "https://lab.example.net/v1",
         "https://lab.example/v2", "tfidf", "model.gguf",
     ):  # fmt: skip
-        assert endpoints.key_for(other) == ""
+        assert endpoints.entry_at(other) is None
 
 
 KEYRING = f"""

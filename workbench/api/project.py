@@ -353,6 +353,24 @@ class Project:
         """Returns the groups after all decisions, largest first; with a filter they count only what matches."""
         return self._workspace.goals.groups(read_filter(filter))
 
+    def why(
+        self, a: str = "", b: str = "", *, question: str | None = None, within_goals: bool = True
+    ) -> dict[str, Any]:
+        """Returns what goes with one of two sides, as `workbench why --json` prints it.
+
+        Args:
+            a, b: Filters of the sides; without `b`, all others are side B. Without either and without a question the
+                sides are those of the outcome that is known best: verdicts, imported outcomes, states.
+            question: A question; side A has its answers no, side B those that are yes.
+            within_goals: Compare conversations of one goal only, where there are goals.
+
+        Raises:
+            UsageError: A side has fewer than ten conversations, a conversation is on both, or no side is known.
+        """
+        service = self._workspace.associations
+        split = service.split(read_filter(a), read_filter(b), question)
+        return service.as_json(service.associations(split, within_goals=within_goals))
+
     def scored_by(self) -> ScoreSet | None:
         """Returns the set of scores in force; None before any."""
         return in_force(self._workspace.score_sets.all())

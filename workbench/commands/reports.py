@@ -1,4 +1,4 @@
-"""`workbench report` and `workbench compare`: one document on a project, and what differs between parts of it."""
+"""`workbench report`, `compare`, `why`: a document on a project, what differs between its parts, what goes with one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from engine.conversations.filters import Filter
 from engine.conversations.text_checks import replaced_text
 from engine.opener.open_project import OpenProject
 from engine.opener.report import STRONGEST_WORDS, Compared, write_report
+from engine.results.associations.formatting import association_tables, conclusion, notes, side_lines
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
 from engine.results.document_files import WrittenDocument
 from workbench.arguments import FILTER, PROJECT, REDACT, argument, read_filter, switch, takes
 from workbench.command_result import CommandResult
+from workbench.text_tables import table_lines
 
 _SIDES = (
     argument(
@@ -89,6 +91,39 @@ def _write(
         compared=comparison,
         force=arguments.force,
     )
+
+
+@takes(
+    PROJECT,
+    argument("--question", metavar="NAME", help="the answers no (A) and yes (B) to a question"),
+    argument("--a", metavar="FILTER", default="", help="the conversations of side A"),
+    argument(
+        "--b", metavar="FILTER", default="", help="those of side B; without it, all the others"
+    ),
+    argument(
+        "--within",
+        choices=("goal", "none"),
+        default="goal",
+        help="compare conversations of one goal only, where there are goals",
+    ),
+)
+def why(arguments: argparse.Namespace) -> CommandResult:
+    """Says what goes with one of two sides.
+
+    Raises:
+        UsageError: It is not said which sides, or one has too few conversations.
+    """
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        service = workspace.associations
+        split = service.split(
+            read_filter(arguments.a), read_filter(arguments.b), arguments.question
+        )
+        result = service.associations(split, within_goals=arguments.within == "goal")
+        document = service.as_json(result)
+    lines = [*side_lines(result), "", conclusion(result)]
+    for table in association_tables(result):
+        lines += ["", table.title, *table_lines(table)]
+    return CommandResult([*lines, "", *notes(result)], document)
 
 
 @takes(

@@ -12,10 +12,18 @@ from array import array
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from engine.base.conversation import Conversation, Message, ToolCall, opens_turn, without_surrogates
+from engine.base.conversation import (
+    Conversation,
+    Message,
+    Role,
+    ToolCall,
+    opens_turn,
+    without_surrogates,
+)
 from engine.base.errors import ProjectError
 from engine.conversations.records import LeakRow, MessageRow, Origin
 from engine.formats.records import Duplicate, Imported
+from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, id_pages, message_ids, placeholders, snapshot
 
 COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
@@ -85,6 +93,25 @@ def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
         query = f"SELECT id, chars FROM conversation WHERE id IN ({placeholders(keys)})"
         lengths.update(conn.execute(query, (*keys,)).fetchall())
     return array("q", (lengths[key] for key in ids if key in lengths))
+
+
+def texts(conn: sqlite3.Connection, among: IdSet) -> Iterator[tuple[int, Role, str]]:
+    """Yields the conversation, role and text of each message of a set, as models see it, in order; hidden ones are left
+    out, and so are calls of tools."""
+    chosen, flags = among.condition("conversation_id")
+    yield from conn.execute(
+        "SELECT conversation_id, role, coalesce(model_view, content) FROM message"
+        f" WHERE NOT hidden AND {chosen} ORDER BY id",
+        flags,
+    )
+
+
+def message_counts(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+    """Returns the numbers of messages of the conversations of a set, ascending."""
+    chosen, flags = among.condition("id")
+    return read_ids(
+        conn, f"SELECT messages FROM conversation WHERE {chosen} ORDER BY messages", flags
+    )
 
 
 def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:

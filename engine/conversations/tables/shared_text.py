@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from engine.base.conversation import Role
+from engine.base.text import without_markup
 from engine.conversations.shared_text import (
     NOTHING_SHARED,
     ROLES,
@@ -75,7 +76,7 @@ def _texts(conn: sqlite3.Connection, conversation_id: int) -> Texts:
         f" AND role IN ({placeholders(ROLES)}) AND NOT hidden ORDER BY id",
         (*message_ids(conversation_id), *ROLES),
     ):
-        texts[role].append(content)
+        texts[role].append(without_markup(content))
     return texts
 
 
@@ -89,13 +90,14 @@ def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:
         if role != "user":
             of_other = content if of_other is None else of_other
             continue
+        content = without_markup(content)
         if not shared:
             return content[:OPENING_CHARS]
         rest = shared.without("user", content)
         if rest.strip():
             return rest[:OPENING_CHARS]
         of_user = content if of_user is None else of_user
-    return (of_user if of_user is not None else of_other or "")[:OPENING_CHARS]
+    return (of_user if of_user is not None else without_markup(of_other or ""))[:OPENING_CHARS]
 
 
 def renew_openings(conn: sqlite3.Connection, ids: Sequence[int], shared: SharedText) -> None:

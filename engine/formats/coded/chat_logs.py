@@ -277,8 +277,7 @@ CHAT_LOGS: tuple[Reader, ...] = (
 """The readers of logs whose messages have role and content, or from and value."""
 
 
-# Logged calls whose messages stand under other names than `messages`: OpenAI Responses, Anthropic, Bedrock Converse and
-# Gemini; a request, its response, or both.
+# Logged calls of OpenAI's Responses API: a request, its response, or both.
 
 _CALL_IDS = ("custom_id", "id", "request_id", "requestId", "response_id", "responseId")
 """Fields that may name a call, the first that there is."""
@@ -392,70 +391,6 @@ MODEL_CALLS: tuple[Reader, ...] = (
         given="body",
         answered="response.body",
         used="body.input, body.instructions, response.body.output",
-    ),
-    _call(
-        "anthropic_response",
-        "responses of Anthropic's Messages API",
-        "anthropic_response_tool.json",
-        when="type=message, role=assistant, content[].type",
-        given="",
-        answered=".",
-        used="content, role, type",
-    ),
-    _call(
-        "anthropic_batch",
-        "results of Anthropic's Message Batches",
-        "",
-        when="custom_id, result.type",
-        given="params",
-        answered="result.message",
-        used="params.messages, params.system, result.message.content, result.message.role, result.message.type",
-    ),
-    _call(
-        "bedrock_log",
-        "logs of calls in Amazon Bedrock",
-        "doc/bedrock_invocation_log.jsonl",
-        when="input.inputBodyJson, output.outputBodyJson",
-        given="input.inputBodyJson",
-        answered="output.outputBodyJson",
-        used="input.inputBodyJson.messages, input.inputBodyJson.system, output.outputBodyJson.output.message,"
-        "output.outputBodyJson.content",
-    ),
-    _call(
-        "bedrock_response",
-        "responses of Bedrock Converse",
-        "bedrock_tool_call.json",
-        when="output.message.content[], output.message.role",
-        given="",
-        answered=".",
-        used="output.message",
-    ),
-    _call(
-        "gemini",
-        "requests to Gemini",
-        "doc/gemini_contents.jsonl",
-        when="contents[].parts[]",
-        given=".",
-        answered="response",
-        used="contents, systemInstruction, system_instruction, response.candidates[].content",
-    ),
-    _call(
-        "gemini_call",
-        "calls of Gemini",
-        "",
-        when="request.contents[].parts[]",
-        given="request",
-        answered="response",
-        used="request.contents, request.systemInstruction, request.system_instruction, response.candidates[].content",
-    ),
-    _call(
-        "gemini_response",
-        "responses of Gemini",
-        "gemini_response_tool.json",
-        when="candidates[].content.parts[], !contents",
-        given="",
-        answered=".",
-        used="candidates[].content",
     ),
 )
 """The readers of logged calls whose messages stand under other names."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.coded.table_rows import IDS, named_column
+from engine.formats.coded.table_rows import IDS, named_column, plain_name
 from engine.formats.json_values import as_object, objects_in
 from engine.formats.messages.branches import OTHER_BRANCHES, id_of, other_branches, parent_of
 from engine.formats.messages.call_messages import is_response_item, response_items
@@ -18,7 +18,7 @@ from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import read_in_turn
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.roles import role_named
+from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
@@ -29,6 +29,10 @@ _CONTENTS = ("content", "parts", "tool_calls", "text", "value")
 """Keys of what a message says, the surest first."""
 _PART_ROLES = {"call": "assistant", "answer": "tool", "reasoning": "assistant"}
 """Roles of lines that are no message but a part of one."""
+_HEADERS = frozenset(
+    ("session", "session_start", "session_started", "session_meta", "thread_started")
+)
+"""Types of lines that begin a session."""
 _RENAMED = {"toolCallId": "tool_call_id", "toolName": "name"}
 """Keys of an answer of a tool under other names."""
 
@@ -38,10 +42,16 @@ def _message_of(line: Any) -> ChatMessage | None:
     if not isinstance(line, dict):
         return None
     inner = next((line[key] for key in _INNER if isinstance(line.get(key), dict)), line)
-    words = (holder.get(key) for key in ("role", "type") for holder in (inner, line))
+    words = (holder.get(key) for key in ("role", "from", "type") for holder in (inner, line))
     role = next(
         (role for word in words if isinstance(word, str) and (role := role_named(word))), None
     )
+    word = str(inner.get("type") or line.get("type"))
+    speaker, dot, kind = word.rpartition(".")  # as in `agent.message` and `agent.custom_tool_use`
+    if role is None and kind == "message":
+        role = role_of_speaker(speaker)
+    if dot and inner is line:
+        inner = {**line, "type": kind.removeprefix("custom_")}
     content = next((key for key in _CONTENTS if isinstance(inner.get(key), str | list)), None)
     facts = {key: value for key, value in line.items() if value is not inner and key != "type"}
     if is_response_item(inner):
@@ -51,15 +61,21 @@ def _message_of(line: Any) -> ChatMessage | None:
         rest = {_RENAMED.get(key, key): inner[key] for key in inner if key not in ("type", content)}
         calls = {"tool_calls": inner["tool_calls"]} if content == "tool_calls" else {}
         return {**facts, **rest, **calls, "role": role, "content": said}
-    kind = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
-    if kind not in _PART_ROLES:
+    part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
+    if part not in _PART_ROLES:
         return None
-    return {**(facts if inner is not line else {}), "role": _PART_ROLES[kind], "content": [inner]}
+    return {**(facts if not dot else {}), "role": _PART_ROLES[part], "content": [inner]}
+
+
+def _without_label(line: Any) -> Any:
+    """Returns a line without the name of the call that it is from: the second of `["sessions.events", {...}]`."""
+    is_labelled = isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)
+    return line[1] if is_labelled else line
 
 
 def _recognise(record: Any) -> str | None:
     """Returns in words why a record looks like a line with one message; None if it does not."""
-    message = _message_of(record)
+    message = _message_of(_without_label(record))
     if message is None or "role" not in message:
         return None
     return "each line is one message, with its role and content"
@@ -77,12 +93,12 @@ def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     current = ""
     headed = False
     for frame in frames:
-        line = frame.value
+        line = _without_label(frame.value)
         if frame.reason is not None or not isinstance(line, dict):
             yield frame._replace(reason=frame.reason or "it is no line of a session")
             continue
         message = _message_of(line)
-        begins = message is None and "session" in str(line.get("type"))
+        begins = message is None and plain_name(str(line.get("type"))) in _HEADERS
         headed = headed or begins
         own_id, parent = id_of(line), parent_of(line)
         if named := named_column(line, (*IDS, "id") if begins else IDS, (str, int)):
@@ -91,7 +107,7 @@ def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
             current = group_by_id[parent]
         elif own_id and not headed and current in linked and _is_users(message):
             current = own_id  # another root
-        groups.setdefault(current, []).append(frame)
+        groups.setdefault(current, []).append(frame._replace(value=line))
         linked.update([current] if parent else [])
         group_by_id.setdefault(own_id, current)
     for name, members in groups.items():

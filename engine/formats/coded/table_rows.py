@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, as_object, json_text
 from engine.formats.leaks import states_outcome
+from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.normalise import (
     looks_like_message,
     looks_like_messages,
@@ -189,6 +190,9 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         plain = read_messages(rows)
         conversation = Conversation(external_id, plain.messages, created_at=created_at(first))
         return ParsedRecord(conversation, plain.fields, unknown=tuple(plain.unread))
+    left = other_branches(rows)
+    others = [rows[position] for position in sorted(left)]
+    rows = [row for position, row in enumerate(rows) if position not in left]
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
     outcome_keys = _outcome_keys(rows)
@@ -214,6 +218,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         raise BadRecord(reason)
     began = as_time(first.get(named_column(first, TIMES, (str, int, float))))
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
+    fields = {**fields, OTHER_BRANCHES: others} if others else fields
     conversation = Conversation(external_id, tuple(messages), created_at=began)
     return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
 
@@ -313,8 +318,7 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
         return None
     if isinstance(record.get("shards"), list):
         return None  # a task that was cut into instructions: its answer is the right one, not what was said
-    listed = named_column(record, _LISTS, list)
-    if listed and looks_like_messages(record[listed]):
+    if listed := _fullest_list(record):
         return _ConversationPlace(messages=listed)
     columns = columns_of(record)
     exchanges = next((key for name in _EXCHANGES if (key := _exchanges_column(record, name))), "")
@@ -332,6 +336,24 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
         ):
             return _ConversationPlace(transcript=key)
     return None
+
+
+def _fullest_list(record: dict[str, Any]) -> str:
+    """Returns the column with a list of messages; of several transcripts of one talk that with most messages and tool
+    calls. Empty if there is none."""
+    listed = [
+        key
+        for key in record
+        if isinstance(record[key], list)
+        and _names_transcript(key)
+        and looks_like_messages(record[key])
+    ]
+    return max(listed, key=lambda key: len(record[key]), default="")
+
+
+def _names_transcript(key: str) -> bool:
+    """Returns whether a name is one of lists of messages, or goes on after one: `transcript_with_tool_calls`."""
+    return plain_name(key).startswith(_LISTS)
 
 
 def _exchanges_column(record: dict[str, Any], name: str) -> str:
@@ -418,6 +440,7 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
     messages: list[Message] = []
     fields: dict[str, Any] = {}
     unknown: tuple[Any, ...] = ()
+    left_out: frozenset[tuple[int, str]] = frozenset()
     if place.pair is not None or place.exchanges:
         if system := named_column(record, _SYSTEMS, str):
             used.add(system)
@@ -431,6 +454,15 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
             messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
     elif place.messages:
         used.add(place.messages)
+        poorer = {
+            key
+            for key, value in record.items()
+            if key not in used
+            and _names_transcript(key)
+            and (looks_like_messages(value) or (isinstance(value, str) and turns_of(value)))
+        }
+        left_out = frozenset((id(record), key) for key in poorer)
+        used |= poorer
         listed = read_messages(record[place.messages], record=record)
         messages += listed.messages
         fields, unknown = listed.fields, tuple(listed.unread)
@@ -447,7 +479,7 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
     external_id = str(record[id_key]) if id_key else fallback_id
     rest = {key: value for key, value in record.items() if key not in used}
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
-    return ParsedRecord(conversation, {**rest, **fields}, unknown=unknown)
+    return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=unknown)
 
 
 CONVERSATION_ROWS = Reader(

@@ -151,22 +151,26 @@ def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     All records are in memory at once, since those of one conversation may lie anywhere.
     """
     groups: dict[str, list[Frame]] = {}
+    shared: list[Any] = []
     for frame in frames:
-        key = "" if group.id is None else as_word(group.id.first(frame.value))
-        if frame.reason is None and group.id is not None and not key and not group.others:
-            frame = frame._replace(reason=f"it names no conversation at `{group.id.text}`")
+        key = "" if group.is_file else group.id_of(frame.value)
+        if frame.reason is None and not group.is_file and not key and not group.others:
+            frame = frame._replace(reason=f"it names no conversation at `{group.by[0].text}`")
         if frame.reason is not None:
             yield frame
+        elif group.others == "shared" and not key:
+            shared.append(frame.value)
         else:
             groups.setdefault(key, []).append(frame)
-    for key, members in groups.items():
+    for number_of_group, (key, members) in enumerate(groups.items()):
         if group.order is not None:
             members = in_order(members, [group.order.first(member.value) for member in members])
         value: dict[str, Any] = {"id": key} if key else {}
         value[RECORDS] = [frame.value for frame in members]
         number = members[0].number if key else None
         whole = joined_frame(members, value, number=number, name=key or None)
-        yield whole._replace(outer=members[0].outer)
+        outer = Envelope({RECORDS: shared}, number_of_group == 0) if shared else members[0].outer
+        yield whole._replace(outer=outer)
 
 
 def branch_frames(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
@@ -228,6 +232,8 @@ def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
             name += "'"
         by_id[name] = node
     parents = {name: as_word(tree.parent.first(node)) for name, node in by_id.items()}
+    if not any(parents.values()):  # a list
+        parents = dict(zip(by_id, ["", *by_id], strict=False))
     inner = set(parents.values())
     leaves = [name for name in by_id if name not in inner] or [next(reversed(by_id))]
     current_leaf = as_word(tree.leaf.first(record)) if tree.leaf else ""

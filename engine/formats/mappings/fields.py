@@ -144,7 +144,7 @@ def are_parts(value: Any) -> bool:
     if all("type" not in part and any(map(_ROLE_NAMES.search, part)) for part in value):
         return False  # messages, as {"is_bot": true, "text": ...}
     known_parts = sum(
-        part_kind(part) not in ("unknown", "mark") and ("type" in part or len(part) <= 2)
+        part_kind(part) not in ("unknown", "mark", "fact") and ("type" in part or len(part) <= 2)
         for part in value
     )
     return known_parts >= _LEAST_PRESENT * len(value)

@@ -17,7 +17,7 @@ import msgspec
 
 from engine.base.conversation import Role
 from engine.base.errors import FormatError
-from engine.formats.paths import Condition, Path, read_condition, read_path
+from engine.formats.paths import Condition, Path, as_word, read_condition, read_path
 
 Destination = Role | Literal["metadata", "left out"]
 """What a role of a log stands for: a role, or what is no message."""
@@ -83,6 +83,7 @@ class MessageRule(_Section, frozen=True):
         text: Paths of the text; what they find is joined.
         answers: Path of the id of the call that a tool answers.
         join: What stands between several texts; None: they are parts of a message, a line each.
+        turns: Rules for what is at `each`, in its order, in place of the other keys.
     """
 
     each: Path | None = None
@@ -95,17 +96,32 @@ class MessageRule(_Section, frozen=True):
     calls: CallMapping | None = None
     answers: Path | None = None
     join: str | None = None
-
-
-class MessageList(MessageRule, frozen=True):
-    """A list of items in a record, at `each`, and the messages in each of them: by several rules, or by this one."""
-
     turns: tuple[MessageRule, ...] = ()
 
     def __post_init__(self) -> None:
-        others = [key for key in MessageRule.__struct_fields__[1:] if getattr(self, key)]
+        others = [key for key in _KEYS_OF_A_TURN if getattr(self, key)]
         if self.turns and others:
             raise ValueError(f"beside `turns` there is `{others[0]}`, which belongs into a turn")
+
+
+_KEYS_OF_A_TURN = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
+"""Keys that say what a message has."""
+
+
+class MessageList(MessageRule, frozen=True):
+    """A list of items in a record, at `each`, and the messages in each of them: by several rules, or by this one.
+
+    Attributes:
+        merge: What stands between the texts of messages of a speaker that follow each other and are one; None: they are
+            messages of their own.
+    """
+
+    merge: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.turns and self.when:
+            raise ValueError("beside `turns` there is `when`, which belongs into a turn")
 
     @property
     def rules(self) -> tuple[MessageRule, ...]:
@@ -117,26 +133,30 @@ class Group(_Section, frozen=True):
     """Records of which several are one conversation: those with the same id, all of a file without one.
 
     Attributes:
-        by: Path of the id, or `file`.
-        others: Whether records without an id are one conversation, and not broken.
+        by: Paths of the id, whose values are joined, or `file`.
+        others: What records without an id are: `file`, a conversation of the file; `shared`, known of all conversations
+            of the file; broken if it is empty.
         across_files: Whether those with the same id may lie in several files of a folder.
     """
 
-    by: Path | None = None
+    by: Paths = Paths()
     order: Path | None = None
-    others: str = ""
+    others: Literal["", "file", "shared"] = ""
     across_files: bool = False
 
     def __post_init__(self) -> None:
-        if self.others not in ("", "file"):
-            raise ValueError('`others` is not "file"')
-        if self.by is None:
+        if not self.by:
             raise ValueError('it needs `by`: a path, or "file" if a file is one conversation')
 
     @property
-    def id(self) -> Path | None:
-        """The path of the id; None if all records of a file are one conversation."""
-        return None if self.by is None or self.by.text == "file" else self.by
+    def is_file(self) -> bool:
+        """Whether all records of a file are one conversation."""
+        return self.by[0].text == "file"
+
+    def id_of(self, record: Any) -> str:
+        """Returns the id of the conversation of a record; "" without one."""
+        words = [as_word(path.first(record)) for path in self.by]
+        return "/".join(words).rstrip("/")
 
 
 class Tree(_Section, frozen=True):
@@ -184,10 +204,13 @@ class Mapping(_Section, frozen=True):
         subrecords: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
         by_name: Whether it is used only where the person names it, and recognises no record.
+        context_apart: Whether blocks that a program put into messages of the user become messages of the system.
+        seen: Version of the program, or the month, of which the records have been seen.
     """
 
     name: str = ""
     title: str = ""
+    seen: str = ""
     when: Conditions = Conditions()
     items: tuple[MessageList, ...] = msgspec.field(default=(), name="messages")
     sample: str = ""
@@ -205,6 +228,7 @@ class Mapping(_Section, frozen=True):
     metadata: dict[str, Path] = msgspec.field(default_factory=dict)
     left_out: Paths = Paths()
     by_name: bool = False
+    context_apart: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -23,6 +23,7 @@ from engine.formats.mappings.mapping import (
     SpeakerRole,
 )
 from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
+from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
@@ -58,16 +59,16 @@ def reader_of(mapping: Mapping) -> Reader:
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
+        seen=mapping.seen,
         thread_of=_thread_reader(mapping.group),
     )
 
 
 def _thread_reader(group: Group | None) -> Callable[[Any], str] | None:
     """Returns what reads the id of the thread of a record; None if threads do not run over several files."""
-    if group is None or group.id is None or not group.across_files:
+    if group is None or group.is_file or not group.across_files:
         return None
-    path = group.id
-    return lambda record: as_word(path.first(record))
+    return group.id_of
 
 
 def _arranges(mapping: Mapping) -> bool:
@@ -111,6 +112,7 @@ class _Reading:
             outer: The object from which the record was split; None if it was not.
         """
         self._mapping = mapping
+        self._apart = mapping.context_apart
         self._record = record
         self._outer = outer
         self._used: list[Trail] = []
@@ -228,6 +230,7 @@ class _Reading:
         if FIRST_SPEAKER in self._mapping.roles and role.path:
             words = (as_word(role.path.first(match.value)) for match in item_matches)
             self._user_is_named = any(self._known_role(word) == "user" for word in words)
+        first = len(self._messages)
         # among the items that are messages: where two take turns, a note is nobody's turn
         position = 0
         others: set[int] = set()
@@ -248,30 +251,20 @@ class _Reading:
                 self._used += [match.trail] if match.trail else []
                 self._events.append(match.value)  # the other records are a conversation without it
                 self._unknown.append(match.value)
+        if items.merge is not None:
+            self._messages[first:] = _merged(self._messages[first:], items.merge)
 
     def _read_item(self, rules: Sequence[MessageRule], item: Target, position: int) -> bool:
         """Reads an item; returns whether it meets the conditions of a message."""
         whole_record = item.trail == ()
-        drafts: list[dict[str, Any]] = []
         used: list[Trail] = list(self._used_inside.get(item.trail or (), ()))
-        matched = False
-        for turn in rules:
-            if not all(
-                condition.holds(item.value, self._record, self._outer) for condition in turn.when
-            ):
-                continue
-            matched = True
-            parts = (
-                turn.each.find(item.value, self._record) if turn.each else [Target(item.value, ())]
-            )
-            for part in parts:
-                drafts += self._message(turn, part, item, position, used)
+        drafts = self._drafts(rules, Target(item.value, ()), item, position, used)
         trail = item.trail
         if whole_record:
             self._used += used
         elif trail is not None:
             self._used.append(trail)
-        if not matched:
+        if drafts is None:
             self._events.append(item.value)
             self._unknown.append(item.value)
             return False
@@ -280,11 +273,48 @@ class _Reading:
             if trail not in self._left_out:
                 self._events.append(rest)
             return True
+        facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
         for message in drafts:
-            facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
+            *context, message = with_context_apart(message) if self._apart else [message]
+            for block in context:
+                self._messages += messages_of(block, len(self._messages) + 1)
             self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
-            rest = None
+            facts = {}
         return True
+
+    def _drafts(
+        self,
+        rules: Sequence[MessageRule],
+        part: Target,
+        item: Target,
+        position: int,
+        used: list[Trail],
+    ) -> list[dict[str, Any]] | None:
+        """Returns the messages of a part of an item in the form of a chat API; None if it meets the conditions of no
+        rule.
+
+        Args:
+            part: The part, with its trail within the item.
+            used: Gets the trails within the item that were read.
+        """
+        drafts: list[dict[str, Any]] | None = None
+        for turn in rules:
+            if not all(
+                condition.holds(part.value, self._record, self._outer) for condition in turn.when
+            ):
+                continue
+            drafts = drafts or []
+            for inner in _parts_at(turn.each, part, self._record):
+                if not turn.turns:
+                    drafts += self._message(turn, inner, item, position, used)
+                    continue
+                inner_drafts = self._drafts(turn.turns, inner, item, position, used)
+                if inner_drafts is None:
+                    self._events.append(inner.value)
+                    self._unknown.append(inner.value)
+                    used.append(inner.trail or ())
+                drafts += inner_drafts or []
+        return drafts
 
     def _message(
         self, turn: MessageRule, part: Target, item: Target, position: int, used: list[Trail]
@@ -436,6 +466,49 @@ def _plain_time(item: Any) -> Any:
     return (
         next((item[key] for key in TIMES if key in item), None) if isinstance(item, dict) else None
     )
+
+
+def _parts_at(each: Path | None, part: Target, record: Any) -> list[Target]:
+    """Returns what a path finds in a part of an item, with trails within the item; the part itself without a path."""
+    if each is None:
+        return [part]
+    return [
+        Target(match.value, (*(part.trail or ()), *(match.trail or ())))
+        for match in each.find(part.value, record)
+    ]
+
+
+def _merged(messages: Iterable[Message], between: str) -> Iterator[Message]:
+    """Yields messages, of which those of a speaker that follow each other are one; what is said after a call is not.
+
+    Args:
+        between: What stands between their texts.
+    """
+    last: Message | None = None
+    for message in messages:
+        if last is None or not _goes_on(last, message):
+            if last is not None:
+                yield last
+            last = message
+            continue
+        facts = json.loads(last.facts or "{}")
+        if message.facts:
+            facts.setdefault("merged", []).append(json.loads(message.facts))
+        last = replace(
+            last,
+            content=between.join(filter(None, (last.content, message.content))),
+            tool_calls=(*last.tool_calls, *message.tool_calls),
+            reasoning="\n".join(filter(None, (last.reasoning, message.reasoning))) or None,
+            facts=json_text(facts) if facts else None,
+        )
+    if last is not None:
+        yield last
+
+
+def _goes_on(last: Message, message: Message) -> bool:
+    """Returns whether a message goes on with the last one."""
+    same = (last.role, last.name) == (message.role, message.name) and message.role != "tool"
+    return same and not (last.tool_calls and (message.content or message.reasoning))
 
 
 def _decode_item(item: Any) -> Any:

@@ -21,7 +21,7 @@ _LEAF = read_path(
     " | leafUuid | leaf_id"
 )
 """Where a record names the last item of its current branch."""
-_ROLE = read_path("role | message.role | sender | author.role | author | from | type")
+_ROLE = read_path("role | message.role | sender | speaker | author.role | author | from | type")
 """Where an item says who speaks."""
 
 OTHER_BRANCHES = "other branches"

@@ -191,7 +191,12 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     """Returns the messages of the answer of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
-        return _message_of_stream(value) or _messages_of_list(value)
+        return (
+            _message_of_chunks(value)
+            or _message_of_response_events(value)
+            or _message_of_stream(value)
+            or _messages_of_list(value)
+        )
     if isinstance(value, str):
         inner_messages = _messages_of_text(value)
         return (
@@ -296,6 +301,47 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
             called.add(str(object_or_empty(call.get("function")).get("name") or call.get("name")))
     return messages
+
+
+def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
+    """Returns the answer that the chunks of a chat completion add up to; [] if they are no chunks."""
+    message: ChatMessage = {}
+    calls: dict[Any, dict[str, Any]] = {}
+    for chunk in chunks:
+        choices = list_or_empty(object_or_empty(chunk).get("choices"))
+        choice = object_or_empty(choices[0] if choices else None)
+        if choices and "delta" not in choice:
+            return []
+        delta = object_or_empty(choice.get("delta"))
+        for key in ("content", "reasoning_content", "reasoning", "refusal"):
+            if isinstance(delta.get(key), str):
+                message[key] = message.get(key, "") + delta[key]
+        for piece in map(object_or_empty, list_or_empty(delta.get("tool_calls"))):
+            function = object_or_empty(piece.get("function"))
+            call = calls.setdefault(piece.get("index"), {"id": None, "name": "", "arguments": ""})
+            call["id"] = piece.get("id") or call["id"]
+            for key in ("name", "arguments"):
+                call[key] += function[key] if isinstance(function.get(key), str) else ""
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    return [{"content": "", **message, "role": "assistant"}] if message else []
+
+
+def _message_of_response_events(events: list[Any]) -> list[ChatMessage]:
+    """Returns the answer that the events of a stream of the Responses API add up to; [] if they are no such events."""
+    items: dict[Any, dict[str, Any]] = {}
+    for event in map(object_or_empty, events):
+        kind = str(event.get("type"))
+        if kind == "response.completed" and isinstance(event.get("response"), dict):
+            return messages_answered(event["response"])
+        position = event.get("output_index")
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            items[position] = object_or_empty(event.get("item"))
+        elif kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
+            item = items.setdefault(position, {"type": "message", "role": "assistant"})
+            before = item.get("content")
+            item["content"] = (before if isinstance(before, str) else "") + event["delta"]
+    return response_items(items.values())
 
 
 def _message_of_stream(events: list[Any]) -> list[ChatMessage]:

@@ -10,20 +10,37 @@ from engine.formats.messages.chat_message import ChatMessage
 
 _BLOCK = re.compile(
     r"\s*<(?P<tag>system[-_]reminder|environment_context|environment_details|user_info|user_instructions"
-    r"|ide_\w+|[\w-]+-hook|task-notification|local-command-\w+|bash-std\w+|editor_context|attached_files|open_and_recently\w*"
-    r"|current_\w+|workspace_\w+|project_layout|additional_data)\b[^>]*>.*?</(?P=tag)>\s*",
+    r"|ide_\w+|[\w-]+-hook|task-notification|local-command-\w+|bash-std\w+|editor_context|attached_files"
+    r"|open_and_recently\w*|current_\w+|workspace_\w+|project_layout|additional_data|USER_SETTINGS_CHANGE"
+    r"|ADDITIONAL_METADATA)\b[^>]*>.*?</(?P=tag)>\s*",
     re.DOTALL,
 )
 """Matches a block that a program wrote, in a tag with one of the usual names."""
+_ASKED = re.compile(
+    r"\s*<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*", re.DOTALL
+)
+"""Matches what a user wrote, in the tag that Cursor or Antigravity puts around it."""
 
 
 def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
-    """Returns a message, before it what a program put into it if it is the user's: a message of the system."""
+    """Returns a message, before it what a program put into it if it is the user's: a message of the system.
+
+    The tag that a program put around all that the user wrote is taken off.
+    """
     if message.get("role") != "user":
         return [message]
     rest, blocks = _without_blocks(message.get("content"))
+    if isinstance(rest, str) and (asked := _ASKED.fullmatch(rest)):
+        rest = asked["text"]
+    elif isinstance(rest, list):
+        rest = [
+            {**part, "text": asked["text"]}
+            if isinstance(part, dict) and (asked := _ASKED.fullmatch(str(part.get("text"))))
+            else part
+            for part in rest
+        ]
     if not blocks:
-        return [message]
+        return [{**message, "content": rest} if "content" in message else message]
     context = {"role": "system", "content": "\n".join(blocks)}
     if rest is None:
         return [{**message, **context}]

@@ -12,21 +12,42 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from engine.base.conversation import Message, Role, ToolCall
-from engine.formats.json_values import BadRecord, json_text, kind_of, storable
+from engine.formats.json_values import BadRecord, json_text, kind_of, object_or_empty, storable
 
-PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unknown"]
-"""What a part is; a mark, such as the beginning of a step, has no content."""
+PartKind = Literal["text", "call", "answer", "reasoning", "media", "fact", "mark", "unknown"]
+"""What a part is; a fact is about the message and no text of it; a mark, such as the beginning of a step, has no
+content."""
 
 _TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
 """Types of parts that are text."""
 _CALLS = frozenset(
-    ("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall")
+    (
+        *("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall"),
+        *("toolRequest", "frontendToolRequest"),
+    )
 )
 """Types of parts that are tool calls."""
-_ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response"))
+_ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response", "toolResponse"))
 """Types of parts that are answers of tools."""
-_REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
+_REASONING = frozenset(("thinking", "redacted_thinking", "redactedThinking", "reasoning", "think"))
 """Types of parts with what a model thought."""
+_FACTS = frozenset(
+    (
+        *("source", "source-url", "source-document", "tool-approval-request"),  # Vercel AI SDK
+        "tool-approval-response",
+        *(
+            "step-start",
+            "step-finish",
+            "snapshot",
+            "patch",
+            "agent",
+            "compaction",
+            "retry",
+        ),  # opencode
+        *("toolConfirmationRequest", "systemNotification", "conversationCompacted"),  # Goose
+    )
+)
+"""Types of parts about a message that are no text of it."""
 _MEDIA = {
     "image": "image",
     "image_url": "image",
@@ -39,6 +60,10 @@ _MEDIA = {
     "file": "file",
     "input_file": "file",
     "document": "file",
+    "image_asset_pointer": "image",
+    "audio_asset_pointer": "audio",
+    "real_time_user_audio_video_asset_pointer": "audio",
+    "video_container_asset_pointer": "video",
     "inlineData": "file",
     "inline_data": "file",
     "fileData": "file",
@@ -57,25 +82,57 @@ _UNTYPED: dict[str, PartKind] = {
     "fileData": "media",
     "image": "media",
     "document": "media",
+    "asset_pointer": "media",
+    "audio_asset_pointer": "media",
 }
-"""Parts of Bedrock and Gemini, which have no type: the key that tells the kind."""
+"""Parts of Bedrock, Gemini and ChatGPT, which have no type: the key that tells the kind."""
 
-_CALL_NAMES = ("name", "toolName", "tool_name")
+_CALL_NAMES = ("name", "toolName", "tool_name", "tool")
 """Keys of the name of a tool."""
-_CALL_IDS = ("id", "toolCallId", "toolUseId", "tool_use_id", "tool_call_id", "call_id")
-"""Keys of the id of a call."""
-_ANSWERED_IDS = ("tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "call_id", "id")
+_ANSWERED_IDS = (
+    *(
+        "tool_use_id",
+        "toolUseId",
+        "toolUseID",
+        "toolCallId",
+        "tool_call_id",
+        "call_id",
+        "callID",
+        "id",
+    ),
+)
 """Keys of the id of the call that an answer is for."""
+_CALL_IDS = ("callID", "id", *_ANSWERED_IDS)
+"""Keys of the id of a call."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments of a call."""
-_RESULTS = ("content", "output", "result", "response")
+_RESULTS = ("content", "output", "result", "response", "value", "error")
 """Keys of the answer of a tool."""
-_ENDED = ("output-available", "result")
+_DENIED = "output-denied"
+"""State of a call in the Vercel AI SDK that a person did not allow."""
+_ENDED = ("output-available", "result", _DENIED)
 """States of a call in the Vercel AI SDK that has an answer, which may be null."""
 _MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
 """Keys of the type of an image, a sound or a file."""
-_MEDIA_NAMES = ("filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri")
+_MEDIA_NAMES = (
+    "filename",
+    "file_name",
+    "title",
+    "path",
+    "file_id",
+    "fileUri",
+    "file_uri",
+    "asset_pointer",
+)
 """Keys of the name or the place of an image, a sound or a file."""
+_WRAPPERS = {
+    "toolInvocation": None,  # Vercel AI SDK 4
+    "toolCall": "value",  # Goose
+    "toolResult": "value",
+    "state": None,  # opencode
+    "run": "result",  # Amp
+}
+"""Keys of the object in a part with a type that has the call or the answer, and the key of an object within it."""
 _LONGEST_URL = 2_000
 """Most characters that are kept of an address."""
 _LONGEST_SCHEME = 12
@@ -97,6 +154,7 @@ class MessageParts:
         texts: Texts, which become lines.
         calls: Tool calls.
         reasoning: What the model thought.
+        parts_about: Parts that say something of the message; the first finished message gets them among its facts.
         messages: The messages that are finished.
     """
 
@@ -108,6 +166,7 @@ class MessageParts:
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
+    parts_about: list[Any] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
 
     def add(self, part: Any) -> None:
@@ -123,6 +182,8 @@ class MessageParts:
             raise BadRecord(f"message {self.number} has a content part that is {kind_of(part)}")
         kind = part_kind(part)
         inner = _inner_object(part)
+        if "content_type" in part:  # ChatGPT
+            self.parts_about.append({key: part[key] for key in part if key != "text"})
         if kind == "text":
             self._add_text(_text_of_part(part) or "")
         elif kind == "call":
@@ -135,6 +196,8 @@ class MessageParts:
             self.reasoning.append(_thought_text(inner))
         elif kind == "media":
             self._add_text("\n".join([media_reference(part), *_file_text(part)]))
+        elif kind == "fact":
+            self.parts_about.append(part)
         elif kind == "unknown":
             self._add_text(json_text(part))
 
@@ -150,6 +213,9 @@ class MessageParts:
             self._finish_message()
         elif self.facts is not None:
             self.messages[0] = replace(self.messages[0], facts=self.facts)
+        if self.parts_about:
+            facts = {**json.loads(self.messages[0].facts or "{}"), "parts": self.parts_about}
+            self.messages[0] = replace(self.messages[0], facts=json_text(facts))
         return self.messages
 
     def _finish_message(self) -> None:
@@ -173,9 +239,10 @@ class MessageParts:
             self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
         name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
-        arguments = _first(part, _ARGUMENTS)
-        self.calls.append(ToolCall(str(name), _as_text(arguments), _first_id(part, _CALL_IDS)))
-        answer = _first(part, ("output", "result", "errorText"))
+        self.calls.append(ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_IDS)))
+        answer = _first(part, ("output", "result", "errorText", "error"))
+        if part.get("state") == _DENIED:
+            answer = object_or_empty(part.get("approval")).get("reason") or "denied"
         if answer is not None or part.get("state") in _ENDED:
             self._add_answer(part, answer)
 
@@ -200,11 +267,16 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     kind = part.get("type")
     if kind is not None and not isinstance(kind, str):
         return "unknown"
+    if kind in _FACTS or (kind is not None and kind.startswith("data-")):
+        return "fact" if len(part) > 1 else "mark"
+    if kind == "tool" and isinstance(part.get("state"), dict):  # opencode
+        return "call"
     if kind in _TEXTS and _text_of_part(part) is not None:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind is None:
         return next(
-            (untyped_kind for key, untyped_kind in _UNTYPED.items() if key in part), "unknown"
+            (untyped_kind for key, untyped_kind in _UNTYPED.items() if part.get(key) is not None),
+            "unknown",
         )
     if kind == "tool_call":
         return "call" if "name" in part or calls_in_text(_text_of_part(part) or "") else "unknown"
@@ -232,6 +304,8 @@ def answer_text(answer: Any) -> str:
         "error-json",
     ):
         return _as_text(answer.get("value", answer))
+    if isinstance(answer, dict) and len(answer) == 1 and isinstance(answer.get("output"), str):
+        return str(answer["output"])  # Gemini
     return _as_text(answer)
 
 
@@ -253,7 +327,7 @@ def read_call(entry: Any, number: int) -> ToolCall:
     name = _first(body, _CALL_NAMES)
     if not isinstance(name, str):
         raise BadRecord(f"message {number} has a tool call whose name is {kind_of(name)}")
-    return ToolCall(name, _as_text(_first(body, _ARGUMENTS)), optional_text(entry, "id", number))
+    return ToolCall(name, _arguments_text(body), optional_text(entry, "id", number))
 
 
 def calls_in_text(text: str) -> list[ToolCall]:
@@ -268,7 +342,7 @@ def calls_in_text(text: str) -> list[ToolCall]:
 def media_reference(part: Mapping[str, Any]) -> str:
     """Returns what stands for an image, a sound or a file: `[image: image/png, 12,345 bytes]`, or its address or
     name."""
-    kind = str(part.get("type"))
+    kind = str(part.get("type", part.get("content_type")))
     what = _MEDIA.get(kind) or next((_MEDIA[key] for key in part if key in _MEDIA), "file")
     facts: list[str] = []
     for key, text in _keyed_strings(part):
@@ -309,8 +383,12 @@ def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
 
 def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
     """Returns the object that holds the content of a part, such as that under its only key in Bedrock and Gemini."""
-    keys = tuple(_UNTYPED) if part.get("type") is None else ("toolInvocation",)
-    return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
+    if part.get("type") is None:
+        return next((part[key] for key in _UNTYPED if isinstance(part.get(key), dict)), part)
+    for key, inner_key in _WRAPPERS.items():
+        if isinstance(inner := part.get(key), dict):
+            return {**part, **inner, **object_or_empty(inner.get(inner_key))}
+    return part
 
 
 def _text_of_part(part: Mapping[str, Any]) -> str | None:
@@ -337,7 +415,17 @@ def _thought_text(part: Mapping[str, Any]) -> str:
     """Returns what a part says that a model thought; JSON if it is no text."""
     thought = _first(
         part,
-        ("thinking", "reasoning", "reasoningText", "text", "value", "content", "summary", "data"),
+        (
+            "thinking",
+            "reasoning",
+            "reasoningText",
+            "think",
+            "text",
+            "value",
+            "content",
+            "summary",
+            "data",
+        ),
     )
     if isinstance(thought, dict):
         thought = _text_of_part(thought)
@@ -378,6 +466,19 @@ def _answer_part(part: Any) -> str:
     if kind == "text":
         return _text_of_part(part) or ""
     return media_reference(part) if kind == "media" else json_text(part.get("json", part))
+
+
+def _arguments_text(call: Mapping[str, Any]) -> str:
+    """Returns the arguments of a call as text. Tables give each object the keys of all others, with nulls, which are
+    left out."""
+    return _as_text(_without_nulls(_first(call, _ARGUMENTS)))
+
+
+def _without_nulls(value: Any) -> Any:
+    """Returns a value without the nulls in the objects within it."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
+    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _as_text(value: Any) -> str:

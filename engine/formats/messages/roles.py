@@ -28,6 +28,7 @@ CHAT_ROLES: dict[str, Role] = {
     "function": "tool",
     "observation": "tool",
     "tool_response": "tool",
+    "toolresult": "tool",
     "tool_result": "tool",
     "tool_call_result": "tool",
     "tool_output": "tool",

@@ -108,8 +108,7 @@ def date_of(value: Any) -> str | None:
     """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, or a time since 1970 in seconds,
     milliseconds, microseconds or nanoseconds; None if it is something else, such as a date whose day and month could be
     either."""
-    if isinstance(value, dict):
-        value = value.get("$date")  # as MongoDB exports times
+    value = _bare(value)
     if isinstance(value, str):
         if _ISO.match(value):
             iso = value.replace("/", "-")
@@ -166,11 +165,25 @@ def created_at(record: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _bare(value: Any) -> Any:
+    """Returns what a time is in the objects of MongoDB and Firestore, and in a text of .NET; another value as it is."""
+    while isinstance(value, dict):
+        value = next((value[key] for key in _TIME_KEYS if key in value), None)
+    if isinstance(value, str) and (match := _OF_NET.match(value)):
+        return int(match[1])
+    return value
+
+
+_TIME_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
+"""Keys of a time that is an object."""
+_OF_NET = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
+"""Matches milliseconds since 1970 as .NET writes them in JSON."""
+
+
 def as_time(value: Any) -> str | None:
     """Returns a text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds
     since 1970 as ISO 8601 in UTC; None if the value is no time."""
-    if isinstance(value, dict):  # as MongoDB exports times
-        value = value.get("$date")
+    value = _bare(value)
     if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e20:

@@ -21,12 +21,14 @@ from typing import Any, BinaryIO, Literal, cast
 from engine.base.errors import FormatError, TooMuch
 from engine.base.files import is_in_use
 from engine.formats.json_values import BadRecord, json_text
+from engine.formats.opening.agent_stores import session_tables, stored_sessions
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
 from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
 from engine.formats.opening.parquet import parquet_rows
 from engine.formats.opening.source import CHUNK, MOST_FOR_XZ, Source
+from engine.formats.opening.workbooks import OLE, is_workbook, sheet_rows, sheets
 
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
@@ -42,7 +44,7 @@ _ENCRYPTED = 1
 """Bit of the flags of a member of a zip archive that is encrypted."""
 
 _NOT_LOGS = re.compile(
-    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|xlsx|pptx|odt|epub|html?|css|"
+    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|pptx|odt|epub|html?|css|"
     r"[jt]sx?|pyc?|c|h|cc|cpp|java|go|rs|rb|sh|ipynb|so|dll|exe|whl|jar|ya?ml|toml|ini|lock|bin|pt|onnx|gguf|safetensors|"
     r"np[yz]|pkl|wb)$|-(?:wal|shm|journal)$",
     re.IGNORECASE,
@@ -156,7 +158,7 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     return file_contents
 
 
-def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] | None:
+def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite", "workbook"] | None:
     """Returns the kind of file that begins with these bytes; None for any that needs no file on disk to be read."""
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
@@ -164,6 +166,8 @@ def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite"] |
         return "Parquet"
     if start.startswith(b"SQLite format 3\0"):
         return "SQLite"
+    if start.startswith(OLE):
+        return "workbook"
     return "tar" if start[257:262] == b"ustar" else None
 
 
@@ -175,6 +179,8 @@ def _contents(file: _File) -> Iterator[Content]:
         yield _row_content(file, file.label, file.name, file.size, partial(parquet_rows, file.path))
     elif kind == "SQLite":
         yield from _table_contents(file)
+    elif kind == "workbook":
+        yield from _sheet_contents(file)
     elif kind == "zip":
         yield from _zip_members(file)
     elif kind == "tar":
@@ -206,7 +212,8 @@ def _row_content(
 
 
 def _table_contents(file: _File) -> Iterator[Content]:
-    """Yields the tables and views of a database, or the conversations of a log of `llm`."""
+    """Yields the tables and views of a database, or the conversations of a log of `llm`; the tables in which an agent
+    stores sessions are one content."""
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
@@ -215,11 +222,29 @@ def _table_contents(file: _File) -> Iterator[Content]:
             file, file.label, file.name, file.size, partial(llm_conversations, file.path)
         )
         return
+    if pieces := session_tables(names):
+        rows = partial(stored_sessions, file.path, pieces)
+        yield _row_content(file, file.label, file.name, file.size, rows)
     for table in names:
+        if table in pieces:
+            continue
         label, name = f"{file.label}: {table}", f"{file.name}/{table}"
-        rows = partial(sqlite_rows, file.path, table)
         size = file.size // len(names)  # as if all tables were alike
-        yield _row_content(file, label, name, size, rows, kind="table")
+        yield _row_content(
+            file, label, name, size, partial(sqlite_rows, file.path, table), kind="table"
+        )
+
+
+def _sheet_contents(file: _File) -> Iterator[Content]:
+    """Yields the sheets of a workbook."""
+    names = sheets(file.path, file.label)
+    for sheet in names:
+        rows = partial(sheet_rows, file.path, file.label, sheet)
+        if len(names) == 1:
+            yield _row_content(file, file.label, file.name, file.size, rows)
+        else:
+            label, name = f"{file.label}: {sheet}", f"{file.name}/{sheet}"
+            yield _row_content(file, label, name, file.size // len(names), rows, kind="table")
 
 
 def _unpack(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
@@ -355,6 +380,9 @@ def _zip_members(file: _File) -> Iterator[Content]:
         raise FormatError(
             f"The zip archive {file.label} is damaged: {error}.", "Check the file."
         ) from None
+    if is_workbook(archive):
+        yield from _sheet_contents(file)
+        return
     members = [entry for entry in archive.infolist() if not entry.is_dir()]
     names = {entry.filename for entry in members}
     header = next((name for name in _INSPECT_HEADERS if name in names), None)

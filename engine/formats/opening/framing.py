@@ -120,9 +120,9 @@ MAX_RECORD = 64 << 20
 KEPT_OF_OVERSIZED = 1 << 20
 """Number of bytes that are kept of a record beyond the limit."""
 
-Framing = Literal["lines", "list", "values", "slices", "table", "text"]
-"""How records follow each other: JSON Lines, elements of a JSON list, JSON values, slices of one large JSON object,
-rows of a table, turns of a text."""
+Framing = Literal["lines", "events", "list", "values", "slices", "table", "text"]
+"""How records follow each other: JSON Lines, server-sent events, elements of a JSON list, JSON values, slices of one
+large JSON object, rows of a table, turns of a text."""
 
 
 class Envelope(NamedTuple):
@@ -213,6 +213,20 @@ def checked(raw: bytes, value: Any) -> Any:
     if b"\\ud" in raw or b"\\uD" in raw:
         return storable(value)
     return value
+
+
+def server_events(source: Source) -> Iterator[Frame]:
+    """Yields the data of server-sent events as frames; their names, comments and the end are none."""
+    for frame in lines(source):
+        data = frame.raw.removeprefix(b"data:").strip()
+        if frame.raw.startswith(b"data:") and data != b"[DONE]":
+            yield _line(frame.number or 0, data, len(data)) or frame
+        elif frame.reason is None or not _OF_EVENT.match(frame.raw):
+            yield frame
+
+
+_OF_EVENT = re.compile(rb"(?:event|id|retry|data)?:")
+"""Matches the beginning of a line of a server-sent event."""
 
 
 def lines(source: Source) -> Iterator[Frame]:

@@ -32,11 +32,11 @@ MOST_FOR_XZ = 128 << 20
 """Most memory for the dictionary of data in xz and LZMA; `xz -9` needs half of it."""
 
 
-def missing_library(what: str, library: str) -> FormatError:
-    """Returns the error for data that need a library of the extra `formats`."""
+def missing_library(what: str, library: str, otherwise: str = "") -> FormatError:
+    """Returns the error for data that need a library of the extra `formats`, with what can be done without it."""
     return FormatError(
         f"Reading {what} needs the library {library}, which is not installed.",
-        "Install it: pip install 'conversation-workbench[formats]'",
+        "Install it: pip install 'conversation-workbench[formats]'." + f" {otherwise}".rstrip(),
     )
 
 

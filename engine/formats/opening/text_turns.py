@@ -1,5 +1,5 @@
-"""Conversations written as text: `User:` and `Assistant:`, ChatML, subtitles, chats of WhatsApp, histories in Markdown
-and of Aider. Each becomes a record with a list of messages, each with speaker and content.
+"""Conversations written as text: `User:` and `Assistant:`, templates of chat models, subtitles, chats of WhatsApp,
+histories in Markdown and of Aider. Each becomes a record with a list of messages, each with speaker and content.
 
 Terms: a *style* is a way of writing conversations (`_STYLES`), a *turn* what somebody says without a break, a *cue*
 a piece of subtitles with its times, and a *family* a set of words for speakers that are used together (`_Speakers`).
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
 from engine.formats.messages.roles import ASSISTANTS, USERS
+from engine.formats.opening.chat_templates import TEMPLATES
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import Source
 
@@ -102,12 +103,6 @@ _NAMED = re.compile(
     re.MULTILINE,
 )
 """A line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
-_CHATML = re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})\n")
-"""Matches the head of a turn of ChatML: `<|im_start|>user`."""
-_HEADERS = re.compile(r"<\|start_header_id\|>(?P<speaker>[^\n|<]{1,40})<\|end_header_id\|>\n*")
-"""Matches the head of a turn of Llama 3: `<|start_header_id|>user<|end_header_id|>`."""
-_CHAT_ENDS = re.compile(r"<\|(?:im_end|eot_id|end_of_text|begin_of_text)\|>\s*")
-"""Matches the tokens of ChatML and Llama 3 that begin or end a turn or text; they say nothing."""
 _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 """Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
 _CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
@@ -333,22 +328,6 @@ def _read_markdown(text: str) -> dict[str, Any]:
     return _spell_out_speakers(record)
 
 
-def _chatml_turns(text: str) -> list[re.Match[str]]:
-    """Returns the beginnings of turns of ChatML or Llama 3; [] unless at least two speak."""
-    turns = list(_CHATML.finditer(text)) or list(_HEADERS.finditer(text))
-    return turns if len({turn["speaker"].strip() for turn in turns}) > 1 else []
-
-
-def _read_chatml(text: str) -> dict[str, Any]:
-    """Returns the record of a text of ChatML or Llama 3, without the tokens that end turns."""
-    record = _divide_turns(_chatml_turns(text), text)
-    for message in record["messages"]:
-        message["content"] = _CHAT_ENDS.sub("", message["content"])
-    if before := _CHAT_ENDS.sub("", record.pop("preamble", "")).strip():
-        record["preamble"] = before
-    return record
-
-
 def _fits_whatsapp(text: str) -> bool:
     """Returns whether there are several messages; lines of the log of a program look alike, but their speakers are
     levels."""
@@ -529,7 +508,7 @@ _STYLES: tuple[_Style, ...] = (
         _read_aider,
         _aider_parts,
     ),
-    _Style("ChatML", lambda text: bool(_chatml_turns(text)), _read_chatml),
+    *(_Style(template.name, template.fits, template.read) for template in TEMPLATES),
     _Style("Markdown", lambda text: bool(_markdown_turns(text)), _read_markdown),
     _Style("WhatsApp", _fits_whatsapp, _read_whatsapp),
     _Style(

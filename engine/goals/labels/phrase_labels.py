@@ -1,7 +1,10 @@
-"""Names of clusters without a model: the words that distinguish them, and labels from phrases of their members.
+"""Names of clusters without a model, from phrases of their members, and the words that distinguish clusters.
 
-A phrase is weighed by the share of members who ask for it, by the share that contain its content words, and by how
-much rarer these words are in the other clusters. No two clusters get the same label.
+A name is supported by the members: its content words stand in at least half of them. Of the phrases that are, one is
+chosen by the share of the members who ask for it, by its support, and by how much rarer its content words are in the
+other clusters. Where no phrase has that support, the name lists the things that most members ask for ("Find a lamp, a
+chair or a rug"), or says that the cluster is mixed. Names of places, people and products are values, no part of a
+phrase; they follow it where two clusters would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -10,19 +13,39 @@ wordings of one thing. A *request* is a part of a text that asks for something; 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.labels.phrases import ADJECTIVES, Phrase, clauses, phrases, sentences, verbs_of
+from engine.goals.labels.phrases import (
+    ADJECTIVES,
+    PARTICLES,
+    Phrase,
+    clauses,
+    is_role,
+    phrases,
+    sentences,
+    verbs_of,
+)
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
-from engine.goals.labels.word_kinds import is_content, stem, stems
+from engine.goals.labels.word_kinds import (
+    DETERMINERS,
+    PREPOSITIONS,
+    REQUEST_VERBS,
+    VAGUE_STEMS,
+    is_content,
+    stem,
+    stems,
+    words_of,
+)
 from engine.goals.questions import Named, clipped
+from engine.goals.records import Support
 from engine.model.embedders.tfidf import MAX_TEXT_CHARS, term_counter
 from engine.model.embedders.vectors import Numbers
 
@@ -37,12 +60,23 @@ MAX_SENTENCE_CHARS = 220
 MAX_PHRASES_PER_CLUSTER = 200
 """Phrases of a cluster that are compared with the other clusters, those asked for by most members."""
 
+MIN_SUPPORT = 0.5
+"""Least share of the members that contain the content words of a phrase which names the cluster."""
+MIN_INSTRUCTION_WORDS = 8
+"""What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
+has this many words."""
+MIN_ECHOES = 3
+"""Times that one text has a sentence from which on it is a program's, as "Give me one action."."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
-ASKED_EXPONENT, CONTAINED_EXPONENT, CONTRAST_EXPONENT = 0.5, 0.3, 1.5
+ASKED_EXPONENT, SUPPORT_EXPONENT, CONTRAST_EXPONENT = 0.5, 0.5, 1.0
 """Exponents of the three factors of a score (`_candidates`)."""
+MIN_CONTRAST = 0.2
+"""Least contrast of what is listed."""
+LISTED_CONTRAST_EXPONENT = 0.5
+"""Exponent of the contrast where several things are listed, which are there to cover the members."""
 SMOOTHING = 0.05
 """Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
 SPECIFIC_FACTOR = 1.5
@@ -51,9 +85,9 @@ SHORT_FACTOR = 0.5
 """Factor for a single word of two characters, in any script."""
 NO_VERB_FACTOR = 0.3
 """Factor for a phrase without a verb."""
-NAME_FIRST_FACTOR = 0.05
-"""Factor for a phrase without a verb that begins with a name: a place or a title is seldom what somebody wants."""
-MIN_FILLED_SHARE = 0.5
+MIN_NAME_SHARE = 0.7
+"""Least share of the uses of a word, within sentences, that begin with a capital letter where it is a name."""
+MIN_FILLED_SHARE = 0.6
 """A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
 too: "find a rental car" as "find a car"."""
 MIN_FILLING_SHARE, MIN_FILLING_TEXTS = 0.04, 1.2
@@ -61,7 +95,27 @@ MIN_FILLING_SHARE, MIN_FILLING_TEXTS = 0.04, 1.2
 FIXED_PAIR_SHARE = 0.5
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
-_VERB_WEIGHTS = {"get": 0.5, "will": 0.5}
+MAX_CONTINUED_SHARE = 0.6
+"""A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
+than this share of its uses: "gluten" ("free"), "pick" ("up")."""
+MIN_SECOND_SCORE = 0.6
+"""A cluster whose best phrase names another one takes a phrase with at least this share of the score of its best."""
+MIN_ADDED_SHARE = 0.2
+"""Least share of the members that a further thing adds to the support of a name."""
+OTHER_WORD_WEIGHT = 0.1
+"""Weight of a word that ends no noun phrase beside one that does, in a list of what members mention."""
+MAX_REQUESTS, MAX_MENTIONED = 3, 4
+"""Most requests in a name, and most things in the name of a cluster that is mixed."""
+LISTED_SUPPORT, LEAST_SUPPORT = 0.7, 0.4
+"""The support of a name from which on nothing more is listed; and the same where so many things are listed already."""
+MIN_ASKED_SHARE, MIN_ASKED_LIST_SHARE = 0.05, 0.2
+"""Least weight of those who ask for what a name says, as a share of the members: of a phrase, and of a list."""
+MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
+"""Most words that tell two clusters of one name apart, and the least share of the members that have such a word."""
+GET_SHARE, MIN_VERB_SHARE = 0.3, 0.15
+"""The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
+which it stands for the verb of a phrase, too."""
+_VERB_WEIGHTS = {"get": 0.5, "will": 0.5, "count": 0.5, "go": 1.0}
 """Weights of verbs beside others for the same content: of those that say little; all others have 1."""
 _CLUMSY_FLUENCY = 0.2
 """How well a wording reads, 0–1, that has no verb or is very short."""
@@ -73,8 +127,8 @@ _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
 """Punctuation that is stripped from both ends of a word."""
 _PHRASE_DRAW, _WORD_DRAW = 0x7068, 0x776F
 """Stand beside the seed for the draw of the texts for phrases and for words, so that these differ ("ph", "wo")."""
-_FALLBACK_WORDS = 6
-"""Most words of a label that is the beginning of a text."""
+_PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
+"""What separates the parts of a text that a program may have written."""
 _UNNAMED = "Unnamed goal"
 """Label of a cluster without any words."""
 
@@ -101,14 +155,55 @@ class _Cluster:
         self.texts = texts
         self.phrases = phrases
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
-        for number, text in enumerate(texts):
-            for unit in stems(text) | pairs(text):
-                self._texts_with[unit].add(number)
+        self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for index, text in enumerate(texts):
+            for word in words_of(text):
+                self._texts_with[word].add(index)
+                self._texts_with[stem(word)].add(index)
+                if is_content(word) and word not in REQUEST_VERBS:
+                    self._forms[stem(word)][word] += 1
+            for pair in pairs(text):
+                self._texts_with[pair].add(index)
+
+    def texts_with(self, content: frozenset[str]) -> set[int]:
+        """Returns the indices of the texts that contain all of these words, in any order and place."""
+        return set.intersection(*(self._texts_with.get(word, set()) for word in content))
 
     def share(self, content: frozenset[str]) -> float:
         """Returns the share of the texts, in [0, 1], that contain all of these words, in any order and place."""
-        texts_with_word = [self._texts_with.get(word, set()) for word in content]
-        return len(set.intersection(*texts_with_word)) / len(self.texts)
+        return len(self.texts_with(content)) / len(self.texts)
+
+    def support(self, *contents: frozenset[str]) -> Support:
+        """Returns how many of the texts contain one of these contents."""
+        return Support(len(set().union(*map(self.texts_with, contents))), len(self.texts))
+
+    def words(self) -> list[str]:
+        """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
+        return sorted(
+            filter(_says_much, self._forms),
+            key=lambda word: (-len(self._texts_with[word]), word),
+        )
+
+    def heads(self) -> set[str]:
+        """Returns the stems of the last words of all phrases, which are nouns."""
+        heads = (stem(phrase.words[-1]) for own in self.phrases for phrase in own)
+        return set(filter(_says_much, heads))
+
+    def phrase_words(self) -> set[str]:
+        """Returns the stems of the content words of all phrases."""
+        words = (word for own in self.phrases for phrase in own for word in phrase.content)
+        return set(filter(_says_much, words))
+
+    def form(self, of_stem: str) -> str:
+        """Returns the word of a stem that most texts contain: "series" of "sery"."""
+        return self._forms[of_stem].most_common(1)[0][0] if of_stem in self._forms else of_stem
+
+    def verb_share(self, verb: str) -> float:
+        """Returns the share of the texts, in [0, 1], that contain a form of a verb."""
+        base = verb.removesuffix("e")
+        forms = (verb, f"{verb}s", f"{base}ing", f"{base}ed", f"{verb}{verb[-1]}ing")
+        texts = set().union(*(self._texts_with.get(form, set()) for form in forms))
+        return len(texts) / len(self.texts)
 
     def requested_contents(
         self,
@@ -137,9 +232,26 @@ class _Cluster:
             for content, weight in text_weights.items():
                 weights[content] += weight
         return weights, {
-            content: _best_wordings(weight_by_phrase)
+            content: self._best_wordings(weight_by_phrase)
             for content, weight_by_phrase in wordings.items()
         }
+
+    def _best_wordings(self, weights: Mapping[Phrase, float]) -> _Wordings:
+        """Returns the wording with the most weight, and that with the most weight among those with a verb, each times
+        the share of the texts with the verb; "get" stands in for a verb of few."""
+        usual = max(weights, key=weights.__getitem__)
+        verbs = {
+            phrase: weight
+            * (GET_SHARE if phrase.verb in _VERB_WEIGHTS else self.verb_share(phrase.verb))
+            for phrase, weight in weights.items()
+            if phrase.verb
+        }
+        if not verbs:
+            return _Wordings(usual, None)
+        best = max(verbs, key=verbs.__getitem__)
+        if best.verb not in (*_VERB_WEIGHTS, "do") and self.verb_share(best.verb) < MIN_VERB_SHARE:
+            best = replace(best, words=("get", *best.words[len(_verb_of(best)) :]), verb="get")
+        return _Wordings(usual, best)
 
 
 def phrase_labels(
@@ -148,7 +260,7 @@ def phrase_labels(
     distances: npt.NDArray[np.floating] | None = None,
     seed: int = 0,
 ) -> dict[int, Named]:
-    """Returns a label for each cluster and the sentence of a central member that says what is wanted.
+    """Returns a label for each cluster with its support, and the sentence of a central member that says what is wanted.
 
     Args:
         texts: One for each label; may be a lazy sequence.
@@ -169,34 +281,60 @@ def phrase_labels(
     for number in numbers:
         rows = np.flatnonzero(labels == number)
         near = rows if distances is None else rows[np.argsort(distances[rows], kind="stable")]
-        central[number] = [texts[int(row)] for row in near[:CENTRAL_MEMBERS]]
+        near = near[:CENTRAL_MEMBERS]
         if len(rows) > max_texts:
             rows = np.sort(rng.choice(rows, max_texts, replace=False))
-        sampled_texts[number] = [texts[int(row)] for row in rows]
+        read = _without_instructions([texts[int(row)] for row in [*near, *rows]])
+        central[number], sampled_texts[number] = read[: len(near)], read[len(near) :]
     all_texts = [text for cluster_texts in sampled_texts.values() for text in cluster_texts]
     verbs, usage = verbs_of(all_texts), _Usage(all_texts)
     spaceless = SpacelessPhrases(all_texts)
 
     def find_phrases(text: str) -> list[Phrase]:
         """Returns the candidates in a text that may be cut where they are."""
-        spaced = [phrase for phrase in phrases(text, verbs) if usage.can_cut(phrase)]
+        spaced = [phrase for phrase in phrases(text, verbs) if usage.is_whole(phrase)]
         return spaced + list(spaceless.of(text))
 
     clusters = {
         key: _Cluster(cluster_texts, [find_phrases(text) for text in cluster_texts])
         for key, cluster_texts in sampled_texts.items()
     }
-    chosen = _choose_distinct({key: _candidates(key, clusters, usage) for key in numbers})
-    named: dict[int, Named] = {}
-    label_counts: Counter[str] = Counter()
-    for number in numbers:
-        best = chosen[number]
-        label = _label_text(best, usage) if best else _first_words(central[number])
-        label_counts[label] += 1
-        if label_counts[label] > 1:
-            label = f"{label} ({label_counts[label]})"
-        named[number] = Named(label, _sentence(central[number], best, find_phrases), "")
-    return named
+    chosen = _choose({key: _candidates(key, clusters, usage) for key in numbers})
+    bases = {number: _name(number, chosen[number], clusters, usage) for number in numbers}
+    full_labels = _told_apart({key: base.label for key, base in bases.items()}, clusters, usage)
+    return {
+        number: Named(
+            full_labels[number],
+            _sentence(central[number], chosen[number], find_phrases),
+            "",
+            bases[number].support,
+        )
+        for number in numbers
+    }
+
+
+def support_of(label: str, texts: Sequence[str]) -> Support:
+    """Returns how many of the texts of a cluster contain the content words of a label, its verb aside."""
+    stripped = _without_instructions(texts)
+    cluster = _Cluster(stripped, [[] for _ in stripped])
+    words = stems(label) - REQUEST_VERBS | pairs(label)
+    return cluster.support(frozenset(words)) if words else Support(0, len(texts))
+
+
+def _without_instructions(texts: Sequence[str]) -> list[str]:
+    """Returns the texts of a cluster without what a program wrote in them: sentences that half of the members repeat
+    word for word (`MIN_INSTRUCTION_WORDS`), and sentences that one text has several times. No text is left empty."""
+    parts = [_PARTS.split(text[:MAX_TEXT_CHARS]) for text in texts]
+    counts = Counter(part for text_parts in parts for part in set(text_parts))
+    repeated = {part for part, count in counts.items() if part and 2 * count >= len(texts) > 4}
+    if max((len(part.split()) for part in repeated), default=0) < MIN_INSTRUCTION_WORDS:
+        repeated = set()
+    stripped = []
+    for text, text_parts in zip(texts, parts, strict=True):
+        own = Counter(text_parts)
+        request = [part for part in text_parts if part not in repeated and own[part] < MIN_ECHOES]
+        stripped.append("\n".join(request) or text)
+    return stripped
 
 
 def _fluency(phrase: Phrase) -> float:
@@ -209,16 +347,14 @@ def _fluency(phrase: Phrase) -> float:
     return _VERB_WEIGHTS.get(phrase.verb, 1.0)
 
 
-def _best_wordings(weights: Mapping[Phrase, float]) -> _Wordings:
-    """Returns the wording with the most weight, and that with the most weight among those with a verb."""
-    verbs = [phrase for phrase in weights if phrase.verb]
-    with_verb = max(verbs, key=weights.__getitem__) if verbs else None
-    return _Wordings(max(weights, key=weights.__getitem__), with_verb)
-
-
 def _is_short(phrase: Phrase) -> bool:
     """Returns whether a phrase is a single word of two characters."""
     return len(phrase.words) == 1 and len(phrase.words[0]) == 2
+
+
+def _says_much(word: str) -> bool:
+    """Returns whether a stem may stand alone in a name."""
+    return len(word) > 2 and is_content(word) and word not in VAGUE_STEMS | ADJECTIVES
 
 
 class _Usage:
@@ -226,6 +362,7 @@ class _Usage:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._words: Counter[str] = Counter()
+        self._continued: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
@@ -234,57 +371,73 @@ class _Usage:
                     bare = form.strip(_EDGE_PUNCTUATION)
                     self._forms[bare.casefold()][bare] += 1
                 for clause in clauses(sentence):
+                    if is_role(clause):
+                        continue
                     words = clause.split()
                     self._words.update(words)
-                    self._pairs.update(pairwise(words))
+                    for first, second in pairwise(words):
+                        self._pairs[first, second] += 1
+                        self._continued[first] += second in PARTICLES or is_content(second)
 
-    def can_cut(self, phrase: Phrase) -> bool:
-        """Returns whether the words that were left out of a phrase are not part of a name or a term."""
-        return all(
+    def is_whole(self, phrase: Phrase) -> bool:
+        """Returns whether no word that was left out of a phrase is part of a name or a term, and whether its last word
+        wants none after it."""
+        last = phrase.words[-1]
+        return self._continued[last] <= MAX_CONTINUED_SHARE * self._words[last] and all(
             self._pairs[pair] < FIXED_PAIR_SHARE * self._words[pair[1]] for pair in phrase.cut
         )
 
     def form(self, word: str) -> str:
         """Returns a word as most texts write it within sentences: "SQL", "Paris"."""
         spellings = self._forms.get(word)
-        return spellings.most_common(1)[0][0] if spellings and is_content(word) else word
+        if not spellings or not is_content(word) or word in ADJECTIVES:
+            return word
+        return spellings.most_common(1)[0][0]
 
-    def begins_with_name(self, phrase: Phrase) -> bool:
-        """Returns whether a phrase begins with a name."""
-        return self.form(phrase.words[0])[:1].isupper()
+    def has_value(self, phrase: Phrase) -> bool:
+        """Returns whether a phrase has the name of a place, a person or a title, or a code after a preposition ("a
+        flight from JFK"): values that differ between those who want the same."""
+        linked = False
+        for word in phrase.words:
+            linked = linked or word in PREPOSITIONS
+            if self.is_name(word) or (linked and self.form(word).isupper()):
+                return True
+        return False
+
+    def is_name(self, word: str) -> bool:
+        """Returns whether most uses of a word within sentences begin with a capital letter, which not all letters
+        are: "Paris", but not "SQL"."""
+        spellings = self._forms.get(word)
+        if not spellings or not is_content(word) or word in ADJECTIVES or self.form(word).isupper():
+            return False
+        capital = sum(count for form, count in spellings.items() if form[:1].isupper())
+        return capital >= MIN_NAME_SHARE * spellings.total()
 
 
 def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> list[_Candidate]:
-    """Returns the phrases that may label a cluster, the best first.
+    """Returns the supported phrases that may label a cluster, the best first.
 
-    The score of a phrase is the share of the members who ask for it, times the share whose texts have its content,
-    times the logarithm of how many times larger this share is than in the mean of the other clusters, each to its
-    exponent.
+    The score of a phrase is the share of the members who ask for it, times its support, times the logarithm of how
+    many times larger its support is than in the mean of the other clusters, each to its exponent.
     """
     this_cluster = clusters[number]
-    other_clusters = [cluster for key, cluster in clusters.items() if key != number]
     weights, wordings = this_cluster.requested_contents()
     candidates = []
     for content, weight in sorted(weights.items(), key=lambda item: -item[1])[
         :MAX_PHRASES_PER_CLUSTER
     ]:
         inside = this_cluster.share(content)
-        outside = sum(other.share(content) for other in other_clusters) / max(
-            1, len(other_clusters)
-        )
-        contrast = math.log((inside + SMOOTHING) / (outside + SMOOTHING))
-        if not inside or contrast <= 0:
-            continue
+        contrast = _contrast(number, content, clusters)
         phrase = wordings[content].usual
-        score = (
-            (weight / len(this_cluster.texts)) ** ASKED_EXPONENT
-            * inside**CONTAINED_EXPONENT
-            * contrast**CONTRAST_EXPONENT
-        )
+        asked = weight / len(this_cluster.texts)
+        if inside < MIN_SUPPORT or contrast <= 0 or (phrase.verb and asked < MIN_ASKED_SHARE):
+            continue
+        if usage.has_value(phrase):
+            continue
+        score = asked**ASKED_EXPONENT * inside**SUPPORT_EXPONENT * contrast**CONTRAST_EXPONENT
         score *= SPECIFIC_FACTOR if len(content) > 1 else 1.0
         score *= SHORT_FACTOR if _is_short(phrase) else 1.0
-        if not phrase.verb:
-            score *= NAME_FIRST_FACTOR if usage.begins_with_name(phrase) else NO_VERB_FACTOR
+        score *= 1.0 if phrase.verb else NO_VERB_FACTOR
         candidates.append(_Candidate(score, phrase))
     candidates.sort(key=lambda candidate: -candidate.score)
     min_weight = max(MIN_FILLING_TEXTS, MIN_FILLING_SHARE * len(this_cluster.texts))
@@ -302,6 +455,13 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         for candidate in filled
     ]
     return sorted(with_verbs, key=lambda candidate: -candidate.score)
+
+
+def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Cluster]) -> float:
+    """Returns the logarithm of how many times larger the share of a content is than in the mean of other clusters."""
+    other_clusters = [cluster for key, cluster in clusters.items() if key != number]
+    outside = sum(other.share(content) for other in other_clusters) / max(1, len(other_clusters))
+    return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
 
 
 def _with_score_of_part(
@@ -329,29 +489,192 @@ def _with_score_of_part(
     return candidate
 
 
-def _choose_distinct(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]:
-    """Returns the best phrase of each cluster that no cluster with a better one has taken; None where none is left."""
+def _choose(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]:
+    """Returns the best phrase of each cluster; where it names a cluster with a better one, the next that is nearly as
+    good and names none. None where no phrase is supported."""
     taken_contents: set[frozenset[str]] = set()
     chosen: dict[int, Phrase | None] = {}
-    order = sorted(
-        candidates, key=lambda key: -(candidates[key][0].score if candidates[key] else 0)
-    )
-    for key in order:
+    for key in sorted(
+        candidates, key=lambda key: -max((c.score for c in candidates[key]), default=0)
+    ):
+        ranked = candidates[key]
         free_phrases = (
             candidate.phrase
-            for candidate in candidates[key]
+            for candidate in ranked
             if candidate.phrase.content not in taken_contents
+            and candidate.score >= MIN_SECOND_SCORE * ranked[0].score
         )
-        chosen[key] = next(free_phrases, None)
-        if best := chosen[key]:
-            taken_contents.add(best.content)
+        phrase = next(free_phrases, ranked[0].phrase if ranked else None)
+        chosen[key] = phrase
+        if phrase:
+            taken_contents.add(phrase.content)
     return chosen
 
 
-def _label_text(phrase: Phrase, usage: _Usage) -> str:
-    """Returns a phrase as a label."""
-    label = " ".join(map(usage.form, phrase.words))
-    return label[:1].upper() + label[1:]
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """A name before names that are alike are told apart."""
+
+    label: str
+    support: Support
+
+
+def _name(
+    number: int, chosen: Phrase | None, clusters: Mapping[int, _Cluster], usage: _Usage
+) -> _Base:
+    """Returns the name of a cluster: the chosen phrase, with what many of the other members ask for ("Reserve a table
+    or check my balance"); without one a list of what most ask for, or of things that they mention ("Mixed: lamps,
+    chairs")."""
+    cluster = clusters[number]
+    weights, wordings = cluster.requested_contents()
+    requests: dict[frozenset[str], Phrase] = {}
+    for content, (usual, with_verb) in wordings.items():
+        if (
+            with_verb
+            and with_verb.verb != "will"
+            and len(content) <= 2
+            and not usage.has_value(usual)
+        ):
+            requests[content] = with_verb
+    if chosen and not chosen.verb:
+        return _Base(_spelled(" ".join(chosen.words), usage), cluster.support(chosen.content))
+    first = [] if chosen is None else [chosen.content]
+    asked = {
+        content: share**ASKED_EXPONENT
+        for content in requests
+        if (share := weights[content] / len(cluster.texts)) >= MIN_ASKED_SHARE
+    }
+    listed = _cover(number, clusters, asked, MAX_REQUESTS, first)
+    support = cluster.support(*listed)
+    asked_share = sum(weights[content] for content in listed) / len(cluster.texts)
+    if chosen or (support.share >= MIN_SUPPORT and asked_share >= MIN_ASKED_LIST_SHARE):
+        if chosen:
+            requests[chosen.content] = chosen
+        return _Base(_spelled(_either([requests[content] for content in listed]), usage), support)
+    heads = cluster.heads()
+    words = {
+        frozenset({word}): 1.0 if word in heads else OTHER_WORD_WEIGHT
+        for word in cluster.words()
+        if not usage.is_name(word)
+    }
+    listed = _cover(number, clusters, words, MAX_MENTIONED)
+    if not listed:
+        return _Base(_UNNAMED, support)
+    text = ", ".join(cluster.form(word) for (word,) in listed)
+    mixed = "mixed: " if len(listed) > 1 else ""
+    return _Base(_spelled(mixed + text, usage), cluster.support(*listed))
+
+
+def _spelled(label: str, usage: _Usage) -> str:
+    """Returns a label with words as most texts write them, and a capital first letter."""
+    text = " ".join(
+        usage.form(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
+    )
+    return text[:1].upper() + text[1:]
+
+
+def _cover(
+    number: int,
+    clusters: Mapping[int, _Cluster],
+    weights: Mapping[frozenset[str], float],
+    most: int,
+    first: Sequence[frozenset[str]] = (),
+) -> list[frozenset[str]]:
+    """Returns at most so many contents that members have and other clusters seldom: each time the one with the
+    largest product of the texts that it adds, its contrast and its weight.
+
+    Args:
+        first: The contents that the list begins with; what follows them adds `MIN_ADDED_SHARE` of the texts.
+    """
+    cluster = clusters[number]
+    worth = {
+        content: contrast**LISTED_CONTRAST_EXPONENT * weight
+        for content, weight in weights.items()
+        if (contrast := _contrast(number, content, clusters)) > MIN_CONTRAST
+    }
+    listed = list(first)
+    covered: set[int] = set().union(*map(cluster.texts_with, listed))
+    least = MIN_ADDED_SHARE * len(cluster.texts) if first else min(2, (len(cluster.texts) + 1) // 2)
+    while len(covered) < (LISTED_SUPPORT if len(listed) < most else LEAST_SUPPORT) * len(
+        cluster.texts
+    ):
+        gains = {
+            content: len(cluster.texts_with(content) - covered) * value
+            for content, value in worth.items()
+            if not any(_alike(content, other) for other in listed)
+            and len(cluster.texts_with(content) - covered) >= least
+        }
+        if not gains:
+            break
+        listed.append(max(gains, key=gains.__getitem__))
+        covered |= cluster.texts_with(listed[-1])
+    return listed
+
+
+def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
+    """Returns whether two contents share a word, or one has a word that begins as one of the other: "sleeved"."""
+    return any(x.startswith(y) or y.startswith(x) for x in a for y in b)
+
+
+def _verb_of(phrase: Phrase) -> tuple[str, ...]:
+    """Returns the words of a phrase before its object: "look for"; none for a noun phrase."""
+    if not phrase.verb:
+        return ()
+    count = 1
+    while count < len(phrase.words) - 1 and not (
+        stem(phrase.words[count]) in phrase.content or phrase.words[count] in DETERMINERS
+    ):
+        count += 1
+    return phrase.words[:count]
+
+
+def _either(requests: Sequence[Phrase]) -> str:
+    """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud"."""
+    parts: list[str] = []
+    verb: tuple[str, ...] = ()
+    for phrase in sorted(requests, key=lambda phrase: phrase.verb != requests[0].verb):
+        own = _verb_of(phrase)
+        parts.append(" ".join(phrase.words[len(own) :] if own == verb else phrase.words))
+        verb = own
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+
+
+def _told_apart(
+    labels: Mapping[int, str], clusters: Mapping[int, _Cluster], usage: _Usage
+) -> dict[int, str]:
+    """Returns the labels; those that several clusters have, with the words of each that the others seldom have, or with
+    a number where there are none."""
+    alike: defaultdict[str, list[int]] = defaultdict(list)
+    for number, label in labels.items():
+        alike[label].append(number)
+    full_labels = dict(labels)
+    taken: Counter[str] = Counter(label for label, numbers in alike.items() if len(numbers) == 1)
+    for label, numbers in alike.items():
+        for number in numbers if len(numbers) > 1 else ():
+            words = _telling_words(number, {key: clusters[key] for key in numbers}, label, usage)
+            full = " · ".join(filter(None, (label, ", ".join(words))))
+            taken[full] += 1
+            full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
+    return full_labels
+
+
+def _telling_words(
+    number: int, clusters: Mapping[int, _Cluster], label: str, usage: _Usage
+) -> list[str]:
+    """Returns the names, and the words of phrases, that tell a cluster best from others of the same label."""
+    cluster, own = clusters[number], {stem(word) for word in label.casefold().split()}
+    of_phrases = cluster.phrase_words()
+    gains = {
+        word: _contrast(number, frozenset({word}), clusters) * share
+        for word in cluster.words()
+        if word not in own
+        and (word in of_phrases or usage.is_name(word))
+        and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
+    }
+    best = sorted(
+        (word for word in gains if gains[word] > 0), key=lambda word: (-gains[word], word)
+    )
+    return [usage.form(cluster.form(word)) for word in best[:MAX_TELLING_WORDS]]
 
 
 def _sentence(
@@ -368,19 +691,6 @@ def _sentence(
             asking = asking or (sentence if requests else "")
             first = first or sentence
     return clipped(asking or first, MAX_SENTENCE_CHARS)
-
-
-def _first_words(texts: Sequence[str]) -> str:
-    """Returns the first words of the first text that has any, as a label where no phrase was found."""
-    for text in texts:
-        for sentence in sentences(text):
-            words = sentence.split()[:_FALLBACK_WORDS]
-            while words and not is_content(words[-1].casefold().strip(".,!?")):
-                words.pop()
-            if words:
-                label = " ".join(words).strip(" .,;:!?\"'")
-                return label[:1].upper() + label[1:]
-    return _UNNAMED
 
 
 MAX_TEXTS_FOR_WORDS = 500

@@ -70,7 +70,7 @@ _OPENINGS = re.compile(
             r"let us|let me|remind me to|go ahead and|be sure to|make sure to|in order to",
             r"(?:is it|it is|it's) possible to|how (?:do|can|could|should|would) (?:i|we)|how to",
             r"(?:your|my|the|our) (?:task|goal|job|aim|objective|mission) (?:is|was)(?: to)?|your (?:task|goal)",
-            r"you (?:need|have|are asked|are required|are|must|should|will|can)(?: to)?",
+            r"you (?:need|have|are asked|are required|must|should)(?: to)?",
             r"please|kindly|pls|plz|just|also|then|now|well|ok|okay|hi|hello|hey|yes|sure|thanks|first|there|so|no|oh|to",
         )
     )
@@ -96,9 +96,14 @@ _WHETHER = re.compile(
 """What comes before the word that a yes-or-no question is about."""
 _QUESTIONS = re.compile(
     r"(?:(?P<find>where (?:is|are)|is there any|are there|do you have|have you got|(?:which|what) are)"
-    r"|what (?:is|was|will be)|what about|how (?:is|are)) "
+    r"|(?P<count>how many)|what (?:is|was|will be)|what about|how (?:is|are)) "
 )
 """What comes before a noun phrase that is asked for."""
+
+_ROLE = re.compile(
+    r"(?:you are|you're|act as|imagine you are|pretend (?:to be|you are)|i want you to act as) (?P<role>an? .+)"
+)
+"""A role that a model is told to play."""
 
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 """What separates sentences: space after punctuation, CJK punctuation, and line ends."""
@@ -178,9 +183,17 @@ def clauses(sentence: str) -> list[str]:
     return [stripped for part in _CLAUSES.split(plain) if (stripped := part.strip())]
 
 
+def is_role(clause: str) -> bool:
+    """Returns whether a clause tells a model a role to play."""
+    return _ROLE.match(clause) is not None
+
+
 def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -> Iterator[Phrase]:
     """Yields the candidates of a clause: those of its request, its wish or its question, then its noun phrases
     alone."""
+    if role := _ROLE.match(clause):
+        yield from _role_phrases(role["role"].split())
+        return
     opened, rest = _strip_openings(clause)
     words = rest.split()
     if wish := _WISHES.match(f"{rest} "):
@@ -189,13 +202,21 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
     elif whether := _WHETHER.match(f"{rest} "):
         yield from _whether_phrases(whether, words[len(whether[0].split()) :], request_index)
     elif question := _QUESTIONS.match(f"{rest} "):
-        verb = ("find",) if question["find"] else ("get",)
+        verb = ("find",) if question["find"] else ("count",) if question["count"] else ("get",)
         yield from _verb_phrases(verb, words[len(question[0].split()) :], verbs, request_index)
     elif words and (verb_word := _base_form(words[0], verbs, opened=opened)):
         yield from _verb_phrases(
             (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
         )
     yield from _noun_phrases(words)
+
+
+def _role_phrases(words: list[str]) -> Iterator[Phrase]:
+    """Yields what a role is about: "wordle" of "an expert wordle player"; the role itself is what a model is told."""
+    noun_phrase = _read_noun_phrase(words, 0)
+    about = tuple(w for w in noun_phrase.run[:-1] if w not in ADJECTIVES) if noun_phrase else ()
+    if about:
+        yield Phrase(about, frozenset(map(stem, about)), "", -1)
 
 
 def _whether_phrases(
@@ -285,7 +306,7 @@ ADJECTIVES = word_set(
     "lower higher big small large certain specific particular single double full main able sure interested due "
     "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
     "inexpensive local largest smallest lowest biggest oldest newest latest youngest longest shortest larger smaller "
-    "older newer following historical dr mr mrs"
+    "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
 )
 """Adjectives; a noun phrase does not end with one."""
 _LEADING_VERBS = word_set("take send bring drive lead direct guide navigate")
@@ -299,7 +320,7 @@ _DETERMINER = {
 
 def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
     """Returns the noun phrase that begins at a word; None if there is none."""
-    determiner = ""
+    determiner, number = "", ""
     while index < len(words) and (
         words[index] in DETERMINERS
         or words[index] in NUMBERS
@@ -307,6 +328,7 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
         or words[index].isdigit()
     ):
         determiner = _DETERMINER.get(words[index], "") or determiner * words[index].isalpha()
+        number = words[index] if words[index] in NUMBERS or words[index].isdigit() else ""
         index += 1
     run: list[str] = []
     while index < len(words) and is_content(words[index]):
@@ -321,6 +343,8 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
         return None  # "count the WARN ones", which lacks its noun
     while run and run[-1] in ADJECTIVES:
         run.pop()
+    if number and len(run) > 1 and stem(run[0]) == run[0]:
+        run, determiner = run[1:], "a"  # "2 bedroom apartment", which is not any bedroom apartment
     return _NounPhrase(determiner, tuple(run), index) if run else None
 
 
@@ -342,15 +366,11 @@ def _verb_phrases(
         index += 1
     if (
         len(verb) > 1
-        and verb[1] not in _PARTICLES
+        and verb[1] not in PARTICLES
         and (verb[0] in ("get", "find") or verb[1] == "in")
     ):
         return
-    if (
-        len(verb) == 2
-        and verb[1] not in _PARTICLES
-        and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION
-    ):
+    if len(verb) == 2 and verb[1] not in PARTICLES and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION:
         return  # "generate for a schema", where the object stands after it or nowhere
     object_phrase = _read_noun_phrase(words, index)
     if object_phrase is None:
@@ -394,7 +414,7 @@ _VERBS_ONLY = word_set(
     "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
 )
 """Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
-_PARTICLES = word_set("up out off on down back over")
+PARTICLES = word_set("up out off on down back over")
 """Adverbs that belong to a verb: "check out"."""
 _LINKS = word_set("of for at in to from with on about")
 """Prepositions that may join two noun phrases."""

@@ -55,10 +55,25 @@ NUMBERS = word_set(
 TIMES = word_set(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
     "september october november december am pm noon midnight o'clock morning afternoon evening night week weekend "
-    "month year day days weeks months years hour hours minute minutes"
+    "month year day days weeks months years hour hours minute minutes tomorrows todays"
 )
+VERB_FORMS = word_set(
+    "say says said get gets got gotten make makes made take takes took taken give gives gave given buy buys bought "
+    "sell sells sold pay pays paid spend spends spent go goes went gone come comes came want wants wanted need needs "
+    "needed know knows knew eat eats ate see sees saw seen find finds found tell tells told ask asks asked think "
+    "thinks thought keep keeps kept become becomes became begin begins began bring brings brought put puts lets seem "
+    "seems try tries tried use uses used include includes require requires write writes wrote contain contains"
+)
+"""Forms of common verbs that are seldom a noun."""
 FUNCTION_WORDS = (
-    PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS | ADVERBS | INTERJECTIONS
+    PRONOUNS
+    | DETERMINERS
+    | AUXILIARIES
+    | PREPOSITIONS
+    | CONJUNCTIONS
+    | ADVERBS
+    | INTERJECTIONS
+    | VERB_FORMS
 )
 """Words that no noun phrase contains."""
 REQUEST_VERBS = word_set(
@@ -80,7 +95,7 @@ REQUEST_VERBS = word_set(
 ING_NOUNS = word_set(
     "meeting booking building training viewing wedding parking shopping evening morning listing setting rating "
     "painting clothing string ring spring king wing hearing housing writing reading cooking banking programming "
-    "planning learning marketing engineering beginning ceiling opening ending feeling savings dining sharing editing "
+    "planning learning marketing engineering ceiling opening feeling savings dining sharing editing "
     "processing testing coding gaming accounting catering camping hiking fishing swimming skiing diving earring "
     "flooring lighting"
 )
@@ -112,10 +127,14 @@ def stem(word: str) -> str:
     return word
 
 
+def words_of(text: str) -> set[str]:
+    """Returns the words of a text in lower case, each once."""
+    return {word.casefold() for word in _TOKENS.findall(text[:MAX_CHARS])}
+
+
 def stems(text: str) -> set[str]:
     """Returns the stems of the content words of a text."""
-    words = (word.casefold() for word in _TOKENS.findall(text[:MAX_CHARS]))
-    return {stem(word) for word in words if is_content(word)}
+    return {stem(word) for word in words_of(text) if is_content(word)}
 
 
 def is_content(word: str) -> bool:
@@ -125,7 +144,7 @@ def is_content(word: str) -> bool:
         len(word) > 1
         and _WORD.match(word) is not None
         and not _SPACELESS.search(word)
-        and word not in FUNCTION_WORDS
+        and word.removesuffix("'s") not in FUNCTION_WORDS
         and word not in NUMBERS
         and word not in TIMES
         and not (word.endswith("ly") and len(word) > 4 and word not in LY_NOUNS)
@@ -137,7 +156,7 @@ _VAGUE = word_set(
     "questions request information info details detail option options example examples case anything idea ideas "
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
-    "chance people person guys sir madam user goal goals task tasks step steps turn order"
+    "chance pack pair piece bunch people person guys sir madam user goal goals task tasks step steps turn order"
 )
 """Heads of noun phrases that say little."""
 VAGUE_STEMS = frozenset(map(stem, _VAGUE))

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.errors import NotFound, NotYet, UsageError
-from engine.goals.records import GoalDecision, Ids, Pair, part_ids
+from engine.goals.records import GoalDecision, Ids, Pair, Support, part_ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +36,7 @@ class Group:
     Attributes:
         id: `c12` for cluster 12; for a group that a decision made, as in `GoalDecision.made`.
         label, description: A few words, and one sentence; either may be empty.
+        support: Of the label; None where it was not counted.
         size: Number of members.
         lowest: Lowest conversation id of a member.
         own: Conversation ids of the members, ascending; None if the members are those of `made_of`.
@@ -52,6 +53,7 @@ class Group:
     own: Ids | None
     made_of: tuple[str, ...] = ()
     made_by: GoalDecision | None = None
+    support: Support | None = None
     named_by: GoalDecision | None = None
     pinned_by: GoalDecision | None = None
 
@@ -120,11 +122,13 @@ class MergeState:
         )
         return cls(groups, dict.fromkeys(groups), sorted_outliers, conversation_ids)
 
-    def named(self, names: Mapping[str, tuple[str, str]]) -> MergeState:
-        """Returns a copy in which groups have these labels and descriptions."""
+    def named(self, names: Mapping[str, tuple[str, str, Support | None]]) -> MergeState:
+        """Returns a copy in which groups have these labels, descriptions and supports."""
         state = self.copy()
-        for key, (label, description) in names.items():
-            state.groups[key] = replace(state.groups[key], label=label, description=description)
+        for key, (label, description, support) in names.items():
+            state.groups[key] = replace(
+                state.groups[key], label=label, description=description, support=support
+            )
         return state
 
     def copy(self) -> MergeState:
@@ -404,7 +408,11 @@ class MergeState:
         if not label.strip():
             raise UsageError("A group needs a name.", "Write a few words.")
         self.groups[group.id] = replace(
-            group, label=label, description=description, named_by=decision
+            group,
+            label=label,
+            description=description,
+            support=decision.support,
+            named_by=decision,
         )
 
     def _pin(self, decision: GoalDecision) -> None:

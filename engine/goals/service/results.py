@@ -62,6 +62,8 @@ def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
         "cluster": row.id,
         "label": row.label,
         "description": row.description,
+        "support": row.support,
+        "members_read": row.members_read,
         "words": list(words),
         "size": row.size,
         "share": row.share,

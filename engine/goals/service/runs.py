@@ -28,7 +28,7 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
-from engine.model.embedders.embedder import Served, embedder_for
+from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Embed
@@ -372,9 +372,18 @@ class GoalStages:
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:
         """Returns the embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name
         is refused before anything runs."""
+        entry = self.setup.endpoints.entry_at(name)
         embedder = embedder_for(
-            name, seed=seed, serve=self._serve, key=self.setup.endpoints.key_for(name)
+            name,
+            seed=seed,
+            serve=self._serve,
+            key=entry.optional_key if entry else "",
+            prices=entry.prices if entry else None,
         )
+        if isinstance(embedder, HttpEmbedder):
+            return Vectoriser(
+                name, embedder, cancel=embedder.fleet.cancel, spent=embedder.fleet.spent
+            )
         if name.endswith(".gguf"):
             return Vectoriser(name, embedder, lane="model", cancel=self.setup.process.cancel)
         return Vectoriser(name, embedder)

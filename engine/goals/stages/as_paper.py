@@ -516,7 +516,9 @@ class _ReplyCache:
                 lambda items: self._work.replies(items, prompt, lambda count, what: None),
                 lambda reason: None,
             )
-            assert new_reply is not None  # of a single item, `each` raises what failed
+            if new_reply is None:
+                assert self._work.failure is not None, "it says why"
+                raise self._work.failure
             replies[key] = without_surrogates(new_reply.text), new_reply.stopped, new_reply.note
             self._project.write(lambda conn: model_replies.add_replies(conn, replies.items()))
         self.count += 1

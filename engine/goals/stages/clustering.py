@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,7 +14,13 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.goals.clusters.clustering import Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
-from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.labels.phrase_labels import (
+    LEAST_SUPPORT,
+    MAX_TEXTS_PER_CLUSTER,
+    distinctive_words,
+    phrase_labels,
+    support_of,
+)
 from engine.goals.questions import (
     EXAMPLES,
     LABEL_GRAMMAR,
@@ -167,7 +173,10 @@ class ClusterStage(CpuStage):
             )
             report(0, "looking for labels")
             names = phrase_labels(texts, clusters.labels, clusters.distances, self._seed)
-        labels = [LabelEntry(key, name.label, name.description) for key, name in names.items()]
+        labels = [
+            LabelEntry(key, name.label, name.description, support=name.support)
+            for key, name in names.items()
+        ]
         return _NewClustering(ids, k, clusters, _cluster_rows(rows, clusters, words), labels)
 
     def _source(self, conn: sqlite3.Connection) -> TextSource:
@@ -385,14 +394,14 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
 
     def _entry(self, number: int, name: Named) -> LabelEntry:
         """Returns the entry of a cluster; where the model gave no label, a phrase of its members is its label."""
-        label, description = name.label, name.description
-        if name.reason:
-            label, description = self._phrases.get(number, (label, description))
-        return LabelEntry(number, label, description, name.reason or None)
+        entry = LabelEntry(number, name.label, name.description, name.reason or None, name.support)
+        if name.reason and (phrase := self._phrases.get(number)):
+            return replace(phrase, reason=name.reason)
+        return entry
 
     @cached_property
-    def _phrases(self) -> dict[int, tuple[str, str]]:
-        """Label and description of each cluster by phrases of its members, by number."""
+    def _phrases(self) -> dict[int, LabelEntry]:
+        """The label of each cluster by phrases of its members, by number."""
         with self._project.reading() as conn:
             return clusterings.phrase_labels(conn, self._stored.id)
 
@@ -402,9 +411,20 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         asker = ProcessAsker(self._work.process, report)
         answers = asker.generate(self._prompt, bodies, grammar=LABEL_GRAMMAR)
         return [
-            read_label(answer, self._clusters[number].words)
+            self._supported(number, read_label(answer, self._clusters[number].words))
             for number, answer in zip(block, answers, strict=True)
         ]
+
+    def _supported(self, number: int, name: Named) -> Named:
+        """Returns a name with its support; with a reason against it where too few members say what it says."""
+        ids, numbers = self._members
+        members = choose(ids[numbers == number].tolist(), MAX_TEXTS_PER_CLUSTER, self._stored.seed)
+        with self._project.reading() as conn:
+            entries = source_of(self._stored).shown.read(conn, members)
+        support = support_of(name.label, [entry.text for entry in entries])
+        few = f"its words are in {support.members:,} of {support.read:,} members"
+        reason = name.reason or (few if support.share < LEAST_SUPPORT else "")
+        return replace(name, reason=reason, support=support)
 
     def _body(self, number: int) -> str:
         """Returns the text of the label question: examples of members and of other conversations."""

@@ -337,10 +337,15 @@ class NameStage(OnClustering, CpuStage):
         decisions = []
         for group in _open_groups(state):
             name = names[number_of[group.id]]
-            if name.label != group.label:
-                label_and_description = (name.label, name.description)
+            if (name.label, name.support) != (group.label, group.support):
                 decisions.append(
-                    GoalDecision("rename", (group.id,), (label_and_description,), author="auto")
+                    GoalDecision(
+                        "rename",
+                        (group.id,),
+                        ((name.label, name.description),),
+                        author="auto",
+                        evidence={"support": name.support},
+                    )
                 )
         self._decision_log.decide(self._stored.id, lambda _: decisions)
         self.renamed = len(decisions)

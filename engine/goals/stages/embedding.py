@@ -146,8 +146,9 @@ def summary_item(messages: Sequence[Message]) -> SummaryItem:
     return tuple(piece.text for piece in pieces), system if opening is None else opening + 1
 
 
-QUICK_BATCH, SLOW_BATCH = 4_096, 256
-"""Texts in one transaction: for TF-IDF, and for a neural model, which takes a hundred times as long."""
+QUICK_BATCH, SERVED_BATCH, SLOW_BATCH = 4_096, 1_024, 256
+"""Texts in one transaction: for TF-IDF, for an endpoint, which is sent several requests side by side, and for a neural
+model here, which takes a hundred times as long as TF-IDF."""
 NO_KNOWN_WORD = "the embedder knows none of its words"
 """Reason of a conversation whose text has no vector."""
 
@@ -159,13 +160,15 @@ class Vectoriser:
     Attributes:
         name: The name that the user gave, e.g. `tfidf`.
         lane: `model` if it runs in the model process.
-        cancel: Ends a request to that process.
+        cancel: Ends a request to that process, or to an endpoint.
+        spent: Returns what requests to an endpoint have cost, in words; "" if they cost only time.
     """
 
     name: str
     embedder: Embedder
     lane: Lane = "cpu"
     cancel: Callable[[], None] = lambda: None
+    spent: Callable[[], str] = lambda: ""
 
     @property
     def title(self) -> str:
@@ -285,7 +288,7 @@ class EmbedStage(CpuStage):
         if config is not None:
             same_space(config.fingerprint, embedder.fingerprint)
         waiting: list[GoalEntry] = []  # without a text; stored once the length of a vector is known
-        size = QUICK_BATCH if embedder.kind == "tfidf" else SLOW_BATCH
+        size = {"tfidf": QUICK_BATCH, "http": SERVED_BATCH}.get(embedder.kind, SLOW_BATCH)
         for start in range(0, len(self.ids), size):
             batch = self.ids[start : start + size]
             missing_ids = missing.intersection(batch)
@@ -333,7 +336,9 @@ class EmbedStage(CpuStage):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Made vectors of {self.embedded:,} goal texts with {self._vectoriser.title}"
-        return text + (f"; {self.without:,} have no vector." if self.without else ".")
+        text += f"; {self.without:,} have no vector." if self.without else "."
+        cost = self._vectoriser.spent()
+        return f"{text} {cost}." if cost else text
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:
         """Fits the embedder on all texts of the run; runs on a thread of its own."""

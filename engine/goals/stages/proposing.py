@@ -6,6 +6,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -245,11 +246,9 @@ class ProposeStage(OnClustering, ModelStage):
         self.load()
         while waiting and (self._limit is None or self.asked < self._limit):
             self._work.check()
-            room = (
-                PAIRS_PER_BLOCK
-                if self._limit is None
-                else min(PAIRS_PER_BLOCK, self._limit - self.asked)
-            )
+            room = max(PAIRS_PER_BLOCK, self._work.process.parallel)
+            if self._limit is not None:
+                room = min(room, self._limit - self.asked)
             yield from self.ask(run_id, waiting[:room], self._total(waiting))
             waiting = self.waiting()
 
@@ -305,7 +304,18 @@ class ProposeStage(OnClustering, ModelStage):
     def _answer(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
-        """Returns an entry for each pair: the model's answer, or the reason why there is none."""
+        """Returns an entry for each pair: the model's answer, or the reason why there is none. Endpoints are asked
+        about all pairs side by side."""
+        if self._work.model.endpoints:
+            with ThreadPoolExecutor(len(block), "asking") as threads:
+                entries = threads.map(lambda pair: self._answer_block(state, [pair], report), block)
+                return [entry for [entry] in entries]
+        return self._answer_block(state, block, report)
+
+    def _answer_block(
+        self, state: MergeState, block: Sequence[Pair], report: OnProgress
+    ) -> list[AnswerEntry]:
+        """Returns an entry for each pair of a block that is asked about together."""
         asker = ProcessAsker(self._work.process, report)
         reasons: list[str] = []
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.base.errors import NotYet
-from engine.goals.records import Clustering
+from engine.goals.records import Clustering, Support
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
@@ -57,6 +57,7 @@ class Cluster:
             of several clusters follows from theirs.
         label, description: Short name and one sentence, of the label configuration that is shown; may be empty.
         by_model: Whether a model wrote the label.
+        support: Of the label; None where it was not counted.
     """
 
     number: int
@@ -68,6 +69,7 @@ class Cluster:
     label: str = ""
     description: str = ""
     by_model: bool = False
+    support: Support | None = None
 
     @property
     def name(self) -> str:
@@ -77,12 +79,14 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class LabelEntry:
-    """The label of a cluster; `reason` says why where a model gave none that can be used."""
+    """The label of a cluster with its support, None where it was not counted; `reason` says why where a model gave none
+    that can be used."""
 
     number: int
     label: str
     description: str
     reason: str | None = None
+    support: Support | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +257,7 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
     """Returns the clusters of a clustering by number, with the labels of the configuration that is shown."""
     rows = conn.execute(
         "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
-        " coalesce(l.description, ''), coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
+        " coalesce(l.description, ''), coalesce(l.config_hash, ?2) <> ?2, l.supported, l.read FROM cluster AS c"
         " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
         " ON l.clustering_id = c.clustering_id AND l.number = c.number"
         " AND l.config_hash = g.label_config WHERE c.clustering_id = ?1 ORDER BY c.number",
@@ -270,19 +274,25 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
             label,
             text,
             bool(by_model),
+            None if read is None else Support(supported, read),
         )
-        for number, size, spread, reach, words, centre, label, text, by_model in rows
+        for number, size, spread, reach, words, centre, label, text, by_model, supported, read in rows
     ]
 
 
-def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tuple[str, str]]:
-    """Returns (label, description) of each cluster by phrases of its members; empty for one of an earlier version."""
+def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, LabelEntry]:
+    """Returns the label of each cluster by phrases of its members, by number; empty for one of an earlier version."""
     rows = conn.execute(
-        "SELECT number, label, description FROM cluster_label"
+        "SELECT number, label, description, reason, supported, read FROM cluster_label"
         " WHERE clustering_id = ? AND config_hash = ?",
         (clustering_id, PHRASES),
     )
-    return {number: (label, description) for number, label, description in rows}
+    return {
+        number: LabelEntry(
+            number, label, description, reason, None if read is None else Support(supported, read)
+        )
+        for number, label, description, reason, supported, read in rows
+    }
 
 
 def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
@@ -325,9 +335,10 @@ def add_labels(
     """Stores labels of clusters, none of which is stored yet under this configuration."""
     conn.executemany(
         "INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description,"
-        " reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        " reason, supported, read) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (clustering_id, e.number, config_hash, run_id, e.label, e.description, e.reason)
+            + ((None, None) if e.support is None else e.support)
             for e in entries
         ],
     )

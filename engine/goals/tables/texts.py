@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.base.conversation import Role
+from engine.base.text import without_markup
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import shared_text
 from engine.goals.records import GoalText, Ids
@@ -141,7 +142,7 @@ def _written(
         (*(among or message_ids(conversation_id)), kind == "all"),
     )
     for role, content in rows:
-        if not (part := content.strip()):
+        if not (part := without_markup(content).strip()):
             continue
         all_parts.append(part)
         has_user_text = has_user_text or role == "user"

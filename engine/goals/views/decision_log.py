@@ -314,7 +314,7 @@ def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeSt
 def _apply_decisions(conn: sqlite3.Connection, clustering_id: int, base: MergeState) -> MergeState:
     """Returns `base` with the labels of the clusters, after the active decisions."""
     names = {
-        f"c{cluster.number}": (cluster.name, cluster.description)
+        f"c{cluster.number}": (cluster.name, cluster.description, cluster.support)
         for cluster in clusterings.clusters(conn, clustering_id)
     }
     return replay(base.named(names), _active(conn, clustering_id))

@@ -237,6 +237,12 @@ class MergeQueueCache:
                 self._views.pop(next(iter(self._views)))
             return view
 
+    def shown(self, conn: sqlite3.Connection) -> ClusteringView | None:
+        """Returns the current groups of the clustering that is shown; None before anything was clustered."""
+        if clusterings.shown_id(conn) is None:
+            return None
+        return self.view(stored_clustering(conn, None).id)
+
     def space(self, stored: Clustering) -> Space:
         """Returns the vectors of a clustering (1.5 GB for a million conversations), read once."""
         # a lock of its own: reading a million vectors takes seconds, and other threads read groups meanwhile

@@ -26,6 +26,7 @@ from engine.base.errors import EndpointError, ModelError, NotFound, PackageMissi
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import BATCH, TextsToRows, Vectors, embed_in_batches, unit_rows
 from engine.model.endpoints.client import EndpointClient, Sleep, parse_address, with_model
+from engine.model.endpoints.fleet import Fleet, Prices
 
 WORDS_WEIGHT = 0.3
 """Weight of TF-IDF in a cosine of `mixed`. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/lab/goals.md."""
@@ -82,6 +83,10 @@ class Embedder(Protocol):
     def state(self) -> bytes | None:
         """Returns bytes from which `embedder_from_state` makes the same embedder; None if its name is enough."""
         ...
+
+
+EMBEDDED_IN_PARALLEL = 32
+"""Most requests for vectors in flight; an endpoint may bear fewer."""
 
 
 class _PretrainedEmbedder:
@@ -197,17 +202,29 @@ def _minilm_folder() -> Path:
 
 
 class HttpEmbedder(_PretrainedEmbedder):
-    """Requests `POST …/embeddings`; retries when the server is busy or cannot be reached for a moment."""
+    """Requests `POST …/embeddings`; retries when the server is busy or cannot be reached for a moment.
+
+    Attributes:
+        fleet: Sends the requests, and has their account.
+    """
 
     kind = "http"
 
-    def __init__(self, url: str, *, key: str = "", sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str = "",
+        prices: Prices | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         """Prepares a client; sends no request.
 
         Args:
             url: `http://host:8080/v1`, with `#model` if the endpoint serves several; a path that ends in `/embeddings`
                 is used as it is.
             key: Sent as bearer token; never part of the fingerprint.
+            prices: Prices of tokens; None if they are unknown.
             sleep: Waits for a number of seconds.
 
         Raises:
@@ -216,6 +233,8 @@ class HttpEmbedder(_PretrainedEmbedder):
         address = parse_address(url, leaf="embeddings")
         self._base, self._model = address.base, address.model
         self._client = EndpointClient(address, key, sleep=sleep)
+        self.fleet = Fleet([(self._client, prices)])
+        self.fleet.begin()
 
     @property
     def fingerprint(self) -> str:
@@ -228,13 +247,13 @@ class HttpEmbedder(_PretrainedEmbedder):
         Raises:
             ModelError: The endpoint cannot be reached, refuses the request, or its answer is not a list of embeddings.
         """
-        return embed_in_batches(texts, self._ask, BATCH)
+        self._named_model()
+        return embed_in_batches(texts, self._ask, BATCH, EMBEDDED_IN_PARALLEL)
 
     def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
         """Returns the rows of one batch; raises EndpointError if the answer is not one embedding for each text."""
-        answer = self._client.ask_blocking(
-            "embeddings", {"model": self._named_model(), "input": list(texts)}
-        )
+        body = {"model": self._named_model(), "input": list(texts)}
+        answer = self.fleet.run(lambda: self.fleet.ask("embeddings", body))
         try:
             items = sorted(answer["data"], key=lambda item: int(item["index"]))
             rows = [item["embedding"] for item in items]
@@ -310,7 +329,12 @@ class ConcatEmbedder:
 
 
 def embedder_for(
-    name: str, *, seed: int = 0, serve: Serve | None = None, key: str = ""
+    name: str,
+    *,
+    seed: int = 0,
+    serve: Serve | None = None,
+    key: str = "",
+    prices: Prices | None = None,
 ) -> Embedder:
     """Returns the embedder with a name.
 
@@ -320,6 +344,7 @@ def embedder_for(
         seed: Seed of an embedder that is fitted.
         serve: Starts a GGUF file in the model process; needed for a path only.
         key: Sent to an endpoint as bearer token.
+        prices: Prices of the tokens of an endpoint.
 
     Raises:
         UsageError: There is no such embedder, or a package that it needs is not installed.
@@ -331,7 +356,7 @@ def embedder_for(
     if name == "mixed":
         return ConcatEmbedder(seed=seed)
     if name.startswith(("http://", "https://")):
-        return HttpEmbedder(name, key=key)
+        return HttpEmbedder(name, key=key, prices=prices)
     if name.endswith(".gguf"):
         if not Path(name).is_file():
             raise NotFound(f"There is no file {name}.", "Name a GGUF embedding model.")

@@ -8,6 +8,7 @@ an embedding model in batches, and the rows that it returns are checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -128,26 +129,49 @@ def mean_direction(vectors: Vectors, members: Indices) -> Floats:
     return np.asarray(direction)
 
 
-def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH) -> Vectors:
+def embed_in_batches(
+    texts: Sequence[str], embed: TextsToRows, size: int = BATCH, parallel: int = 1
+) -> Vectors:
     """Embeds texts `size` at a time; returns rows of length 1, shape (texts, d). Blank texts give zeros without a call.
+
+    Args:
+        parallel: Number of calls side by side, on threads.
 
     Raises:
         ModelError: The model returned another number of rows, rows of different lengths, or values that are not finite.
     """
     nonblank = [place for place, text in enumerate(texts) if text.strip()]
+    batches = [nonblank[start : start + size] for start in range(0, len(nonblank), size)]
+    batch_texts = [[texts[place] for place in places] for places in batches]
+    with ThreadPoolExecutor(parallel, "embedding") as threads:
+        rows_of_batches = (
+            threads.map(embed, batch_texts) if parallel > 1 else map(embed, batch_texts)
+        )
+        return _placed_rows(len(texts), batches, iter(rows_of_batches))
+
+
+def _placed_rows(
+    count: int, batches: Sequence[Sequence[int]], rows_of_batches: Iterator[npt.ArrayLike]
+) -> Vectors:
+    """Returns the rows of all texts, see `embed_in_batches`.
+
+    Args:
+        count: Number of texts.
+        batches: The places of the texts of each batch.
+        rows_of_batches: The rows of each batch, which are computed when they are asked for.
+    """
     vectors: Vectors | None = None
-    for start in range(0, len(nonblank), size):
-        places = nonblank[start : start + size]
+    for places in batches:
         try:
-            rows = unit_rows(embed([texts[place] for place in places]))
+            rows = unit_rows(next(rows_of_batches))
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"The embedding model gave no vectors: {error}.") from error
         if vectors is None:
-            vectors = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
+            vectors = np.zeros((count, rows.shape[1]), dtype=np.float32)
         if rows.shape != (len(places), vectors.shape[1]) or not rows.size:
             raise ModelError(
                 f"The embedding model gave {rows.shape[0]} rows of {rows.shape[1]} numbers for "
                 f"{len(places)} texts; {vectors.shape[1] or 'some'} numbers were expected."
             )
         vectors[places] = rows
-    return np.zeros((len(texts), 0), dtype=np.float32) if vectors is None else vectors
+    return np.zeros((count, 0), dtype=np.float32) if vectors is None else vectors

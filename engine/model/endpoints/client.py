@@ -17,8 +17,8 @@ import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 """Result of asynchronous work."""
-
-POLL_SECONDS = 0.1
-"""Time between two looks at whether a background run was cancelled."""
-
-MAX_CLOSE_SECONDS = 0.3
-"""Longest wait for cancelled requests to close their connections."""
 
 Sleep = Callable[[float], Awaitable[None]]
 """Waits for a number of seconds."""
@@ -156,15 +150,17 @@ class _ContextThreadPool(ThreadPoolExecutor):
         return super().submit(contextvars.copy_context().run, fn, *args, **options)
 
 
-class BackgroundRun:
-    """A run of asynchronous work that may reach some endpoints; `cancel` may be called from any thread."""
+class BackgroundLoop:
+    """An event loop on a thread of its own, in which several threads may run asynchronous work side by side. The thread
+    lives while there is work."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         """Starts nothing yet; the work may reach these addresses."""
         self._addresses = tuple(addresses)
+        self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelled = threading.Event()
+        self._stop: asyncio.Event | None = None
+        self._running: set[Future[Any]] = set()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs the work and returns its result; raises its exception.
@@ -173,48 +169,50 @@ class BackgroundRun:
             Cancelled: `cancel` was called; requests in flight were abandoned.
             NetworkRefused: The program is set to stay offline.
         """
-        outcome: Future[T] = Future()
-        thread = threading.Thread(
-            target=self._run_in_thread, args=(work, outcome), name="endpoints", daemon=True
-        )
-        thread.start()
-        while thread.is_alive():
-            thread.join(POLL_SECONDS)
-            if self._cancelled.is_set():
-                thread.join(MAX_CLOSE_SECONDS)
-                raise Cancelled("The request was cancelled.")
-        return outcome.result()
-
-    def cancel(self) -> None:
-        """Abandons the work; `run` raises `Cancelled`."""
-        self._cancelled.set()
-        loop, task = self._loop, self._task
-        if loop is not None and task is not None:
-            with suppress(RuntimeError):  # the loop has just ended by itself
-                loop.call_soon_threadsafe(task.cancel)
-
-    def _run_in_thread(
-        self, work: Callable[[], Coroutine[Any, Any, T]], outcome: Future[T]
-    ) -> None:
-        """Runs the work in an event loop of this thread, and gives its result or its error to `outcome`."""
 
         async def main() -> T:
-            """Runs the work, and lets `cancel` find its loop and its task."""
-            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-            self._loop.set_default_executor(_ContextThreadPool(4))
-            if self._cancelled.is_set():
-                raise Cancelled("The request was cancelled.")
-            return await work()
-
-        try:
+            """Runs the work, which may reach the endpoints."""
             with ExitStack() as stack:
                 for address in self._addresses:
                     stack.enter_context(network_guard.reaching(address.host, address.port))
-                outcome.set_result(asyncio.run(main()))
-        except asyncio.CancelledError:
-            outcome.set_exception(Cancelled("The request was cancelled."))
-        except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
-            outcome.set_exception(error)
+                return await work()
+
+        with self._guard:
+            future = asyncio.run_coroutine_threadsafe(main(), self._started_loop())
+            self._running.add(future)
+        try:
+            return future.result()
+        except CancelledError:
+            raise Cancelled("The request was cancelled.") from None
+        finally:
+            with self._guard:
+                self._running.remove(future)
+                if not self._running and self._loop is not None and self._stop is not None:
+                    self._loop.call_soon_threadsafe(self._stop.set)
+                    self._loop = None
+
+    def cancel(self) -> None:
+        """Abandons all work, whose `run` raises `Cancelled`; may be called from any thread."""
+        with self._guard:
+            for future in self._running:
+                future.cancel()
+
+    def _started_loop(self) -> asyncio.AbstractEventLoop:
+        """Returns the event loop, in a new thread where none runs."""
+        if self._loop is not None:
+            return self._loop
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+        async def serve() -> None:
+            """Keeps the loop running until there is no work."""
+            loop, stop = asyncio.get_running_loop(), asyncio.Event()
+            loop.set_default_executor(_ContextThreadPool(4))
+            started.set_result((loop, stop))
+            await stop.wait()
+
+        threading.Thread(target=lambda: asyncio.run(serve()), name="endpoints", daemon=True).start()
+        self._loop, self._stop = started.result()
+        return self._loop
 
 
 @dataclass(slots=True)
@@ -304,9 +302,12 @@ class EndpointClient:
 
         # What the endpoint did at the last attempt, and whether it gave no answer at all, or one that is broken.
         failure, silent, broken = "", False, False
-        for attempt in range(self._attempts):
+        limit, attempt, attempts = self.request_limit, 0, self._attempts
+        if (pause := limit.paused_until - time.monotonic()) > 0:
+            await self._sleep(pause)
+        while attempt < attempts:
             headers: Mapping[str, str] = {}
-            sent = time.monotonic()
+            sent, answers = time.monotonic(), limit.answers
             try:
                 answer, content = await self._send(client, name, body)
             except httpx.TransportError as error:
@@ -318,7 +319,7 @@ class EndpointClient:
                 if broken and (parsed := _parse_json(content)) is not None:
                     error_status = _status_inside(parsed)
                     if error_status is None:
-                        self.request_limit.record_answer(time.monotonic() - sent)
+                        limit.record_answer(time.monotonic() - sent)
                         if quota := wait_for_quota(headers):
                             await self._sleep(quota)
                         return parsed
@@ -329,11 +330,18 @@ class EndpointClient:
                 if not broken and status not in RETRY_STATUSES:
                     break
                 if status in OVERLOAD_STATUSES:
-                    self.request_limit.record_refusal()
-            if attempt + 1 < self._attempts:
+                    limit.record_refusal()
+                    attempts = MAX_ATTEMPTS  # what comes too fast does not fail for good
+                    # An endpoint that answered others meanwhile is not gone, whatever the number of refusals.
+                    attempt -= limit.answers > answers
+            attempt += 1
+            if attempt < attempts:
                 self.retries += 1
                 # Spreading requests needs no secrecy.
-                await self._sleep(wait_after(attempt, headers, random.random()))
+                wait = wait_after(max(0, attempt - 1), headers, random.random())
+                if "retry-after" in headers:
+                    limit.paused_until = time.monotonic() + wait
+                await self._sleep(wait)
         if broken:
             raise RequestRefused(f"{self.address.base} {failure}.")
         away = self._away_error(failure)
@@ -383,7 +391,7 @@ class EndpointClient:
             async with self.open_connections() as client:
                 return await self.ask(client, name, body)
 
-        return BackgroundRun([self.address]).run(work)
+        return BackgroundLoop([self.address]).run(work)
 
     async def _read_content(self, answer: httpx.Response) -> bytes:
         """Returns the bytes of an answer, which must not be longer than `MAX_ANSWER_BYTES`: it may never end."""

@@ -54,6 +54,11 @@ class EndpointEntry:
         """The address of the endpoint."""
         return parse_address(self.url)
 
+    @property
+    def optional_key(self) -> str:
+        """The key, if one is needed and set; else ""."""
+        return os.environ.get(self.key_env or "", "").strip()
+
     def as_params(self) -> dict[str, Any]:
         """Returns the entry as JSON values, without the name."""
         return {

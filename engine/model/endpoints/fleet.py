@@ -9,16 +9,13 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from engine.base.errors import EndpointAway, EndpointError, RequestRefused
-from engine.model.endpoints.client import Account, BackgroundRun, EndpointClient
+from engine.base.errors import Cancelled, EndpointAway, EndpointError, RequestRefused
+from engine.base.number_format import counted
+from engine.model.endpoints.client import Account, BackgroundLoop, EndpointClient
 from engine.model.endpoints.dialects import read_completion
-
-if TYPE_CHECKING:
-    import httpx
 
 T = TypeVar("T")
 """Result of work that asks endpoints."""
@@ -81,11 +78,10 @@ class Fleet:
         """
         self._members = [_Member(*member) for member in members]
         self._replies, self._identity = replies, identity
-        self._background_run: BackgroundRun | None = None
+        self._loop = BackgroundLoop([client.address for client, _ in members])
         self._cancelled = False
         self._retries_before = 0
         self._places: _Places | None = None
-        self._in_flight: dict[str, asyncio.Task[Any]] = {}
         self._sent: set[str] = set()
         self._refused: dict[str, str] = {}
         self.account = Account()
@@ -108,29 +104,37 @@ class Fleet:
         """The reasons why endpoints are no longer used, in order of the endpoints."""
         return [member.removal_reason for member in self._members if member.removal_reason]
 
+    @property
+    def limit(self) -> int:
+        """The number of requests that the endpoints bear side by side, as far as is known; at least one."""
+        return sum(m.client.request_limit.limit for m in self._members if not m.removal_reason) or 1
+
+    def spent(self) -> str:
+        """Requests, tokens and cost since `begin`, and the endpoints that are no longer used."""
+        account = self.account
+        report = counted(account.requests, "request")
+        report += f", {account.cached:,} more answered from the cache" if account.cached else ""
+        report += f", {account.retries:,} sent again" if account.retries else ""
+        report += f"; {account.read:,} tokens read, {account.written:,} written"
+        report += "" if account.cost is None else f", cost {account.cost:,.4f}"
+        removed = (f"Taken out: {reason.rstrip('.')}" for reason in self.removal_reasons)
+        return ". ".join([report, *removed])
+
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs work that uses `ask`, and returns its result.
+        """Runs work that uses `ask`, and returns its result. Several threads may run work side by side.
 
         Raises:
             Cancelled: `cancel` was called.
             NetworkRefused: An offline switch is on.
         """
-        background_run = self._background_run = BackgroundRun(
-            [member.client.address for member in self._members if not member.removal_reason]
-        )
         if self._cancelled:
-            background_run.cancel()
-        try:
-            return background_run.run(lambda: self._run_with_clients(work))
-        finally:
-            self._background_run = None
+            raise Cancelled("The request was cancelled.")
+        return self._loop.run(lambda: self._run_with_places(work))
 
     def cancel(self) -> None:
         """Abandons requests in flight and refuses new ones until the next `begin`; may be called from any thread."""
         self._cancelled = True
-        background_run = self._background_run
-        if background_run is not None:
-            background_run.cancel()
+        self._loop.cancel()
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
         """Returns the JSON answer to a request, from the cache or from the endpoint with the most free places.
@@ -151,29 +155,31 @@ class Fleet:
         cached = map(self._replies.get, keys) if self._replies is not None else iter(())
         if (reply := next((reply for reply in cached if reply is not None), None)) is not None:
             # A block is asked item by item after one of it was refused: that is no saving.
-            self.account.cached += key not in self._sent
+            self.account.cached += is_paid(name) and key not in self._sent
             return json.loads(reply)
-        if (equal := self._in_flight.get(key)) is not None:
-            self.account.cached += 1
+        assert self._places is not None, "inside run only"
+        in_flight = self._places.in_flight
+        if (equal := in_flight.get(key)) is not None:
+            self.account.cached += is_paid(name)
             return await asyncio.shield(equal)
-        task = self._in_flight[key] = asyncio.create_task(self._send(name, body, keys))
+        task = in_flight[key] = asyncio.create_task(self._send(self._places, name, body, keys))
         try:
             return await task
         except RequestRefused as error:
             self._refused[key] = error.message
             raise
         finally:
-            del self._in_flight[key]
+            del in_flight[key]
 
-    async def _send(self, name: str, body: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    async def _send(
+        self, places: _Places, name: str, body: Mapping[str, Any], keys: Sequence[str]
+    ) -> Any:
         """Returns the JSON answer of an endpoint, and keeps it under the key of that endpoint; see `ask`.
 
         Raises:
             RequestRefused: The endpoint refuses this request, or its answer is no completion.
             ModelError: All endpoints have failed.
         """
-        places = self._places
-        assert places is not None, "inside run only"
         while True:
             member = await places.take()
             try:
@@ -183,7 +189,8 @@ class Fleet:
             except EndpointAway as error:
                 member.removal_reason = error.message
             else:
-                self._count(member, answer)
+                if is_paid(name):
+                    self._count(member, answer)
                 self._sent.update(keys)
                 if _is_worth_keeping(name, answer) and self._replies is not None:
                     self._replies.put(keys[self._members.index(member)], json.dumps(answer))
@@ -223,19 +230,27 @@ class Fleet:
             millions_cost = read * member.prices.read + written * member.prices.written
             account.cost += millions_cost / TOKENS_PRICED
 
-    async def _run_with_clients(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs work while the connection pools of all endpoints are open."""
-        async with AsyncExitStack() as stack:
-            clients = {
-                id(member): await stack.enter_async_context(member.client.open_connections())
-                for member in self._members
-                if not member.removal_reason
-            }
-            self._places = _Places(self._members, clients)
-            try:
-                return await work()
-            finally:
-                self._places = None
+    async def _run_with_places(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs work while the connection pools of all endpoints are open, which all work shares."""
+        if self._places is None or self._places.loop is not asyncio.get_running_loop():
+            self._places = _Places(
+                self._members
+            )  # cancelled work may still hold places of an earlier loop
+        places = self._places
+        places.users += 1
+        try:
+            return await work()
+        finally:
+            places.users -= 1
+            if not places.users:
+                self._places = None if self._places is places else self._places
+                await places.close()
+
+
+def is_paid(name: str) -> bool:
+    """Returns whether a request to this path costs tokens: those that only a server's own software has, such as
+    `/tokenize`, do not."""
+    return not name.startswith("/")
 
 
 def _is_worth_keeping(name: str, answer: Any) -> bool:
@@ -252,23 +267,33 @@ def _is_worth_keeping(name: str, answer: Any) -> bool:
 
 
 class _Places:
-    """Gives out the free places of all endpoints, inside one event loop."""
+    """Gives out the free places of all endpoints, inside one event loop.
 
-    def __init__(
-        self, members: Sequence[_Member], clients: Mapping[int, httpx.AsyncClient]
-    ) -> None:
-        """Frees all places.
+    Attributes:
+        users: Number of works that use them.
+        loop: The event loop that they are of.
+        in_flight: The requests that are not answered yet, by their key.
+        clients: The connection pool of each endpoint, by the id of its member.
+    """
 
-        Args:
-            clients: The connection pool of each endpoint, by the id of its member.
-        """
-        self._members, self.clients = members, clients
+    def __init__(self, members: Sequence[_Member]) -> None:
+        """Frees all places and opens the connection pool of each endpoint."""
+        self._members, self.users = members, 0
+        self.loop = asyncio.get_running_loop()
+        self.in_flight: dict[str, asyncio.Task[Any]] = {}
+        self.clients = {id(member): member.client.open_connections() for member in members}
         self._waiting: list[asyncio.Future[None]] = []
         for member in members:
             member.client.request_limit.active = 0
 
+    async def close(self) -> None:
+        """Closes the connection pools."""
+        for client in self.clients.values():
+            await client.aclose()
+
     async def take(self) -> _Member:
-        """Waits for a free place, and returns the endpoint with the most of them.
+        """Waits for a free place, and returns the endpoint with the most of them, of two alike the one that answered
+        less.
 
         Raises:
             ModelError: All endpoints have failed.
@@ -280,7 +305,8 @@ class _Places:
                     member.removal_reason for member in self._members if member.removal_reason
                 ]
                 raise EndpointError(" ".join(reasons), "Look at the endpoint, then run again.")
-            best = max(available, key=lambda member: member.client.request_limit.free)
+            limits = {id(member): member.client.request_limit for member in available}
+            best = max(available, key=lambda m: (limits[id(m)].free, -limits[id(m)].answers))
             if best.client.request_limit.free > 0:
                 best.client.request_limit.active += 1
                 return best
@@ -290,7 +316,8 @@ class _Places:
 
     def give_back(self, member: _Member) -> None:
         """Frees a place and wakes as many waiting requests as there are free places, the longest waiting first."""
-        member.client.request_limit.active -= 1
+        limit = member.client.request_limit
+        limit.active = max(0, limit.active - 1)
         usable = [other for other in self._members if not other.removal_reason]
         free_places = sum(max(0, other.client.request_limit.free) for other in usable)
         # Where no endpoint is left, all wake up, to raise the error.

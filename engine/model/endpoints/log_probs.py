@@ -95,6 +95,31 @@ class LearnedTokens:
             await self.learn([prompt.before], special=True, start=True)
             await self.learn([prompt.question + prompt.reply])
             return PromptText(prompt.before, prompt.question + prompt.reply, frame(prompt, self))
+        before, after = await self._around(prompt)
+        await self.learn([before, after], special=True)
+        await self.learn([before], special=True, start=True)
+        await self.learn([prompt.reply])
+        return PromptText(before, after + prompt.reply, frame(prompt, self))
+
+    async def lay_out(self, prompt: Prompt) -> tuple[str, str]:
+        """Returns the text before and after a log where the chat template lays a prompt out. Without the start token:
+        an endpoint puts one in front of a text itself.
+
+        Raises:
+            RequestRefused: The endpoint cannot lay it out.
+        """
+        before, after = await self._around(prompt)
+        if self._can.tokens:
+            await self.learn([""], special=True, start=True)
+            await self.learn([before], special=True)
+            first = self.tokenize(before, special=True)[:1]
+            if first and first[0] in self.tokenize("", special=True, start=True):
+                start_text = await text_of(self._ask, self._can.tokens, first)
+                before = before.removeprefix(start_text)
+        return before, after + prompt.reply
+
+    async def _around(self, prompt: Prompt) -> tuple[str, str]:
+        """Returns the text of the chat template around a log, up to the reply; see `lay_out`."""
         content = prompt.before + _LOG_MARK + prompt.question
         rendered = await apply_template(
             self._ask, self._can.template, [{"role": "user", "content": content}]
@@ -103,10 +128,7 @@ class LearnedTokens:
         before, marked, after = rendered.partition(_LOG_MARK)
         if not marked:
             raise RequestRefused("The endpoint laid out a message without its text.")
-        await self.learn([before, after], special=True)
-        await self.learn([before], special=True, start=True)
-        await self.learn([prompt.reply])
-        return PromptText(before, after + prompt.reply, frame(prompt, self))
+        return before, after
 
     async def learn_log(self, texts: Sequence[str]) -> None:
         """Requests the tokens of the pieces of a log and of the mark for omitted text."""

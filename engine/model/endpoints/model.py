@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from engine.base.errors import EndpointError, RequestRefused, UsageError
-from engine.base.number_format import counted
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
+from engine.model.endpoints.client import all_of
 from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
 from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
@@ -45,7 +44,6 @@ class EndpointModel:
         """
         self._label, self._fleet, self.can = label, fleet, can
         self.context = can.context or UNBOUNDED
-        self._turn = threading.Lock()
         self._thinking = Thinking.of(can)
         self._handlers = {**OWN_HANDLERS, **handlers}
 
@@ -113,20 +111,14 @@ class EndpointModel:
         report = progress or (lambda count, note: None)
         return cast(T, handler(self, request, lambda count: report(count, "")))
 
+    @property
+    def parallel(self) -> int:
+        """The number of items to ask about side by side now: as many as the endpoints bear requests."""
+        return self._fleet.limit
+
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
-        account = self._fleet.account
-        report = counted(account.requests, "request")
-        report += f", {account.cached:,} more answered from the cache" if account.cached else ""
-        report += f", {account.retries:,} sent again" if account.retries else ""
-        report += f"; {account.read:,} tokens read, {account.written:,} written"
-        report += "" if account.cost is None else f", cost {account.cost:,.4f}"
-        return ". ".join(
-            [
-                report,
-                *(f"Taken out: {reason.rstrip('.')}" for reason in self._fleet.removal_reasons),
-            ]
-        )
+        return self._fleet.spent()
 
     def cancel(self) -> None:
         """Makes the request in flight raise `Cancelled`."""
@@ -141,9 +133,8 @@ class EndpointModel:
         return Reader(self._fleet.ask, self.can, self._thinking)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs the requests to the endpoints that answer one request; one answer is worked on at a time."""
-        with self._turn:
-            return self._fleet.run(work)
+        """Runs the requests to the endpoints that answer one request; several threads may do so side by side."""
+        return self._fleet.run(work)
 
 
 def _generate(
@@ -169,33 +160,28 @@ def _log_probs(
     """Reads the log-probability of each continuation of each text; refuses a continuation that the endpoint hides."""
     model.refuse_reading(request.prompt)
 
-    async def work() -> list[list[tuple[float, int]]]:
-        """Requests the probabilities of one item after another."""
-        reader = model.reader()
-        around = await reader.tokenizer.learn_prompt(request.prompt)
-        results = []
-        for text, continuations in request.items:
-            answers = [await reader.tokenize_answer(answer) for answer in continuations]
-            await reader.tokenizer.learn_log([text])
-            longest = max((len(answer.ids) for answer in answers), default=0)
-            room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
-            tokens, _ = log_tokens(reader.tokenizer, [text], 0, room)
-            ids = (*around.tokens.head, *tokens, *around.tokens.tail)
-            raw = RawPrompt(around.head + text + around.tail, ids)
-            values = [await reader.log_p(raw, answer) for answer in answers]
-            if None in values:
-                raise RequestRefused(
-                    f"An answer is not among the {model.can.top} most probable tokens."
-                )
-            results.append(
-                [
-                    (value or 0.0, len(answer.ids))
-                    for value, answer in zip(values, answers, strict=True)
-                ]
-            )
-        return results
+    reader = model.reader()
 
-    return model.run(work)
+    async def read(text: str, continuations: Sequence[str]) -> list[tuple[float, int]]:
+        """Requests the probabilities of the continuations of one text."""
+        around = await reader.tokenizer.learn_prompt(request.prompt)
+        answers = [await reader.tokenize_answer(answer) for answer in continuations]
+        await reader.tokenizer.learn_log([text])
+        longest = max((len(answer.ids) for answer in answers), default=0)
+        room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
+        tokens, _ = log_tokens(reader.tokenizer, [text], 0, room)
+        ids = (*around.tokens.head, *tokens, *around.tokens.tail)
+        raw = RawPrompt(around.head + text + around.tail, ids)
+        values = await all_of(reader.log_p(raw, answer) for answer in answers)
+        if None in values:
+            raise RequestRefused(
+                f"An answer is not among the {model.can.top} most probable tokens."
+            )
+        return [
+            (value or 0.0, len(answer.ids)) for value, answer in zip(values, answers, strict=True)
+        ]
+
+    return model.run(lambda: all_of(read(*item) for item in request.items))
 
 
 def _count_tokens(

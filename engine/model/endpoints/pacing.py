@@ -1,8 +1,9 @@
 """The pace of the requests to an endpoint: how many are sent in parallel, and how long is waited before a retry.
 
-The limit on parallel requests follows additive increase and multiplicative decrease: it rises by one after as many
-answers as it allows, is halved after a "too many requests", and falls when answers become much slower. The wait before
-a retry is what the endpoint asks for by `Retry-After`, else it doubles each time (exponential backoff).
+The limit on parallel requests follows additive increase and multiplicative decrease: it doubles after as many answers
+as it allows until answers become slower or the endpoint refuses one (slow start), then rises by one instead, is halved
+after a "too many requests", and falls when answers become much slower. The wait before a retry is what the endpoint
+asks for by `Retry-After`, else it doubles each time (exponential backoff).
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-FIRST_LIMIT = 4.0
+FIRST_LIMIT = 8.0
 """The limit before the first answer."""
 
-MAX_PARALLEL_REQUESTS = 64
+MAX_PARALLEL_REQUESTS = 128
 """The highest limit, also for an endpoint that serves more."""
 
 REFUSED_FACTOR, SLOW_FACTOR = 0.5, 0.8
@@ -24,6 +25,10 @@ REFUSED_FACTOR, SLOW_FACTOR = 0.5, 0.8
 SLOW_RATIO = 6.0
 """Answers slower than the fastest by more than this factor lower the limit. It is high, because a server that batches
 requests gains from more of them even if each takes longer."""
+
+WAITING_RATIO = 2.0
+"""Answers slower than the fastest by more than this factor end the doubling: where twice as many requests take twice as
+long, the further ones only wait at the endpoint."""
 
 NEWEST_WEIGHT = 0.2
 """Weight of the newest answer in the moving average of the durations."""
@@ -52,6 +57,7 @@ class RequestLimit:
 
     Attributes:
         active: Number of requests in flight, which the caller counts.
+        paused_until: Time in seconds of the monotonic clock before which the endpoint wants no further request.
     """
 
     def __init__(self, served_in_parallel: int | None = None) -> None:
@@ -66,8 +72,15 @@ class RequestLimit:
         self._limit = min(FIRST_LIMIT, self._max_limit)
         self._best_seconds: float | None = None
         self._average_seconds: float | None = None
-        self._answers_since_cut = 0
+        self._answers = self._answers_since_cut = 0
+        self._doubling = True
         self.active = 0
+        self.paused_until = 0.0
+
+    @property
+    def answers(self) -> int:
+        """The number of answers that were recorded."""
+        return self._answers
 
     @property
     def limit(self) -> int:
@@ -81,21 +94,23 @@ class RequestLimit:
 
     def record_answer(self, seconds: float) -> None:
         """Raises or lowers the limit after an answer that took this many seconds."""
+        self._answers += 1
         self._answers_since_cut += 1
         average = self._average_seconds
-        self._average_seconds = (
+        self._average_seconds = average = (
             seconds if average is None else average + NEWEST_WEIGHT * (seconds - average)
         )
-        best = self._best_seconds
-        self._best_seconds = (
-            self._average_seconds if best is None else min(best, self._average_seconds)
-        )
-        much_slower = self._average_seconds > SLOW_RATIO * self._best_seconds
-        if much_slower and self._answers_since_cut > self.limit:
+        # The answers that come first are the shortest ones, which are no measure.
+        if self._answers >= FIRST_LIMIT:
+            self._best_seconds = min(self._best_seconds or average, average)
+        slowness = average / self._best_seconds if self._best_seconds else 1.0
+        self._doubling = self._doubling and slowness <= WAITING_RATIO
+        if slowness > SLOW_RATIO and self._answers_since_cut > self.limit:
             self._cut(SLOW_FACTOR)
         else:
             # By one in all after as many answers as the limit allows.
-            self._limit = min(self._max_limit, self._limit + 1 / self._limit)
+            rise = 1 if self._doubling else 1 / self._limit
+            self._limit = min(self._max_limit, self._limit + rise)
 
     def record_refusal(self) -> None:
         """Lowers the limit after a refusal for too many requests, unless the request was sent before the last
@@ -107,6 +122,7 @@ class RequestLimit:
 
     def _cut(self, factor: float) -> None:
         """Lowers the limit by a factor."""
+        self._doubling = False
         self._limit = max(1.0, self._limit * factor)
         self._answers_since_cut = 0
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import exp
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
 from engine.model.endpoints.capabilities import Capabilities, Prefill, Template, Tokens
-from engine.model.endpoints.client import Address, BackgroundRun, EndpointClient
+from engine.model.endpoints.client import Address, BackgroundLoop, EndpointClient
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
     Step,
@@ -63,6 +63,15 @@ _CONTROL_TOKENS = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of
 _WORD = "zqzq"
 """A word that no model writes by itself."""
 
+NO_LOG_PROBS = (0, False, False, False, False)
+"""What `_Probe._read_log_probs` returns of an endpoint whose completions list none."""
+
+NO_PREFILL: Prefill = ""
+"""The capability of an endpoint that cannot be given the beginning of a reply."""
+
+PROBES_IN_FLIGHT = 16
+"""Most requests of a probe that are sent side by side."""
+
 PROBE_SECONDS = 240.0
 """Default time limit of a request, which writes a few tokens; the server may have to load the model first."""
 
@@ -87,9 +96,9 @@ def probe(
         # Not reachable, or too slow for anything; other errors only mean that the server lists no models.
         if isinstance(error, EndpointAway) and (error.silent or error.overdue):
             raise
-    # What fails from here on fails for good, so nothing is tried twice.
+    # What fails from here on fails for good, so nothing is tried twice but what comes too fast for the endpoint.
     once = EndpointClient(address, key, attempts=1, seconds=seconds)
-    return BackgroundRun([address]).run(lambda: _Probe(once, end_text).run())
+    return BackgroundLoop([address]).run(lambda: _Probe(once, end_text).run())
 
 
 class _Probe:
@@ -101,6 +110,7 @@ class _Probe:
         self._client: httpx.AsyncClient | None = None
         self._last_failure = ""
         self._thinking_tokens = 0
+        self._places = asyncio.Semaphore(PROBES_IN_FLIGHT)
 
     async def run(self) -> Capabilities:
         """Returns the capabilities."""
@@ -108,11 +118,16 @@ class _Probe:
             return await self._probe_all()
 
     async def _probe_all(self) -> Capabilities:
-        """Probes one capability after another, because later requests depend on what earlier ones showed."""
-        props = await self._get("/props")
+        """Probes the capabilities side by side, and those that depend on others after them."""
+        props, plain, chat, tokens, server, template = await asyncio.gather(
+            self._get("/props"),
+            self._attempt(self._complete(_TEXT, max_tokens=4)),
+            self._attempt(self._reply([_user_message("Say hello.")], max_tokens=4)),
+            self._find_tokens(),
+            self._get("/version"),
+            self._find_template(),
+        )
         props = props if isinstance(props, dict) else {}
-        plain = await self._attempt(self._complete(_TEXT, max_tokens=4))
-        chat = await self._attempt(self._reply([_user_message("Say hello.")], max_tokens=4))
         thinks = chat is not None and chat.lacks_tokens
         self._thinking_tokens = THINKING_TOKENS[0] if thinks else 0
         if plain is None and chat is None:
@@ -122,32 +137,42 @@ class _Probe:
                 "Is that its name? `curl …/v1/models` lists the names. Does it want a key? --key-env names the"
                 " variable that holds one.",
             )
-        tokens = await self._find_tokens()
-        top = await self._find_top() if plain is not None else 0
-        ids, named = await self._takes_ids(tokens, top)
         end_text = self._end_text or str(props.get("eos_token") or "")
+        answers, continues = chat is not None, plain is not None
+        start = asyncio.ensure_future
+        log_probs = start(self._read_log_probs(tokens) if continues else _nothing(NO_LOG_PROBS))
+        chat_top = start(self._find_chat_top() if answers else _nothing(0))
+        prefill = start(self._find_prefill() if answers else _nothing(NO_PREFILL))
+        schema = start(self._keeps_schema() if answers else _nothing(False))
+        seed, grammar = start(self._keeps_seed(continues)), start(self._keeps_grammar(continues))
+        vectors = start(self._attempt(self._embed()))
+        end_token = start(self._find_end_token(tokens, end_text))
+        controls = start(self._reads_controls(tokens, end_text))
+        context = start(self._find_context(props))
+        top, ids, named, echo, forced = await log_probs
         return Capabilities(
-            server=await self._find_server(props),
-            completions=plain is not None,
-            chat=chat is not None,
+            server=_server_name(props, server),
+            completions=continues,
+            chat=answers,
             top=top,
-            chat_top=await self._find_chat_top() if chat is not None else 0,
+            chat_top=await chat_top,
             ids=ids,
             named=named,
-            echo=await self._gives_echo(tokens, ids) if top else False,
-            forced=await self._gives_forced() if top else False,
+            echo=echo,
+            forced=forced,
             tokens=tokens,
-            template=await self._find_template(),
-            prefill=await self._find_prefill() if chat is not None else "",
-            seed=await self._keeps_seed(plain is not None),
-            grammar=await self._keeps_grammar(plain is not None),
-            schema=await self._keeps_schema() if chat is not None else False,
-            embeddings=await self._attempt(self._embed()) is not None,
-            end_token=await self._find_end_token(tokens, end_text),
+            template=template,
+            prefill=await prefill,
+            seed=await seed,
+            grammar=await grammar,
+            schema=await schema,
+            embeddings=await vectors is not None,
+            end_token=await end_token,
             end_text=end_text,
-            controls=await self._reads_controls(tokens, end_text),
-            context=await self._find_context(props),
+            controls=await controls,
+            context=await context,
             parallel=_positive(props.get("total_slots")),
+            # Alone, and last: the other requests would disturb what is to be undisturbed.
             noise=await self._measure_noise(top) if top else None,
             thinks=thinks,
         )
@@ -158,7 +183,8 @@ class _Probe:
         """Sends a request for the model of the endpoint and returns the JSON answer; raises as `EndpointClient.ask`."""
         assert self._client is not None
         sent = None if body is None else {"model": self._endpoint.address.model, **body}
-        return await self._endpoint.ask(self._client, name, sent)
+        async with self._places:
+            return await self._endpoint.ask(self._client, name, sent)
 
     async def _get(self, name: str) -> Any:
         """Returns the answer to a GET; None if there is none."""
@@ -204,42 +230,46 @@ class _Probe:
                 return kind
         return ""
 
+    async def _read_log_probs(self, tokens: Tokens) -> tuple[int, bool, bool, bool, bool]:
+        """Returns what completions list of log-probabilities: `top`, `ids`, `named`, `echo` and `forced` of
+        `Capabilities`."""
+        top, forced = await asyncio.gather(self._find_top(), self._gives_forced())
+        if not top:
+            return NO_LOG_PROBS
+        ids, named = await self._takes_ids(tokens)
+        return top, ids, named, await self._gives_echo(tokens, ids), forced
+
     async def _find_top(self) -> int:
         """Returns how many of the most probable tokens a completion lists, 0 for none."""
-        for count in LOG_PROB_COUNTS:
-            request = self._complete(
-                _TEXT, max_tokens=1, logprobs=count, return_tokens_as_token_ids=True
-            )
-            result = await self._attempt(request)
-            if top_count := _count_listed(result):
-                return min(count, top_count)
-        return 0
+        options = {"max_tokens": 1, "return_tokens_as_token_ids": True}
+        return await self._largest_count(
+            LOG_PROB_COUNTS, lambda count: self._complete(_TEXT, logprobs=count, **options)
+        )
 
     async def _find_chat_top(self) -> int:
         """Returns how many of the most probable tokens an answer to messages lists, 0 for none."""
-        for count in CHAT_LOG_PROB_COUNTS:
-            request = self._reply(
-                [_user_message("Say hello.")], max_tokens=1, logprobs=True, top_logprobs=count
-            )
-            result = await self._attempt(request)
-            if top_count := _count_listed(result):
-                return min(count, top_count)
-        return 0
+        messages, options = [_user_message("Say hello.")], {"max_tokens": 1, "logprobs": True}
+        return await self._largest_count(
+            CHAT_LOG_PROB_COUNTS, lambda count: self._reply(messages, top_logprobs=count, **options)
+        )
 
-    async def _takes_ids(self, tokens: Tokens, top: int) -> tuple[bool, bool]:
+    async def _largest_count(
+        self, counts: Sequence[int], request: Callable[[int], Awaitable[Written]]
+    ) -> int:
+        """Returns how many tokens an endpoint lists of the largest number that it accepts, 0 for none."""
+        results = await asyncio.gather(*(self._attempt(request(count)) for count in counts))
+        listed = (min(count, _count_listed(r)) for count, r in zip(counts, results, strict=True))
+        return next((count for count in listed if count), 0)
+
+    async def _takes_ids(self, tokens: Tokens) -> tuple[bool, bool]:
         """Returns whether a prompt may be token ids, and whether answers list tokens with their ids."""
-        if not top:
-            return False, False
-        text = await self._complete(
-            _TEXT, max_tokens=1, logprobs=1, return_tokens_as_token_ids=True
+        options = {"max_tokens": 1, "logprobs": 1, "return_tokens_as_token_ids": True}
+        ids = await token_ids(self._ask, tokens, _TEXT, start=True) if tokens else []
+        text, from_ids = await asyncio.gather(
+            self._complete(_TEXT, **options),
+            self._attempt(self._complete(ids, **options)) if ids else _nothing(None),
         )
         named = bool(text.steps) and all(token.token is not None for token in text.steps[0].top)
-        if not tokens:
-            return False, named
-        ids = await token_ids(self._ask, tokens, _TEXT, start=True)
-        from_ids = await self._attempt(
-            self._complete(ids, max_tokens=1, logprobs=1, return_tokens_as_token_ids=True)
-        )
         return from_ids is not None and _same_steps(text.steps, from_ids.steps), named
 
     async def _gives_echo(self, tokens: Tokens, ids: bool) -> bool:
@@ -267,9 +297,9 @@ class _Probe:
     async def _gives_forced(self) -> bool:
         """Returns whether a token that only a grammar makes the model write has the probability that it has without the
         grammar: some servers divide by the probability of all that the grammar allows."""
-        free = await self._complete(_TEXT, max_tokens=1, logprobs=20)
+        free = await self._attempt(self._complete(_TEXT, max_tokens=1, logprobs=20))
         # Not the most probable one, which the model would write without a grammar too.
-        less_probable = free.steps[0].top[1:] if free.steps else ()
+        less_probable = free.steps[0].top[1:] if free and free.steps else ()
         target = next(
             (token for token in less_probable if (token.text or b"").strip().isalpha()), None
         )
@@ -312,8 +342,13 @@ class _Probe:
         begun_messages = [*messages, {"role": "assistant", "content": first_half}]
         continued = {"continue_final_message": True, "add_generation_prompt": False}
         kinds: tuple[tuple[Prefill, dict[str, bool]], ...] = (("last", {}), ("continue", continued))
-        for kind, options in kinds:
-            result = await self._attempt(self._reply(begun_messages, max_tokens=6, **options))
+        results = await asyncio.gather(
+            *(
+                self._attempt(self._reply(begun_messages, max_tokens=6, **options))
+                for _, options in kinds
+            )
+        )
+        for (kind, _), result in zip(kinds, results, strict=True):
             next_text = full_reply.text[len(first_half) :].strip()[:NEXT_CHARACTERS]
             if result is not None and next_text and result.text.strip().startswith(next_text):
                 return kind
@@ -333,7 +368,7 @@ class _Probe:
             result = await self._attempt(request)
             return None if result is None else result.text
 
-        first, repeated, other = [await sampled(seed) for seed in (11, 11, 12)]
+        first, repeated, other = await asyncio.gather(*map(sampled, (11, 11, 12)))
         return first is not None and first == repeated != other
 
     async def _keeps_grammar(self, completions: bool) -> bool:
@@ -376,8 +411,8 @@ class _Probe:
         # Some servers put a start token in front of every text.
         bare = len(await token_ids(self._ask, tokens, ""))
         texts = [*_CONTROL_TOKENS, *([end_text] if end_text else [])]
-        counts = [len(await token_ids(self._ask, tokens, text)) - bare for text in texts]
-        return min(counts) <= 1
+        read = await asyncio.gather(*(token_ids(self._ask, tokens, text) for text in texts))
+        return min(map(len, read)) - bare <= 1
 
     async def _find_context(self, props: Mapping[str, Any]) -> int | None:
         """Returns the longest sequence in tokens; None if the endpoint does not say it."""
@@ -396,15 +431,6 @@ class _Probe:
                         return tokens
         return None
 
-    async def _find_server(self, props: Mapping[str, Any]) -> str:
-        """Returns what the server calls itself."""
-        if "build_info" in props:
-            return one_line(f"llama-server {props['build_info']}", MAX_SERVER_CHARACTERS)
-        version = await self._get("/version")
-        if isinstance(version, dict) and isinstance(version.get("version"), str):
-            return one_line(f"version {version['version']}", MAX_SERVER_CHARACTERS)
-        return "unknown"
-
     async def _measure_noise(self, top: int) -> float | None:
         """Returns the largest change of a probability while the endpoint answers other requests; None if unknown."""
 
@@ -419,6 +445,21 @@ class _Probe:
         if undisturbed is None or not isinstance(disturbed, Step):
             return None
         return _largest_difference(undisturbed, disturbed)
+
+
+async def _nothing(result: T) -> T:
+    """Returns the result of a request that is not sent, because the endpoint cannot answer it."""
+    return result
+
+
+def _server_name(props: Mapping[str, Any], version: Any) -> str:
+    """Returns what the server calls itself in its answers to `/props` and `/version`."""
+    name = "unknown"
+    if "build_info" in props:
+        name = f"llama-server {props['build_info']}"
+    elif isinstance(version, dict) and isinstance(version.get("version"), str):
+        name = f"version {version['version']}"
+    return one_line(name, MAX_SERVER_CHARACTERS)
 
 
 def _count_listed(written: Written | None) -> int:

@@ -23,7 +23,7 @@ from engine.model.endpoints.dialects import (
     read_completion,
     without_controls,
 )
-from engine.model.endpoints.log_probs import RawPrompt, Reader
+from engine.model.endpoints.log_probs import Reader
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
 from engine.model.log_windows import last_pieces, log_tokens
@@ -192,21 +192,14 @@ class _Writer:
     """Sends one prompt to an endpoint, as raw text or as a message."""
 
     def __init__(
-        self,
-        reader: Reader,
-        prompt: Prompt | None,
-        *,
-        raw: bool,
-        room: int,
-        head: RawPrompt,
-        tail: RawPrompt,
+        self, reader: Reader, prompt: Prompt | None, *, raw: bool, room: int, head: str, tail: str
     ) -> None:
         """Prepares a writer.
 
         Args:
             raw: Whether the prompt is sent as raw text.
-            room: Tokens that are left for a log.
-            head, tail: The raw prompt before and after a log.
+            room: Tokens that are left for the prompt and a log.
+            head, tail: The prompt before and after a log.
         """
         self._reader, self._prompt, self._raw, self._room = reader, prompt, raw, room
         self._head, self._tail = head, tail
@@ -221,24 +214,15 @@ class _Writer:
             max_tokens: Largest number of tokens of a reply.
             context: Longest sequence in tokens.
         """
-        can, empty = reader.can, RawPrompt("", ())
         room = context - max_tokens - reader.thinking.tokens
-        if prompt is not None and prompt.chat and no_laid_out(can, prompt):
-            if can.tokens:
-                words = prompt.before + prompt.question + prompt.reply
-                await reader.tokenizer.learn([words])
-                # The template's own tokens are not known; servers write some dozens.
-                room -= len(reader.tokenizer.tokenize(words)) + TEMPLATE_TOKENS
-            return cls(reader, prompt, raw=False, room=room, head=empty, tail=empty)
-        if not can.tokens:
-            head = RawPrompt(prompt.before if prompt else "", ())
-            tail = RawPrompt(prompt.question + prompt.reply if prompt else "", ())
-            return cls(reader, prompt, raw=True, room=room, head=head, tail=tail)
-        around = await reader.tokenizer.learn_prompt(prompt)
-        room -= len(around.tokens.head) + len(around.tokens.tail)
-        head = RawPrompt(around.head, tuple(around.tokens.head))
-        tail = RawPrompt(around.tail, tuple(around.tokens.tail))
-        return cls(reader, prompt, raw=True, room=room, head=head, tail=tail)
+        raw = prompt is None or not prompt.chat or no_laid_out(reader.can, prompt) is None
+        if prompt is None:
+            head = tail = ""
+        elif raw and prompt.chat:
+            head, tail = await reader.tokenizer.lay_out(prompt)
+        else:
+            head, tail = prompt.before, prompt.question + prompt.reply
+        return cls(reader, prompt, raw=raw, room=room, head=head, tail=tail)
 
     async def write(
         self, texts: Sequence[str], leading_pieces: int, settings: dict[str, Any]
@@ -250,46 +234,54 @@ class _Writer:
             leading_pieces: Number of its first pieces that stay if it is too long.
             settings: Fields of the request that say how the reply is written.
         """
-        reader, broken_tokens = self._reader, 0
-        if reader.can.controls:
-            split_texts = [without_controls(text) for text in texts]
-            texts = [text for text, _ in split_texts]
-            broken_tokens = sum(count for _, count in split_texts)
-        if self._raw and reader.can.ids:
-            await reader.tokenizer.learn_log(texts)
-            tokens, note = log_tokens(reader.tokenizer, texts, leading_pieces, self._room)
-            raw = RawPrompt("", (*self._head.ids, *tokens, *self._tail.ids))
-        else:
-            log, note = await self._log_text(texts, leading_pieces)
-            raw = RawPrompt(self._head.text + log + self._tail.text, ())
+        split_texts = [without_controls(text) for text in texts]
+        texts = [text for text, _ in split_texts]
+        broken_tokens = sum(count for _, count in split_texts)
+        sent, note = await self._fitting(texts, leading_pieces)
         if self._raw:
-            body = {"prompt": reader.prompt(raw), **settings}
-            reply = await complete(reader, "completions", body)
+            reply = await complete(self._reader, "completions", {"prompt": sent, **settings})
         else:
             assert self._prompt is not None, "a bare log is never a message"
-            reply = await reply_to(reader, self._prompt, log, settings)
+            assert isinstance(sent, str), "a message is text"
+            reply = await reply_to(self._reader, self._prompt, sent, settings)
         notes = [note] if note else []
         notes += [f"{broken_tokens} control tokens broken up"] if broken_tokens else []
         return reply, ", ".join(notes) or None
 
-    async def _log_text(self, texts: Sequence[str], leading_pieces: int) -> tuple[str, str | None]:
-        """Returns the log as text, or the whole steps of it that fit; where nobody can count tokens, all of it."""
-        tokenizer = self._reader.tokenizer
-        if not self._reader.can.tokens:
-            return "".join(texts), None
+    async def _fitting(
+        self, texts: Sequence[str], leading_pieces: int
+    ) -> tuple[str | list[int], str | None]:
+        """Returns a log as it is sent, in the raw prompt if there is one, and a note on what was left out.
+
+        A token has at least one byte, so the tokens of a text are counted only where its bytes do not fit.
+        """
+        can, tokenizer = self._reader.can, self._reader.tokenizer
+        log = "".join(texts)
+        raw_text = f"{self._head}{log}{self._tail}" if self._raw else log
+        size = len((self._head + log + self._tail).encode()) + TEMPLATE_TOKENS
+        if size <= self._room or not can.tokens:
+            return raw_text, None
         await tokenizer.learn_log(texts)
+        if self._raw and can.ids:
+            around = (await tokenizer.learn_prompt(self._prompt)).tokens
+            room = self._room - len(around.head) - len(around.tail)
+            tokens, note = log_tokens(tokenizer, texts, leading_pieces, room)
+            return [*around.head, *tokens, *around.tail], note
+        await tokenizer.learn([self._head, self._tail])
+        around_tokens = sum(len(tokenizer.tokenize(text)) for text in (self._head, self._tail))
+        room = self._room - around_tokens - TEMPLATE_TOKENS
         lengths = [len(tokenizer.tokenize(text)) for text in texts]
-        if sum(lengths) <= self._room:
-            return "".join(texts), None
+        if sum(lengths) <= room:
+            return raw_text, None
         # As `log_tokens` would shorten them.
-        if max(lengths) > self._room // 3:
+        if max(lengths) > room // 3:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
-        kept = last_pieces(lengths, leading_pieces, self._room)
-        left_out = len(texts) - len(kept)
-        note = f"{left_out} of {len(texts)} steps left out"
-        return "".join(texts[piece] for piece in kept), note
+        kept = last_pieces(lengths, leading_pieces, room)
+        log = "".join(texts[piece] for piece in kept)
+        note = f"{len(texts) - len(kept)} of {len(texts)} steps left out"
+        return (f"{self._head}{log}{self._tail}" if self._raw else log), note
 
 
 def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
@@ -331,15 +323,13 @@ async def chat_replies(
 
 async def _reply(reader: Reader, call: Call, context: int) -> Completion:
     """Returns the reply to one call, with notes on control tokens and on messages that were left out."""
-    messages, notes = list(call.messages), []
-    if reader.can.controls:
-        split_texts = [without_controls(message.content) for message in messages]
-        broken_tokens = sum(count for _, count in split_texts)
-        messages = [
-            replace(message, content=text)
-            for message, (text, _) in zip(messages, split_texts, strict=True)
-        ]
-        notes += [f"{broken_tokens} control tokens broken up"] if broken_tokens else []
+    split_texts = [without_controls(message.content) for message in call.messages]
+    messages = [
+        replace(message, content=text)
+        for message, (text, _) in zip(call.messages, split_texts, strict=True)
+    ]
+    broken_tokens = sum(count for _, count in split_texts)
+    notes = [f"{broken_tokens} control tokens broken up"] if broken_tokens else []
     fitting = await _drop_oldest(
         reader, messages, context - call.max_tokens - reader.thinking.tokens
     )
@@ -356,8 +346,9 @@ async def _drop_oldest(
     reader: Reader, messages: Sequence[ChatMessage], room: int
 ) -> Sequence[ChatMessage]:
     """Returns the messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too
-    long."""
-    if not reader.can.tokens or reader.can.context is None:
+    long. A token has at least one byte, so they are counted only where the bytes do not fit."""
+    size = sum(len(message.content.encode()) + TEMPLATE_TOKENS for message in messages)
+    if size <= room or not reader.can.tokens or reader.can.context is None:
         return messages
     await reader.tokenizer.learn([message.content for message in messages])
     fitting = messages

@@ -181,6 +181,11 @@ class ModelProcess:
         """Returns the client for a model: this process."""
         return self
 
+    @property
+    def parallel(self) -> int:
+        """One: requests are answered one after another."""
+        return 1
+
     def spent(self) -> str:
         """Returns "": requests cost nothing but time."""
         return ""

@@ -209,7 +209,11 @@ T = TypeVar("T")
 
 
 class ModelClient(Protocol):
-    """A model that answers requests one at a time; any thread may ask."""
+    """A model that answers requests; any thread may ask."""
+
+    @property
+    def parallel(self) -> int:
+        """The number of items to ask about side by side; 1 where they are answered one after another."""
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         """Sends a request and returns its answer.

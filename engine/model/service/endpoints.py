@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,15 +105,13 @@ class Endpoints:
             ", ".join(names), book.fleet(names, replies), book.can(names), self._handlers
         )
 
-    def key_for(self, url: str) -> str:
-        """Returns the key of the endpoint at a URL; empty if it is unknown, needs no key, or the text is not a URL."""
+    def entry_at(self, url: str) -> EndpointEntry | None:
+        """Returns the endpoint at a URL, preferably one with a key; None if none was added, or the text is no URL."""
         if not url.startswith(("http://", "https://")):
-            return ""
-        address = parse_address(url, leaf="embeddings")
-        for entry in self.book.entries():
-            if entry.key_env and entry.address.base == address.base:
-                return os.environ.get(entry.key_env, "").strip()
-        return ""
+            return None
+        base = parse_address(url, leaf="embeddings").base
+        entries = [entry for entry in self.book.entries() if entry.address.base == base]
+        return max(entries, key=lambda entry: bool(entry.key_env), default=None)
 
     def close(self) -> None:
         """Closes the reply cache."""

@@ -90,7 +90,7 @@ class Measured:
             return table[ids]
 
         tree_ids = tree_id_column.astype(np.int64)
-        goal, goals = _goals(view, ids)
+        goal, goals = goal_numbers(view, ids)
         return cls(
             ids=ids,
             score=by_id(scored.ids, scored.scores),
@@ -144,7 +144,7 @@ class Measured:
         return completion_rate(self.calibration, self.states(), why)
 
 
-def _goals(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
+def goal_numbers(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
     """Returns for each id the number of its group in the second result, the labels; `NO_GOAL` for none."""
     if view is None:
         return np.full(len(ids), NO_GOAL), ()

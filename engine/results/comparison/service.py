@@ -21,7 +21,6 @@ from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import selecting
 from engine.goals.records import NAMELESS
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
@@ -76,7 +75,7 @@ class ComparisonService:
             WorkbenchError: The project cannot evaluate a filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            all_measures = Measured.read(conn, self._view(conn))
+            all_measures = Measured.read(conn, self._cache.shown(conn))
             first_ids = _ids(conn, first)
             second_ids = _ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
         shared_ids = np.intersect1d(first_ids, second_ids)
@@ -171,7 +170,7 @@ class ComparisonService:
             WorkbenchError: The project cannot evaluate the filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            return Measured.read(conn, self._view(conn)).of(_ids(conn, filter))
+            return Measured.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
 
     @staticmethod
     def goes_by_score(*filters: Filter) -> bool:
@@ -197,12 +196,6 @@ class ComparisonService:
                 id_list = ", ".join(map(str, ids)) or "none"
                 raise NotFound(f"There is no clustering {number}.", f"Clusterings: {id_list}.")
         return _compare_clusterings(self._cache.view(first), self._cache.view(second))
-
-    def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
-        """Returns the clustering that is shown; None before anything was clustered."""
-        if clusterings.shown_id(conn) is None:
-            return None
-        return self._cache.view(stored_clustering(conn, None).id)
 
 
 def _part(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from engine.base.text import as_json, display_safe, end_of_path, one_line
+from engine.base.text import as_json, display_safe, end_of_path, one_line, without_markup
 from tests.terminal.output import cells
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.text(
@@ -149,3 +149,11 @@ def test_json_keeps_letters_as_they_are() -> None:
 
 def _acts(text: str) -> bool:
     return any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text if c != "\n")
+
+
+def test_markup_is_taken_off_html_only() -> None:
+    """A text that is HTML as a whole becomes its lines; one that only has some HTML in it stays as it is."""
+    body = '<div style="x"><style>p {}</style><p>I want to <b>cancel</b> &amp; leave</p>\n<br><p>Bye</p></div>'
+    assert without_markup(body) == "I want to cancel & leave\nBye"
+    for text in ("How do I close a <div>?", "<div> does not close", "<br>", "a < b and c > d>"):
+        assert without_markup(text) == text

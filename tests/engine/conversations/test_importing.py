@@ -448,3 +448,13 @@ def test_a_report_comes_back_whole() -> None:
         )
         for one in kind.values()
     )
+
+
+def test_an_import_says_first_what_a_folder_has(project: Project, tmp_path: Path) -> None:
+    """Before anything is read, the name of the run says how many sessions of a known program a folder has."""
+    for number in range(2):
+        path = tmp_path / "projects" / "-w" / f"00000000-0000-4000-8000-00000000000{number}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    stage = ImportStage(project, [str(tmp_path / "projects")])
+    assert stage.title == "Importing projects (2 sessions of 1 project of Claude Code)"

@@ -16,6 +16,7 @@ from engine.conversations.shared_text import (
     Texts,
     find_shared_text,
 )
+from engine.conversations.tables.shared_text import opening
 
 PROMPT = (
     "You are an agent that works for a shop and answers in one line. Every round I will give you an\n"
@@ -179,3 +180,8 @@ class TestWithout:
         """Where nothing is shared a text stays as it is, to the letter."""
         assert NOTHING_SHARED.without("user", text) == text
         assert find_shared_text(with_prompt()).without("tool", text) == text
+
+
+def test_an_opening_has_no_markup() -> None:
+    """Of a body that is HTML, lists show the text."""
+    assert opening([("user", "<p>Cancel <b>it</b></p>")], NOTHING_SHARED) == "Cancel it"

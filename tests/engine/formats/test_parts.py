@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Message, ToolCall
+from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.parts import media_reference
 from tests.engine.formats.reading import one
 
@@ -168,6 +169,24 @@ def test_the_text_of_a_reasoning_part_is_read_without_its_json(key: str) -> None
     """A part of type reasoning leaves its text, under whichever of the usual names."""
     parts = [{"type": "reasoning", key: "I look it up."}, {"type": "text", "text": "42"}]
     assert messages({"role": "assistant", "content": parts})[0].reasoning == "I look it up."
+
+
+def test_parts_about_a_message_are_facts_and_no_text() -> None:
+    """Data, sources and requests for leave are no text of a message; a call that was not allowed is answered so."""
+    call = {"type": "tool-water", "toolCallId": "c1", "state": "output-denied", "input": {}}
+    parts = [
+        {"type": "data-progress", "data": {"share": 0.5}},
+        {"type": "source-url", "url": "https://example.org"},
+        {**call, "approval": {"id": "a1", "approved": False, "reason": "It rains."}},
+        {"type": "text", "text": "I did not water them."},
+    ]
+    called, denied, said = messages_of({"role": "assistant", "parts": parts}, 1)
+    assert [(m.role, m.content) for m in (called, denied, said)] == [
+        ("assistant", ""),
+        ("tool", "It rains."),
+        ("assistant", "I did not water them."),
+    ]
+    assert json.loads(called.facts or "")["parts"] == parts[:2]
 
 
 def test_the_sender_beside_a_role_is_kept() -> None:

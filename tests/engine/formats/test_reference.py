@@ -21,10 +21,11 @@ file is imported: [formats](../formats.md). How a format is added without code: 
 - *kept apart*: what of the golden record was read as more than text: tool calls, reasoning, times of messages, names of
   speakers, truth (no model sees it).
 - *read by*: a mapping file in `engine/formats/mappings/`, or code.
+- *seen*: version of the program or of the records, or the month, of which the shape was seen.
 - *proved on*: the name of a real sample, which is not part of the project.
 
-| format | records | kept apart | read by | proved on |
-|---|---|---|---|---|
+| format | records | kept apart | read by | seen | proved on |
+|---|---|---|---|---|---|
 """
 
 
@@ -35,7 +36,7 @@ def page() -> str:
     }
     rows = [
         f"| `{reader.name}` | {reader.title} | {kept(reader.name)} |"
-        f" {'mapping' if reader.name in mappings else 'code'} | {reader.sample} |"
+        f" {'mapping' if reader.name in mappings else 'code'} | {reader.seen} | {reader.sample} |"
         for reader in sorted(built_in_readers(), key=lambda reader: reader.name)
     ]
     return HEAD + "\n".join(rows) + "\n"

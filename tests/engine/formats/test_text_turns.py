@@ -58,9 +58,45 @@ HI = [("User", "Hi there"), ("Assistant", "Hello.\n\nHow are you?")]
         (
             "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\nHo<|eot_id|>",
-            "ChatML",
+            "Llama 3",
             [("user", "Hi"), ("assistant", "Ho")],
         ),
+        (
+            "<bos><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\nHo<end_of_turn>\n",
+            "Gemma",
+            [("user", "Hi"), ("model", "Ho")],
+        ),
+        (
+            "<|start|>user<|message|>Hi<|end|><|start|>assistant<|channel|>final<|message|>Ho<|return|>",
+            "Harmony",
+            [("user", "Hi"), ("assistant", "Ho")],
+        ),
+        (
+            "<s>[INST] <<SYS>>\nBe kind\n<</SYS>>\n\nHi [/INST] Ho </s><s>[INST] Bye [/INST]",
+            "Mistral",
+            [("system", "Be kind"), ("user", "Hi"), ("assistant", "Ho"), ("user", "Bye")],
+        ),
+        (
+            "<|system|>\nBe kind</s>\n<|user|>\nHi</s>\n<|assistant|>\nHo</s>\n",
+            "Zephyr",
+            [("system", "Be kind"), ("user", "Hi"), ("assistant", "Ho")],
+        ),
+        (
+            "Below is a task.\n\n### Instruction:\nAdd\n\n### Input:\n2, 2\n\n### Response:\n4",
+            "Alpaca",
+            [("user", "Add\n2, 2"), ("assistant", "4")],
+        ),
+        (
+            "### Human: Hi### Assistant: Ho### Human: Bye",
+            "Guanaco",
+            [("Human", "Hi"), ("Assistant", "Ho"), ("Human", "Bye")],
+        ),
+        (
+            "A chat with an assistant. USER: Hi ASSISTANT: Ho</s>USER: Bye ASSISTANT:",
+            "Vicuna",
+            [("USER", "Hi"), ("ASSISTANT", "Ho"), ("USER", "Bye")],
+        ),
+        ("<｜User｜>Hi<｜Assistant｜>Ho", "DeepSeek", [("User", "Hi"), ("Assistant", "Ho")]),
         (
             "_**User**_\n\nFix it\n\n---\n\n_**Agent (gpt-5)**_\n\nDone\n\n---\n",
             "Markdown",

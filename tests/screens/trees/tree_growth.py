@@ -58,6 +58,8 @@ class ToyProcess(ModelClient):
         self.reading = threading.Event()
         self._model = WordModel()
 
+    parallel = 1
+
     def client_for(self, model: LoadableModel) -> ToyProcess:
         return self
 

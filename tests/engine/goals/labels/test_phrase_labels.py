@@ -69,10 +69,10 @@ def test_a_thing_is_named_with_what_is_done_about_it() -> None:
 
 
 def test_a_place_is_no_goal() -> None:
-    """A place that all members name is no label where they ask for something there."""
+    """A place that all members name is no part of a label."""
     asked = ("foggy", "dry", "cold", "windy", "misty", "cloudy")
     weather = [f"Will it be {word} in Redwood city?" for word in asked]
-    assert named(weather, TABLES)[0].label == "Will it be foggy"
+    assert "Redwood" not in named(weather, TABLES)[0].label
 
 
 def test_centre_first() -> None:
@@ -118,9 +118,48 @@ def test_nothing_to_read(texts: list[str]) -> None:
     assert found[1].label == "Find a flight"
 
 
-def test_opening_words() -> None:
-    """Members that ask for nothing give the first words of the most central one."""
-    assert named(["Morning sunshine, everybody!"])[0].label == "Morning sunshine"
+def test_support() -> None:
+    """A name says in how many members its words stand; one that is of few members is no name."""
+    restaurants = [
+        f"Find a {kind} restaurant." for kind in ("lebanese", "swedish", "thai", "welsh")
+    ]
+    name = named([*restaurants, "I am hungry."], FLIGHTS)[0]
+    assert (name.label, name.support) == ("Find a restaurant", (4, 5))
+
+
+def test_several_requests() -> None:
+    """Where members ask for different things, the name lists them, with the support of all."""
+    accounts = ["Check my balance.", "Please check my balance.", "What is my balance?"]
+    name = named([*TABLES[:3], *accounts], FLIGHTS)[0]
+    assert (name.label, name.support) == ("Book a table or check my balance", (6, 6))
+
+
+def test_mixed() -> None:
+    """Members that ask for nothing in common give a name that says so."""
+    things = ["The lamp fell.", "A lamp was there.", "The chair broke.", "Chairs hurt."]
+    assert named(things, FLIGHTS)[0].label == "Mixed: chair, lamp"
+
+
+def test_one_name_of_two_groups() -> None:
+    """Two groups of one name are told apart by the values that follow it."""
+    first = [f"Find a restaurant please, something Lebanese, {n}" for n in range(6)]
+    second = [f"Find a restaurant please, something Swedish, {n}" for n in range(6)]
+    labels = [name.label for name in named(first, second, FLIGHTS).values()]
+    assert labels[:2] == ["Find a restaurant · Lebanese", "Find a restaurant · Swedish"]
+
+
+def test_instructions() -> None:
+    """What half of the members repeat word for word, and the role that a model is given, are no name."""
+    prompt = (
+        "You are an expert pastry cook. Always answer in at most thirty words of simple English."
+    )
+    found = named([f"{prompt}\n{text}" for text in [*FLIGHTS, FLIGHTS[0]]], TABLES)
+    assert found[0].label == "Find a flight"
+
+
+def test_words_of_nothing_else() -> None:
+    """A member that asks for nothing gives a word of it."""
+    assert named(["Morning sunshine, everybody!"])[0].label == "Sunshine"
 
 
 def test_outliers_are_left_out() -> None:

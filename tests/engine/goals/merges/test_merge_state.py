@@ -21,7 +21,7 @@ EVERYONE = list(range(1, 13))
 
 def base() -> MergeState:
     """Four clusters of four, three, two and one, and two outliers."""
-    named = {f"c{n}": (f"label {n}", f"They want {n}.") for n in MEMBERS}
+    named = {f"c{n}": (f"label {n}", f"They want {n}.", None) for n in MEMBERS}
     return MergeState.of_clusters(MEMBERS, OUTLIERS).named(named)
 
 

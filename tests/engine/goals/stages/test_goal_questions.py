@@ -126,7 +126,8 @@ class TestWhatIsWritten:
         assert all(cluster.label and cluster.by_model for cluster in clusters)
         for cluster in clusters:
             if cluster.number in without_label:
-                assert (cluster.label, cluster.description) == phrases[cluster.number]
+                phrase = phrases[cluster.number]
+                assert (cluster.label, cluster.support) == (phrase.label, phrase.support)
 
     def test_answers_on_pairs(self, done: Project) -> None:
         """The asked pairs have answers in both orders and the likelihood ratio, found by the members of both sides."""

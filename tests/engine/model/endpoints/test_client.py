@@ -305,6 +305,27 @@ class TestAccount:
         assert "canary" not in json.dumps(kept)
 
 
+class TestThreads:
+    def test_share_the_places(self, peer: ToyPeer) -> None:
+        """Work that several threads run is sent side by side, and each thread gets its own answers."""
+        made = fleet(peer)
+        peer.delay = 0.2
+        answers: list[Any] = []
+        threads = [threading.Thread(target=lambda: answers.extend(ask(made, 2))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SAFETY)
+        assert len(answers) == 6
+        assert len(peer.completions) == made.account.requests == 2  # equal ones are one
+
+    def test_requests_that_cost_nothing_are_not_counted(self, peer: ToyPeer) -> None:
+        """The account has the requests that are paid for, as a provider's bill does: not those for tokens."""
+        made = fleet(peer)
+        made.run(lambda: made.ask("/tokenize", {"prompt": "Hello"}))
+        assert made.account.requests == 0
+
+
 class TestCancelling:
     def test_without_waiting_for_the_server(self, peer: ToyPeer) -> None:
         """A cancel gives up requests in flight at once, without waiting for their answers."""

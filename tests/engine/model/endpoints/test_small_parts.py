@@ -81,6 +81,18 @@ class TestPace:
             pace.record_answer(0.1)
         assert before < pace.limit == MAX_PARALLEL_REQUESTS
 
+    def test_doubles_until_requests_wait(self) -> None:
+        """The limit doubles with each round of answers, until they take more than twice as long: then further requests
+        would only wait at the server."""
+        pace = RequestLimit()
+        limits = [pace.limit]
+        for seconds in (1.0, 1.0, 5.0):
+            for _ in range(pace.limit):
+                pace.record_answer(seconds)
+            limits.append(pace.limit)
+        assert limits[1:3] == [2 * limits[0], 4 * limits[0]]
+        assert limits[3] < 1.5 * limits[2]
+
     def test_halves_when_it_is_too_much(self) -> None:
         """A burst of refusals of concurrent requests halves the limit once, not once for each."""
         pace = RequestLimit()

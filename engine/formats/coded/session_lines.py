@@ -1,0 +1,162 @@
+"""Logs whose lines or ticks add up to a session: chats of VS Code as changes of a state, and voice simulations of tau2.
+
+A mapping file reads the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from engine.formats.json_values import list_or_empty, object_or_empty
+from engine.formats.opening.framing import Frame, joined_frame
+from engine.formats.records import Reader
+
+_STATE, _SET, _PUSH, _DELETE = range(4)
+"""Kinds of lines of VS Code: the state at the beginning, and its changes."""
+
+
+def copilot_lines(session_reader: Reader) -> Reader:
+    """Returns the reader of chats of VS Code as lines, by the one of chats that are one object."""
+    return replace(
+        session_reader,
+        name="copilot_lines",
+        title="chats of GitHub Copilot in VS Code as JSON Lines",
+        recognise=_recognise_changes,
+        arrange=_arrange_changes,
+        conditions=3,
+        sample="",
+    )
+
+
+def _recognise_changes(record: Any) -> str | None:
+    """Returns in words why a record looks like a line of VS Code; None if it does not."""
+    if not isinstance(record, dict) or not record.keys() <= {"kind", "k", "v", "i"}:
+        return None
+    if record.get("kind") == _STATE and "sessionId" in object_or_empty(record.get("v")):
+        return "the first record has `kind` and the state of a session, as chats of VS Code"
+    if record.get("kind") in (_SET, _PUSH, _DELETE) and isinstance(record.get("k"), list):
+        return "the records have `kind`, `k` and `v`, as chats of VS Code"
+    return None
+
+
+def _arrange_changes(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields a frame for the session of a file, after the lines that are broken or do not fit the state."""
+    state: Any = {}
+    members: list[Frame] = []
+    for frame in frames:
+        line = frame.value
+        if frame.reason is not None or _recognise_changes(line) is None:
+            yield frame._replace(reason=frame.reason or "it is no line of a chat of VS Code")
+        elif line["kind"] == _STATE:
+            state = line["v"]
+            members.append(frame)
+        elif _change(state, line):
+            members.append(frame)
+        else:
+            yield frame._replace(reason="it changes what the session does not have")
+    if members:
+        yield joined_frame(members, state)
+
+
+def _change(state: Any, line: dict[str, Any]) -> bool:
+    """Changes a state as a line says; returns whether it has the place of the change."""
+    value: Any = state
+    try:
+        *way, last = line["k"]
+        for step in way:
+            value = value[step]
+        if isinstance(value, dict) and not isinstance(last, str):
+            return False
+        if line["kind"] == _SET and isinstance(value, list) and last == len(value):
+            value.append(line.get("v"))
+        elif line["kind"] == _SET:
+            value[last] = line.get("v")
+        elif line["kind"] == _DELETE:
+            del value[last]
+        else:
+            pushed = value.setdefault(last, []) if isinstance(value, dict) else value[last]
+            del pushed[line.get("i", len(pushed)) :]
+            pushed += list_or_empty(line.get("v"))
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return False
+    return True
+
+
+_SPOKEN = "[audio]"
+"""What stands for speech whose words the log does not have."""
+
+
+def tau2_ticks(simulation_reader: Reader) -> Reader:
+    """Returns the reader of voice simulations of tau2, by the one of simulations with messages.
+
+    Agent and user may speak at once, in chunks, one in each tick.
+    """
+    return replace(
+        simulation_reader,
+        name="tau2_ticks",
+        title="voice simulations of tau2-bench, with ticks in place of messages",
+        recognise=_recognise_ticks,
+        arrange=_arrange_ticks,
+        conditions=4,
+        sample="",
+    )
+
+
+def _recognise_ticks(record: Any) -> str | None:
+    """Returns in words why a record looks like a voice simulation; None if it does not."""
+    if not isinstance(record, dict) or record.get("messages"):
+        return None
+    ticks = list_or_empty(record.get("ticks"))
+    if "task_id" in record and ticks and "agent_chunk" in object_or_empty(ticks[0]):
+        return "the records have `task_id` and `ticks[].agent_chunk`, as voice simulations of tau2-bench"
+    return None
+
+
+def _arrange_ticks(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields the simulations with the messages that their ticks add up to."""
+    for frame in frames:
+        if frame.reason is None and _recognise_ticks(frame.value):
+            frame = frame._replace(
+                value={**frame.value, "messages": _messages_of_ticks(frame.value["ticks"])}
+            )
+        yield frame
+
+
+def _messages_of_ticks(ticks: list[Any]) -> list[dict[str, Any]]:
+    """Returns the messages that chunks add up to, in the order in which they begin.
+
+    A message of a speaker goes on until that speaker is silent for a tick, calls a tool, or begins another utterance.
+    """
+    messages: list[dict[str, Any]] = []
+    speaking: dict[str, dict[str, Any] | None] = {}  # by role, the message that goes on
+    for tick in map(object_or_empty, ticks):
+        for side, role in (("user", "user"), ("agent", "assistant")):
+            chunk = object_or_empty(tick.get(f"{side}_chunk"))
+            words = chunk.get("content") or tick.get(f"{side}_transcript")
+            text: str = words if isinstance(words, str) else ""
+            utterances = list_or_empty(chunk.get("utterance_ids"))
+            message = speaking.get(role)
+            if not text and chunk.get("contains_speech") is not True:
+                message = None
+            elif message is None or not _is_same(message["utterances"], utterances):
+                time = chunk.get("timestamp") or tick.get("timestamp")
+                message = {"role": role, "content": "", "timestamp": time, "utterances": utterances}
+                messages.append(message)
+            if message is not None:
+                message["content"] += text
+            if calls := list_or_empty(tick.get(f"{side}_tool_calls")):
+                messages.append({"role": role, "content": "", "tool_calls": calls})
+                message = None
+            speaking[role] = message
+            messages += list_or_empty(tick.get(f"{side}_tool_results"))
+    for message in messages:
+        if "utterances" in message:
+            message["content"] = message["content"].strip() or _SPOKEN
+    return messages
+
+
+def _is_same(utterances: list[Any], others: list[Any]) -> bool:
+    """Returns whether chunks with these ids of utterances are of the same one, as far as they have any."""
+    return not utterances or not others or any(entry in utterances for entry in others)

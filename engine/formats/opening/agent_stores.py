@@ -1,0 +1,200 @@
+"""Sessions that a coding agent stores in pieces: opencode in several tables or in a folder of files, Cursor under keys.
+
+Each session becomes a record, with its messages in their order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from engine.base.errors import TooMuch
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    json_text,
+    list_or_empty,
+    object_or_empty,
+    storable,
+)
+from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
+from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge
+from engine.formats.opening.framing import MAX_RECORD, Frame, load, too_large
+from engine.formats.paths import decoded
+
+_Sessions = Callable[[Database], Iterator[dict[str, Any]]]
+"""Yields the sessions in a database; may raise what `Database.rows` raises."""
+
+
+def session_tables(tables: Sequence[str]) -> frozenset[str]:
+    """Returns the tables of a database in which an agent stores sessions in pieces; empty if it is none."""
+    return next((names for names, _ in _STORES if names <= set(tables)), frozenset())
+
+
+def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterator[Frame]:
+    """Yields a frame for each session in a database.
+
+    Args:
+        tables: The tables with the pieces, as `session_tables` returns them.
+    """
+    sessions = next(sessions for names, sessions in _STORES if names == tables)
+    number = 0
+    try:
+        with Database(path, count.expansion) as database:
+            for number, session in enumerate(sessions(database), 1):
+                frame = _session_frame(number, session)
+                yield frame
+                if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
+                    yield Frame(None, b"", None, count.bounds.too_much)
+                    return
+    except (DatabaseDamaged, TooMuch) as error:
+        yield Frame(number + 1, b"", None, str(error))
+    except ValueTooLarge:
+        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
+
+
+def _session_frame(number: int, session: dict[str, Any]) -> Frame:
+    """Returns the frame of a session."""
+    value = storable(session)
+    raw = json_text(value).encode()
+    if len(raw) > MAX_RECORD:
+        return Frame(number, b"", None, too_large())
+    return Frame(number, raw, value)
+
+
+def _opencode_sessions(database: Database) -> Iterator[dict[str, Any]]:
+    """Yields the sessions of opencode, in the form in which it exports one."""
+    columns = database.columns("select * from session limit 0")
+    for row in list(database.rows("select * from session order by rowid")):
+        info = dict(zip(columns, row, strict=True))
+        messages: list[dict[str, Any]] = []
+        query = "select id, data from message where session_id = ? order by time_created, id"
+        for message_id, message in list(database.rows(query, (info.get("id"),))):
+            query = "select data from part where message_id = ? order by id"
+            parts = [_object_in(part) for (part,) in database.rows(query, (message_id,))]
+            messages.append({"info": {"id": message_id, **_object_in(message)}, "parts": parts})
+        if messages:
+            yield {"info": info, "messages": messages}
+
+
+def _cursor_sessions(database: Database) -> Iterator[dict[str, Any]]:
+    """Yields the sessions of Cursor, with their bubbles in the order that they name."""
+    query = "select key, value from cursorDiskKV where key like 'composerData:%' order by rowid"
+    for key, value in list(database.rows(query)):
+        session = _object_in(value)
+        _, _, session_id = key.partition(":")
+        bubbles = {
+            name.rpartition(":")[2]: _object_in(bubble)
+            for name, bubble in database.rows(
+                "select key, value from cursorDiskKV where key >= ? and key < ? order by rowid",
+                (f"bubbleId:{session_id}:", f"bubbleId:{session_id};"),  # `;` comes after `:`
+            )
+        }
+        headers = map(object_or_empty, list_or_empty(session.pop("fullConversationHeadersOnly", 0)))
+        names = dict.fromkeys(str(header.get("bubbleId")) for header in headers)
+        listed = [bubbles.pop(name) for name in names if bubbles.get(name)]
+        listed = listed or list_or_empty(session.pop("conversation", None))
+        if not listed:
+            listed, bubbles = list(filter(None, bubbles.values())), {}
+        if listed:
+            unlisted = {"unlisted": list(bubbles.values())} if bubbles else {}
+            yield {"composerId": session_id, **session, "bubbles": listed, **unlisted}
+
+
+_STORES: tuple[tuple[frozenset[str], _Sessions], ...] = (
+    (frozenset(("session", "message", "part")), _opencode_sessions),
+    (frozenset(("cursorDiskKV",)), _cursor_sessions),
+)
+"""Tables in which agents store sessions in pieces, and what yields the sessions."""
+
+
+def _object_in(value: Any) -> dict[str, Any]:
+    """Returns the object in the JSON of a cell; an empty one if it has none."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return object_or_empty(decoded(text)) if isinstance(text, str) else {}
+
+
+class SessionFolder:
+    """The files of a folder in which opencode stores sessions in pieces: `session/PROJECT/ID.json`,
+    `message/SESSION/ID.json` and `part/MESSAGE/ID.json`; older versions have all kinds in `session`.
+
+    Attributes:
+        files: Paths of all these files; empty if it is no such folder.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._by_owner: dict[str, dict[str, list[str]]] = {"session": {}, "message": {}, "part": {}}
+        for path in paths:
+            if kinds := _KINDS.findall(path.replace(os.sep, "/")):
+                owner = _stem(path) if kinds[-1] == "session" else _stem(os.path.dirname(path))
+                self._by_owner[kinds[-1]].setdefault(owner, []).append(path)
+        groups = [group for owners in self._by_owner.values() for group in owners.values()]
+        self.files = [path for group in groups for path in group if self._is_one()]
+        self._broken: list[Frame] = []
+
+    def _is_one(self) -> bool:
+        """Returns whether there are messages that name their session, and their parts."""
+        first = next((paths[0] for paths in self._by_owner["message"].values()), None)
+        if first is None or not self._by_owner["part"]:
+            return False
+        with suppress(OSError, BadRecord):
+            return "sessionID" in _read(first)
+        return False
+
+    def rows(self, count: Reading) -> Iterator[Frame]:
+        """Yields a frame for each session, in the form in which opencode exports one, and one for each broken file."""
+        owners = list(self._by_owner["session"])
+        infos = {name: info for owner in owners for info, name in self._pieces("session", owner)}
+        for number, name in enumerate(self._by_owner["message"], 1):
+            messages: list[dict[str, Any]] = [
+                {"info": info, "parts": [part for part, _ in self._pieces("part", message_name)]}
+                for info, message_name in self._pieces("message", name)
+            ]
+            messages.sort(key=lambda message: _created(message["info"]))
+            session = {"info": infos.get(name, {"id": name}), "messages": messages}
+            frame = _session_frame(number, session)
+            yield frame
+            yield from self._broken
+            self._broken.clear()
+            if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
+                yield Frame(None, b"", None, count.bounds.too_much)
+                return
+
+    def _pieces(self, kind: str, owner: str) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yields the pieces of a kind that belong to a session or a message, each with its id."""
+        for path in sorted(self._by_owner[kind].get(owner, ())):
+            try:
+                piece = _read(path)
+            except (OSError, BadRecord) as error:
+                reason = error.reason if isinstance(error, BadRecord) else str(error)
+                self._broken.append(Frame(None, b"", None, f"{path}: {reason}"))
+            else:
+                yield piece, str(piece.get("id") or _stem(path))
+
+
+_KINDS = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
+"""Finds the kinds of pieces in the path of a file; the last one is that of the file."""
+
+
+def _created(info: dict[str, Any]) -> float:
+    """Returns when a message was created, in ms since 1970; -1 if it does not say so."""
+    time = object_or_empty(info.get("time")).get("created")
+    return time if isinstance(time, int | float) else -1
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def _read(path: str) -> dict[str, Any]:
+    """Returns the object in a file.
+
+    Raises:
+        BadRecord: It has none.
+        OSError: It cannot be read.
+    """
+    with open(path, "rb") as file:
+        return as_object(load(file.read(MAX_RECORD), "file"))

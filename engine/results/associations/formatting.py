@@ -1,0 +1,210 @@
+"""What goes with one of two sides, as lines of text, as sentences and blocks of a document, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine.base.number_format import counted
+from engine.base.report_table import ReportTable, text_table
+from engine.base.text import one_line
+from engine.conversations.filters import Term
+from engine.results.associations.records import Association, Associations, Feature
+from engine.results.document import Block, Paragraph
+
+MAX_ROWS = 15
+"""Most associations of a side that text lists; JSON and screens list all."""
+
+MAX_SENTENCES = 5
+"""Most associations of a side in a report."""
+
+MAX_EXAMPLES = 5
+"""Most conversations of an association in JSON."""
+
+MAX_NEAR_EQUAL = 3
+"""Most near-equal features that are named."""
+
+_FEATURE_CHARACTERS = 60
+"""Most characters of a feature."""
+
+_SPEAKER_NAMES = {
+    "system": "system prompt",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool result",
+}
+"""What each speaker is called."""
+
+_PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last message"}
+"""What each place is called after the speaker; `tool result, last message` is the last result."""
+
+
+def feature_text(feature: Feature) -> str:
+    """Returns a term as a filter writes it, words with who says them where."""
+    if isinstance(feature, Term):
+        return one_line(str(feature), _FEATURE_CHARACTERS)
+    speaker = f"{_SPEAKER_NAMES[feature.speaker]}{_PLACE_NAMES[feature.place]}"
+    return f"{speaker}: “{one_line(feature.text, _FEATURE_CHARACTERS)}”"
+
+
+def association_cells(row: Association, result: Associations) -> tuple[str, str, str, str]:
+    """Returns a feature, its shares of both sides, and the odds with their interval."""
+    first, second = (
+        f"{count / size:.0%}" for count, size in zip(row.counts, result.sizes, strict=True)
+    )
+    return feature_text(row.feature), first, second, _odds_text(row)
+
+
+def near_equal_text(row: Association) -> str:
+    """Returns the first near-equal features, and how many more there are; empty without any."""
+    names = [feature_text(feature) for feature in row.near_equal[:MAX_NEAR_EQUAL]]
+    more = len(row.near_equal) - len(names)
+    return " · ".join([*names, *([f"{more} more"] if more else [])])
+
+
+def side_lines(result: Associations) -> tuple[str, str]:
+    """Returns the filters of both sides with their numbers of conversations."""
+    filters = str(result.split.first) or "all", str(result.split.second) or "all the others"
+    first, second = (
+        f"{letter}  {one_line(text, _FEATURE_CHARACTERS)}: {counted(size, 'conversation')}"
+        for letter, text, size in zip("AB", filters, result.sizes, strict=True)
+    )
+    return first, second
+
+
+def conclusion(result: Associations) -> str:
+    """Returns how many features go with a side, in a sentence."""
+    tested = f"{result.tested:,} words, phrases and properties"
+    if not result.rows:
+        return f"Nothing goes with A or B: none of {tested} differs more than chance explains."
+    shown = (
+        f", shown as {len(result.rows):,}: each once with those in nearly the same conversations"
+        if len(result.rows) < result.significant
+        else ""
+    )
+    return f"{result.significant:,} of {tested} go with A or B{shown}."
+
+
+def notes(result: Associations) -> list[str]:
+    """Returns how the figures are to be read, a sentence each."""
+    lines = []
+    if result.goals:
+        lines.append(
+            f"Compared within {counted(result.goals, 'goal')}; those of few conversations count as one."
+            + (
+                f" {counted(result.one_sided, 'conversation')} of goals with one side only say nothing."
+                if result.one_sided
+                else ""
+            )
+        )
+    elif result.rows:
+        lines.append("Not compared within goals, so that a difference may be one of goals.")
+    if result.rows:
+        lines += [
+            "odds: of being on this side with the feature, divided by those without it; 95% interval.",
+            "At most 5% of what is listed is expected to be chance (Benjamini and Hochberg)."
+            " Conversations count as independent. What goes with a side need not cause it.",
+        ]
+    return lines
+
+
+def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[ReportTable]:
+    """Yields what goes with each side as a table, the clearest first; nothing for a side with which nothing goes."""
+    for side, letter in enumerate("AB"):
+        rows = [row for row in result.rows if row.side == side]
+        if rows:
+            yield text_table(
+                f"Goes with {letter}"
+                + (f", the clearest {most} of {len(rows)}" if len(rows) > most else ""),
+                ("what", "A", "B", "odds (95%)", "and in nearly the same conversations"),
+                [(*association_cells(row, result), near_equal_text(row)) for row in rows[:most]],
+                (1, 2),
+            )
+
+
+def association_blocks(result: Associations) -> Iterator[Block]:
+    """Yields the sides, the clearest associations as sentences, and how they are to be read."""
+    first, second = side_lines(result)
+    yield Paragraph(f"{first}. {second}. {conclusion(result)}", True)
+    for side, letter in enumerate("AB"):
+        rows = [row for row in result.rows if row.side == side][:MAX_SENTENCES]
+        if rows:
+            yield Paragraph(
+                f"With {letter} goes "
+                + "; ".join(_sentence_part(row, result) for row in rows)
+                + "."
+            )
+    yield Paragraph(" ".join(notes(result)))
+
+
+def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
+    """Returns the result for JSON.
+
+    Args:
+        names: Names of the conversations that are examples, by id.
+    """
+    filters = (str(result.split.first), str(result.split.second))
+    return {
+        "sides": [
+            {"filter": text, "conversations": size}
+            for text, size in zip(filters, result.sizes, strict=True)
+        ],
+        "goals": result.goals,
+        "one_sided": result.one_sided,
+        "tested": result.tested,
+        "significant": result.significant,
+        "associations": [
+            {
+                "side": "ab"[row.side],
+                **_feature_json(row.feature),
+                "counts": list(row.counts),
+                "shares": [
+                    count / size for count, size in zip(row.counts, result.sizes, strict=True)
+                ],
+                "odds": row.odds.value,
+                "low": row.odds.low,
+                "high": row.odds.high,
+                "p": row.p,
+                "near_equal": [feature_text(feature) for feature in row.near_equal],
+                "examples": [names[key] for key in row.ids[:MAX_EXAMPLES] if key in names],
+            }
+            for row in result.rows
+        ],
+    }
+
+
+def example_ids(result: Associations) -> list[int]:
+    """Returns the ids of the conversations that `as_json` names."""
+    return sorted({key for row in result.rows for key in row.ids[:MAX_EXAMPLES]})
+
+
+def marked_words(features: Sequence[Feature]) -> list[str]:
+    """Returns the words of features, to mark in a transcript."""
+    return [feature.text for feature in features if not isinstance(feature, Term)]
+
+
+def _feature_json(feature: Feature) -> dict[str, str | None]:
+    """Returns the parts of a feature: the filter of a term, or the words, who says them and where."""
+    if isinstance(feature, Term):
+        return {"filter": str(feature), "words": None, "speaker": None, "place": None}
+    return {
+        "filter": None,
+        "words": feature.text,
+        "speaker": feature.speaker,
+        "place": feature.place,
+    }
+
+
+def _sentence_part(row: Association, result: Associations) -> str:
+    """Returns an association as a part of a sentence."""
+    name, first, second, odds = association_cells(row, result)
+    return f"{name} (in {first} of A and {second} of B, odds {odds})"
+
+
+def _odds_text(row: Association) -> str:
+    """Returns odds with their interval."""
+    value, low, high = (
+        f"{odds:,.1f}" if odds < 100 else f"{odds:,.0f}"
+        for odds in (row.odds.value, row.odds.low, row.odds.high)
+    )
+    return f"{value} ({low} to {high})"

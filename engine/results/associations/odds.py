@@ -1,0 +1,146 @@
+"""Which features go with one of two sides: odds ratios within strata, corrected for the number of tests.
+
+Mantel and Haenszel (1959, J. Natl. Cancer Inst. 22) give one odds ratio over all strata, Robins, Breslow and Greenland
+(1986, Biometrics 42) the variance of its logarithm. Half a conversation in each cell of a stratum of its own keeps both
+finite (after Haldane 1956, Ann. Hum. Genet. 20). Significance is by Benjamini and Hochberg (1995, J. R. Stat. Soc. B
+57).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.base.statistics.ranking import p_two_sided
+from engine.results.associations.words import Incidence
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+_CELLS = 1 << 20
+"""Most cells of a table of features by strata that are computed at once."""
+
+_HALF = 0.5
+"""Conversations in each cell of the additional stratum."""
+
+
+class Odds(NamedTuple):
+    """The association of features with the first of two sides; every array has shape (features,).
+
+    Attributes:
+        log_ratio: Natural logarithm of the odds ratio; positive where the feature goes with the first side.
+        error: Its standard error.
+        first, second: Number of conversations with the feature on each side.
+    """
+
+    log_ratio: Floats
+    error: Floats
+    first: Ints
+    second: Ints
+
+    @property
+    def z(self) -> Floats:
+        """The logarithms in standard errors, shape (features,)."""
+        return self.log_ratio / self.error
+
+    @property
+    def p(self) -> Floats:
+        """The two-sided p value of even odds for each feature, shape (features,)."""
+        return np.array([p_two_sided(value) for value in self.z.tolist()])
+
+
+def odds_ratios(incidence: Incidence, features: int, is_first: Bools, stratum: Ints) -> Odds:
+    """Returns the odds ratios of features within strata.
+
+    Args:
+        incidence: Which conversations have which features.
+        features: Number of features.
+        is_first: Whether each conversation is on the first side, shape (conversations,).
+        stratum: Number of its stratum, from 0, of the same shape.
+    """
+    strata = int(stratum.max(initial=0)) + 1
+    first_size = np.bincount(stratum[is_first], minlength=strata)
+    size = np.bincount(stratum, minlength=strata)
+    mixed = (first_size > 0) & (first_size < size)  # the others say nothing of the odds
+    columns = int(mixed.sum())
+    column = (np.cumsum(mixed) - 1)[stratum[incidence.row]]
+    on_first = is_first[incidence.row]
+    ratios = [np.empty((2, 0))]
+    step = max(1, _CELLS // max(1, columns))
+    for begin in range(0, features, step):
+        end = min(begin + step, features)
+        low, high = np.searchsorted(incidence.feature, [begin, end])
+        pairs = low + np.flatnonzero(mixed[stratum[incidence.row[low:high]]])
+        cell = (incidence.feature[pairs] - begin) * columns + column[pairs]
+        both, have = (
+            np.bincount(cells, minlength=(end - begin) * columns).reshape(end - begin, columns)
+            for cells in (cell[on_first[pairs]], cell)
+        )
+        ratios.append(_log_ratios(both, have, first_size[mixed], size[mixed]))
+    log_ratio, error = np.concatenate(ratios, axis=1)
+    first = np.bincount(incidence.feature[on_first], minlength=features)
+    second = np.bincount(incidence.feature, minlength=features) - first
+    return Odds(log_ratio, error, first, second)
+
+
+def _log_ratios(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
+    """Returns the logarithms of Mantel-Haenszel odds ratios and their standard errors, shape (2, features).
+
+    Args:
+        both: Conversations of the first side with the feature, shape (features, strata).
+        have: Conversations with the feature, of the same shape.
+        first_size, size: Conversations of the first side and of both, shape (strata,).
+    """
+    for_first = both * (size - first_size - have + both) / size
+    for_second = (have - both) * (first_size - both) / size
+    agree = (both + (size - first_size - have + both)) / size
+    differ = 1 - agree
+    extra = _HALF * _HALF / (4 * _HALF)
+    first_sum = for_first.sum(axis=1) + extra
+    second_sum = for_second.sum(axis=1) + extra
+    # in the additional stratum half agree and half differ
+    variance = (
+        ((agree * for_first).sum(axis=1) + _HALF * extra) / (2 * first_sum**2)
+        + ((agree * for_second + differ * for_first).sum(axis=1) + extra)
+        / (2 * first_sum * second_sum)
+        + ((differ * for_second).sum(axis=1) + _HALF * extra) / (2 * second_sum**2)
+    )
+    return np.stack([np.log(first_sum / second_sum), np.sqrt(variance)])
+
+
+def adjusted_p(p: Floats) -> Floats:
+    """Returns p values corrected by Benjamini and Hochberg for all of them, shape (tests,)."""
+    order = np.argsort(p)
+    ratios = p[order] * len(p) / np.arange(1, len(p) + 1)
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum.accumulate(ratios[::-1])[::-1].clip(max=1)
+    return corrected
+
+
+def near_equal(incidence: Incidence, order: Ints, conversations: int, overlap: float) -> list[Ints]:
+    """Returns groups of features that nearly the same conversations have, each by its first feature.
+
+    A feature joins the first group whose first feature has a Jaccard similarity of at least `overlap` with it.
+
+    Args:
+        incidence: Which conversations have which features.
+        order: The features to group, shape (features,); the earlier one stands for a group.
+    """
+    place = np.full(int(incidence.feature.max(initial=-1)) + 1, -1)
+    place[order] = np.arange(len(order))
+    chosen = place[incidence.feature] >= 0
+    has = np.zeros((len(order), conversations), bool)
+    has[place[incidence.feature[chosen]], incidence.row[chosen]] = True
+    sizes = has.sum(axis=1)
+    left = np.arange(len(order))
+    groups = []
+    while len(left):
+        head = left[0]
+        shared = has[left][:, has[head]].sum(axis=1)
+        near = shared >= overlap * (sizes[left] + sizes[head] - shared)
+        groups.append(order[left[near]])
+        left = left[~near]
+    return groups

@@ -1,0 +1,89 @@
+"""What goes with one of two sides of a project's conversations, as frozen rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.base.statistics.intervals import Interval
+from engine.conversations.filters import Filter, Term
+
+Speaker = Literal["system", "user", "assistant", "tool"]
+"""Who says a word; `tool` stands for the results of tools."""
+
+Place = Literal["anywhere", "first", "last"]
+"""In which messages of the speaker a word stands: in any, in the first one, in the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordFeature:
+    """A word, or a phrase of several, in the messages of a speaker."""
+
+    speaker: Speaker
+    place: Place
+    text: str
+
+
+Feature = WordFeature | Term
+"""What a conversation has or has not: words, or any term of a filter that holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Two sides that conversations are on.
+
+    Attributes:
+        first, second: Filters of the sides; an empty second one stands for all conversations that are not on the first.
+        outcome: What the first side is called in a heading, such as `failure`; empty where it has no such name.
+    """
+
+    first: Filter
+    second: Filter
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """A feature that goes with one side.
+
+    Attributes:
+        feature: The feature.
+        side: 0 where it goes with the first side, 1 with the second.
+        counts: Number of conversations of the first and of the second side that have it.
+        odds: The odds of being on `side` with the feature divided by those without it, above 1, with a 95% interval.
+        p: The p value of the hypothesis that it goes with neither side, corrected for all features.
+        near_equal: Further features that nearly the same conversations have, and the same words in other messages of
+            the speaker.
+        ids: Ids of the conversations of `side` that have it, ascending.
+    """
+
+    feature: Feature
+    side: int
+    counts: tuple[int, int]
+    odds: Interval
+    p: float
+    near_equal: tuple[Feature, ...]
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Associations:
+    """What goes with one of two sides.
+
+    Attributes:
+        split: The sides.
+        sizes: Number of conversations of each.
+        goals: Number of goals within which the sides were compared; 0 where goals were left out of account.
+        one_sided: Number of conversations in goals that are on one side only, which say nothing.
+        tested: Number of features.
+        significant: Number of those that go with a side, near-equal ones included.
+        rows: These, of near-equal ones the clearest alone; those of the first side come first, the clearest on top.
+    """
+
+    split: Split
+    sizes: tuple[int, int]
+    goals: int
+    one_sided: int
+    tested: int
+    significant: int
+    rows: tuple[Association, ...]

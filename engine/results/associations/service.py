@@ -1,0 +1,349 @@
+"""Finds what goes with one of two sides of a project's conversations: words, tools, goals, whatever filters know."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.base.errors import NotFound, UsageError
+from engine.base.number_format import counted
+from engine.base.statistics.intervals import Z95, Interval
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
+from engine.conversations.filter_fields import (
+    ANY_VALUE,
+    COUNTABLE_FIELDS,
+    FIELDS,
+    NO_VALUE,
+    WORD_FIELD,
+)
+from engine.conversations.filters import Filter, Term, parse_filter
+from engine.conversations.tables import facets, selecting
+from engine.conversations.tables.conversations import message_counts, names, texts
+from engine.goals.views.merge_queue import MergeQueueCache
+from engine.project.idset import IdSet
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.results.associations import formatting
+from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
+from engine.results.associations.records import (
+    Association,
+    Associations,
+    Feature,
+    Split,
+    WordFeature,
+)
+from engine.results.associations.words import Incidence, joined, word_features
+from engine.results.comparison.measured import goal_numbers
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MIN_SIDE = 10
+"""Fewest conversations of a side."""
+
+MIN_GOAL = 10
+"""Fewest conversations of a goal of its own; those of smaller goals are compared with those in no goal."""
+
+MIN_COUNT, MIN_SHARE = 5, 0.05
+"""Fewest conversations that have a feature, and as a share of the smaller side; and as many have not."""
+
+NEAR_EQUAL = 0.8
+"""Jaccard similarity from which two features stand for nearly the same conversations."""
+
+LONG_QUANTILE = 0.75
+"""Quantile of the number of messages from which on a conversation counts as long."""
+
+_OUTCOMES = (
+    ("verdict:incomplete", "verdict:complete", "failure"),
+    ("truth.succeeded:false", "truth.succeeded:true", "failure"),
+    ("truth.success:false", "truth.success:true", "failure"),
+    ("truth.success<1", "truth.success>=1", "failure"),
+    ("truth.reward<1", "truth.reward>=1", "failure"),
+    ("state:broken-off", "state:ended", "breaking off"),
+)
+"""Sides by what is known of the outcome, the best known first, each with its name."""
+
+_SAME_MATTER = (
+    {"state", "p", "disagreement", "remaining"},
+    {"verdict", "annotator", "disagreement", "success"},
+    {"goal", "also", "share"},
+    {"turns", "messages", "length"},
+    {"date", "since", "until"},
+)
+"""Fields that say the same of a conversation, so that one of them explains no split by another."""
+
+_FURTHER_FIELDS = ("language", "personal")
+"""Fields whose values are features although lists are not counted by them."""
+
+
+NO_FILTER = Filter()
+"""Selects all conversations."""
+
+
+class Sides(NamedTuple):
+    """The conversations of both sides, in ascending order of ids; arrays have the shape (conversations,).
+
+    Attributes:
+        among: The conversations.
+        ids: Their ids.
+        is_first: Whether each is on the first side.
+        row: Index of each id, shape (largest id + 1,).
+    """
+
+    among: IdSet
+    ids: Ints
+    is_first: Bools
+    row: Ints
+
+    @classmethod
+    def of(cls, among: IdSet, is_first: Bools) -> Sides:
+        """Returns the sides of a set of conversations."""
+        row = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
+        return cls(among, np.asarray(among.ascending(), np.int64), is_first, row)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of conversations of each side."""
+        first = int(self.is_first.sum())
+        return first, len(self.ids) - first
+
+
+class AssociationService:
+    """Finds associations in one project. Slow: ten thousand conversations take seconds."""
+
+    def __init__(self, project: Project, cache: MergeQueueCache) -> None:
+        """`cache` gives the clustering that is shown with its current groups."""
+        self._project, self._cache = project, cache
+
+    def split(
+        self, first: Filter = NO_FILTER, second: Filter = NO_FILTER, question: str | None = None
+    ) -> Split:
+        """Returns the sides that are named: by filters, by the answers no and yes to a question; else by the outcome
+        that is known best, of verdicts, imported outcomes and states.
+
+        Raises:
+            UsageError: Both are named, or there is no such question.
+            NotFound: No outcome is known of enough conversations on both sides.
+        """
+        if (first or second) and question is not None:
+            raise UsageError("A question and filters are named.", "Leave one of them out.")
+        if second and not first:
+            raise UsageError("Only the second side is named.", "Name the first side: --a FILTER.")
+        if first:
+            return Split(first, second)
+        splits = [
+            Split(parse_filter(first), parse_filter(second), outcome)
+            for first, second, outcome in _OUTCOMES
+        ]
+        if question is not None:
+            for split in splits:
+                if split.first.of(question):
+                    return split
+            if question not in FIELDS:
+                raise UsageError(
+                    f"There is no question “{question}”.",
+                    "Name the sides by filters: --a FILTER --b FILTER.",
+                )
+            return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
+        with self._project.reading() as conn, snapshot(conn):
+            for split in splits:
+                if all(_count(conn, side) >= MIN_SIDE for side in (split.first, split.second)):
+                    return split
+        raise NotFound(
+            f"No outcome is known of {MIN_SIDE} conversations on each side.",
+            "Score them (`workbench run complete PROJECT`), give verdicts, or name the sides: --a FILTER --b FILTER.",
+        )
+
+    def as_json(self, result: Associations) -> dict[str, Any]:
+        """Returns a result for JSON, with names of conversations as examples."""
+        with self._project.reading() as conn:
+            return formatting.as_json(result, names(conn, formatting.example_ids(result)))
+
+    def associations(self, split: Split, *, within_goals: bool = True) -> Associations:
+        """Returns what goes with one side more than chance explains.
+
+        Args:
+            split: The sides.
+            within_goals: Whether conversations are compared with those of the same goal only, where there are goals and
+                the sides are not chosen by goal.
+
+        Raises:
+            UsageError: A side has too few conversations, or a conversation is on both.
+            WorkbenchError: The project cannot evaluate a filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            sides = _sides(conn, split)
+            goal = np.zeros(len(sides.ids), np.int64)
+            view = self._cache.shown(conn) if within_goals else None
+            if view is not None and not split.first.of("goal") and not split.second.of("goal"):
+                goal = goal_numbers(view, sides.ids)[0] + 1  # 0 is in no goal
+                goal[np.bincount(goal)[goal] < MIN_GOAL] = 0
+            goals = len(np.unique(goal)) if goal.any() else 0
+            features, incidence = read_features(conn, split, sides, by_goal=not goals)
+        return _associations(split, sides, features, incidence, goal, goals)
+
+
+def read_features(
+    conn: sqlite3.Connection, split: Split, sides: Sides, *, by_goal: bool
+) -> tuple[list[Feature], Incidence]:
+    """Returns what conversations of the sides have: terms of filters, words and phrases.
+
+    Args:
+        split: The filters of the sides; what they name is left out.
+        by_goal: Whether goals are features.
+    """
+    min_count = max(MIN_COUNT, round(MIN_SHARE * min(sides.sizes)))
+    terms: list[Feature] = []
+    incidences = []
+    for term, members in _terms(conn, split, sides.among, min_count, by_goal=by_goal):
+        rows = sides.row[np.asarray(members.ascending(), np.int64)]
+        incidences.append(Incidence(np.full(len(rows), len(terms)), rows))
+        terms.append(term)
+    row_of = sides.row.tolist()
+    messages = ((row_of[key], role, text) for key, role, text in texts(conn, sides.among))
+    words, incidence = word_features(messages, len(sides.ids), min_count)
+    # what a side is searched by says nothing of it
+    searched = {
+        word
+        for filter in (split.first, split.second)
+        for term in filter.of(WORD_FIELD)
+        for word in term.values[0].lower().split()
+    }
+    named = np.array([searched.issuperset(word.text.split()) for word in words], bool)
+    other = ~named[incidence.feature]
+    incidences.append(Incidence(incidence.feature[other] + len(terms), incidence.row[other]))
+    return [*terms, *words], joined(incidences)
+
+
+def _associations(
+    split: Split,
+    sides: Sides,
+    features: list[Feature],
+    incidence: Incidence,
+    goal: Ints,
+    goals: int,
+) -> Associations:
+    """Returns those of the features that go with a side.
+
+    Args:
+        incidence: Which of the conversations have which features.
+        goal: Number of the goal of each conversation, shape (conversations,).
+        goals: Number of goals that are taken into account.
+    """
+    odds = odds_ratios(incidence, len(features), sides.is_first, goal)
+    z = odds.z
+    tested = odds.first + odds.second > 0
+    p = np.ones(len(features))
+    p[tested] = adjusted_p(odds.p[tested])
+    significant = np.flatnonzero(p < SIGNIFICANCE_LEVEL)
+    # of equally clear features that say the same, a term tells more than a word, and a phrase more than its parts
+    length = np.array(
+        [0 if isinstance(feature, Term) else -len(feature.text) for feature in features]
+    )
+    is_word = np.array([isinstance(feature, WordFeature) for feature in features])
+    order = significant[
+        np.lexsort((length[significant], is_word[significant], -np.abs(z[significant]).round(1)))
+    ]
+    rows: dict[object, Association] = {}
+    for group in near_equal(incidence, order, len(sides.ids), NEAR_EQUAL):
+        head, *others = group.tolist()
+        side, feature = int(z[head] < 0), features[head]
+        near = tuple(features[other] for other in others)
+        # the same words in other messages of the speaker are no news
+        key = (side, feature.speaker, feature.text) if isinstance(feature, WordFeature) else feature
+        if key in rows:
+            earlier = rows[key]
+            rows[key] = replace(earlier, near_equal=(*earlier.near_equal, feature, *near))
+            continue
+        center, width = abs(float(odds.log_ratio[head])), Z95 * float(odds.error[head])
+        having = incidence.rows_of(head)
+        rows[key] = Association(
+            feature,
+            side,
+            (int(odds.first[head]), int(odds.second[head])),
+            Interval(*np.exp([center, center - width, center + width]).tolist()),
+            float(p[head]),
+            near,
+            tuple(np.sort(sides.ids[having[sides.is_first[having] == (side == 0)]]).tolist()),
+        )
+    in_goal = np.bincount(goal)
+    first_in_goal = np.bincount(goal[sides.is_first], minlength=len(in_goal))
+    one_sided = (first_in_goal == 0) | (first_in_goal == in_goal)
+    return Associations(
+        split=split,
+        sizes=sides.sizes,
+        goals=goals,
+        one_sided=int(in_goal[one_sided].sum()),
+        tested=int(tested.sum()),
+        significant=len(significant),
+        rows=tuple(sorted(rows.values(), key=lambda row: row.side)),
+    )
+
+
+def _count(conn: sqlite3.Connection, filter: Filter) -> int:
+    """Returns how many conversations match; none where no conversation has a key that the filter names."""
+    if all(facets.is_known(conn, term.field) for term in filter.terms if term.key):
+        return len(selecting.matching(conn, filter))
+    return 0
+
+
+def _sides(conn: sqlite3.Connection, split: Split) -> Sides:
+    """Returns the conversations of both sides.
+
+    Raises:
+        UsageError: A side has too few conversations, or a conversation is on both.
+        WorkbenchError: The project cannot evaluate a filter.
+    """
+    first = selecting.matching(conn, split.first)
+    second = selecting.matching(conn, split.second)
+    if not split.second:
+        second = second - first
+    on_both = len(first & second)
+    if on_both:
+        raise UsageError(
+            f"{counted(on_both, 'conversation')} would be on both sides.",
+            "Choose filters that exclude each other.",
+        )
+    for filter, side in ((split.first, first), (split.second, second)):
+        if len(side) < MIN_SIDE:
+            raise UsageError(
+                f"“{filter or 'the others'}” has {counted(len(side), 'conversation')}.",
+                f"What goes with a side is looked for from {MIN_SIDE} on each side on.",
+            )
+    among = first | second
+    return Sides.of(among, np.frombuffer(first.flags, np.uint8)[among.ascending()] > 0)
+
+
+def _terms(
+    conn: sqlite3.Connection, split: Split, among: IdSet, min_count: int, *, by_goal: bool
+) -> Iterator[tuple[Term, IdSet]]:
+    """Yields the terms that at least `min_count` conversations of a set match and as many do not, with those that do.
+
+    What a side is chosen by, and what says the same, is left out; so is truth, which is an outcome and no reason.
+    """
+    chosen_by = {term.field for filter in (split.first, split.second) for term in filter.terms}
+    same_matter = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
+    if not by_goal:
+        same_matter |= {"goal", "also"}
+    fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]
+    fields += [f"meta.{key}" for key, _ in selecting.values(conn, "meta", NO_FILTER)]
+    terms = [
+        Term(name, ":", (value,))
+        for name in fields
+        if name not in same_matter
+        for value, count in selecting.values(conn, name, NO_FILTER)
+        if count is not None and count >= min_count and value not in (ANY_VALUE, NO_VALUE)
+    ]
+    if "messages" not in same_matter:
+        sizes = message_counts(conn, among)
+        long = sizes[int(len(sizes) * LONG_QUANTILE)]
+        terms.append(Term("messages", ">=", (str(long),)))
+    for term in terms:
+        members = selecting.matching(conn, Filter((term,))) & among
+        if min_count <= len(members) <= len(among) - min_count:
+            yield term, members

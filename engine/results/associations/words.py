@@ -1,0 +1,207 @@
+"""The words and phrases of conversations, each by who says it and where: what can go with one of two sides.
+
+A phrase is two or three words with nothing but white space between them. A word begins with a letter; of a script
+without spaces each character is one. Of a long message both ends are read, as by the probe on words.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable
+from typing import NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.base.conversation import Role
+from engine.base.text import CJK
+from engine.completeness.words import EDGE
+from engine.goals.labels.word_kinds import (
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    PREPOSITIONS,
+    PRONOUNS,
+)
+from engine.results.associations.records import Place, Speaker, WordFeature
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MAX_WORDS = 3
+"""Most words of a phrase."""
+
+_GAP = " … "
+"""Stands for what is not read of a long message; no phrase crosses it."""
+
+_TOKEN = re.compile(rf"[{CJK}]|[^\W\d_{CJK}][^\W{CJK}]*(?:['’][^\W\d_{CJK}]+)?|[\d_]\w*|[^\w\s]+")
+"""Matches a word, a number or signs; the latter two end a phrase."""
+
+_JOINED = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
+"""Matches the space between two words of a script without spaces."""
+
+_BREAK = 0
+"""Number of all tokens that are no word."""
+
+_SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
+_SPEAKER_NUMBERS: dict[Role, int] = {
+    "system": 0,
+    "developer": 0,
+    **{speaker: number for number, speaker in enumerate(_SPEAKERS)},
+}
+"""Index in `_SPEAKERS` of who speaks in a message of each role."""
+
+_EMPTY = (PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS) - {"cannot"}
+"""Words that say nothing without others."""
+
+
+class Incidence(NamedTuple):
+    """Which conversations have which features.
+
+    Attributes:
+        feature, row: Index of a feature and of a conversation that has it, each pair once, the features rising; both of
+            shape (pairs,).
+    """
+
+    feature: Ints
+    row: Ints
+
+    def rows_of(self, feature: int) -> Ints:
+        """Returns the conversations that have a feature."""
+        low, high = np.searchsorted(self.feature, [feature, feature + 1])
+        return self.row[low:high]
+
+
+class _Vocabulary(dict[str, int]):
+    """Numbers words in the order in which they come, from 1; every other token is `_BREAK`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = [""]
+
+    def __missing__(self, token: str) -> int:
+        number = _BREAK
+        if token[0].isalpha():
+            number = len(self.words)
+            self.words.append(token)
+        self[token] = number
+        return number
+
+
+class _Phrases(NamedTuple):
+    """Phrases of one length.
+
+    Attributes:
+        start: Index of the token at which each occurrence begins, shape (occurrences,), rising.
+        number: Number of its phrase, of the same shape.
+        texts: The phrases by number.
+    """
+
+    start: Ints
+    number: Ints
+    texts: list[str]
+
+
+def word_features(
+    messages: Iterable[tuple[int, Role, str]], conversations: int, min_count: int
+) -> tuple[list[WordFeature], Incidence]:
+    """Returns the words and phrases that at least `min_count` conversations have and as many have not, without those of
+    words that say nothing alone, such as "to the". First messages count of users only.
+
+    Args:
+        messages: Index of the conversation, role and text of each message, conversation after conversation.
+        conversations: Number of conversations.
+    """
+    vocabulary = _Vocabulary()
+    number_of = vocabulary.__getitem__
+    tokens, sizes, speeches = array("q"), array("q"), array("q")
+    for row, role, text in messages:
+        read = text if len(text) <= 2 * EDGE else text[:EDGE] + _GAP + text[-EDGE:]
+        message_tokens = _TOKEN.findall(read.lower())
+        tokens.extend(map(number_of, message_tokens))
+        tokens.append(_BREAK)
+        sizes.append(len(message_tokens) + 1)
+        speeches.append(row * len(_SPEAKERS) + _SPEAKER_NUMBERS[role])
+    token, speech = np.asarray(tokens, np.int64), np.asarray(speeches, np.int64)
+    message = np.repeat(np.arange(len(speech)), np.asarray(sizes, np.int64))
+    of_user = speech % len(_SPEAKERS) == _SPEAKER_NUMBERS["user"]
+    is_place: dict[Place, Bools] = {
+        "anywhere": np.ones(len(speech), bool),
+        "first": _is_first(speech) & of_user,
+        "last": _is_first(speech[::-1])[::-1],
+    }
+
+    is_frequent = np.bincount(token, minlength=len(vocabulary.words)) >= min_count
+    is_frequent[_BREAK] = False
+    words = [vocabulary.words[number] for number in np.flatnonzero(is_frequent)]
+    word = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1)[token]
+    start = np.flatnonzero(word >= 0)
+    phrases = _Phrases(start, word[start], words)
+    features: list[WordFeature] = []
+    incidences: list[Incidence] = []
+    for length in range(1, MAX_WORDS + 1):
+        if length > 1:
+            phrases = _longer(phrases, length - 1, word, words, min_count)
+        says = np.array(
+            [any(word not in _EMPTY for word in text.split()) for text in phrases.texts], bool
+        )
+        for place, chosen in is_place.items():
+            here = chosen[message[phrases.start]] & says[phrases.number]
+            row, speaker = np.divmod(speech[message[phrases.start[here]]], len(_SPEAKERS))
+            keys = (phrases.number[here] * len(_SPEAKERS) + speaker) * conversations + row
+            keys.sort()  # much quicker than `np.unique`
+            kind, row = np.divmod(keys[np.diff(keys, prepend=-1) > 0], conversations)
+            counts = np.bincount(kind, minlength=len(phrases.texts) * len(_SPEAKERS))
+            eligible = (counts >= min_count) & (counts <= conversations - min_count)
+            index = np.cumsum(eligible) - 1 + len(features)
+            among = eligible[kind]
+            incidences.append(Incidence(index[kind[among]], row[among]))
+            features += [
+                WordFeature(_SPEAKERS[which % len(_SPEAKERS)], place,
+                            _JOINED.sub("", phrases.texts[which // len(_SPEAKERS)]))
+                for which in np.flatnonzero(eligible)
+            ]  # fmt: skip
+    return features, joined(incidences)
+
+
+def _is_first(speech: Ints) -> Bools:
+    """Returns whether each message is the first of its speaker in its conversation, shape (messages,).
+
+    Args:
+        speech: A number for each conversation and speaker, of the same shape.
+    """
+    is_first = np.zeros(len(speech), bool)
+    is_first[np.unique(speech, return_index=True)[1]] = True
+    return is_first
+
+
+def joined(incidences: Iterable[Incidence]) -> Incidence:
+    """Returns several incidences, at least one, as one; the features of a later one have higher numbers."""
+    feature, row = zip(*incidences, strict=True)
+    return Incidence(np.concatenate(feature), np.concatenate(row))
+
+
+def _longer(
+    phrases: _Phrases, length: int, word: Ints, words: list[str], min_count: int
+) -> _Phrases:
+    """Returns the frequent phrases of one word more.
+
+    Args:
+        phrases: The frequent ones of `length` words.
+        word: Number of the frequent word at each token, -1 for another token; shape (tokens,).
+        words: The frequent words by number.
+    """
+    # a message ends with a break, so that a token follows each phrase
+    following = word[phrases.start + length]
+    goes_on = following >= 0
+    keys = phrases.number[goes_on] * len(words) + following[goes_on]
+    unique, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    is_frequent = counts >= min_count
+    chosen = is_frequent[number]
+    pairs = (column.tolist() for column in np.divmod(unique[is_frequent], len(words)))
+    return _Phrases(
+        phrases.start[goes_on][chosen],
+        (np.cumsum(is_frequent) - 1)[number[chosen]],
+        [f"{phrases.texts[before]} {words[last]}" for before, last in zip(*pairs, strict=True)],
+    )
