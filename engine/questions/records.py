@@ -297,9 +297,9 @@ NOT = "not-"
 """Beginning of the tag that says that a conversation does not deserve the rest of it as a tag."""
 
 
-MIN_EXAMPLES_OF_EACH = 10
-"""Smallest number of examples of either kind with which the result is shown as a figure; docs/lab/verdicts.md says
-why."""
+MIN_EXAMPLES_OF_EACH = 3
+"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
+interval above chance."""
 
 
 CHANCE = 0.5

@@ -92,7 +92,7 @@ def by_trouble(conn: sqlite3.Connection) -> Iterator[int]:
 
 
 class SignValues(NamedTuple):
-    """The signs of all conversations that were read, as numbers.
+    """The signs of all conversations as numbers.
 
     Attributes:
         ids: Ascending; shape (conversations,).
@@ -109,9 +109,7 @@ def values(conn: sqlite3.Connection) -> SignValues:
     """Reads the signs of all conversations as numbers."""
     import numpy as np  # here: the list waits for no library of numbers
 
-    rows = conn.execute(
-        "SELECT id, messages FROM conversation JOIN trouble ON conversation_id = id ORDER BY id"
-    ).fetchall()
+    rows = conn.execute("SELECT id, messages FROM conversation ORDER BY id").fetchall()
     ids, messages = np.array(rows, dtype=np.int64).reshape(-1, 2).T
     signs = list(Sign)
     table = np.zeros((len(ids), len(signs)))

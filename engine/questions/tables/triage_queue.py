@@ -11,7 +11,7 @@
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
   "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
 - `informative`: what would change the probe of success most: unsure, and unlike what is judged already
-  (`engine.questions.example_probe.rank_by_information`); then those without hidden states, in id order.
+  (`engine.questions.example_probe.rank_by_information`); then those that came later, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
 - `list`: in the order of the conversation list.
@@ -315,7 +315,7 @@ def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> li
 _JUDGED_THEN = "not ranked: it had a verdict when the order was made"
 """Reason of a conversation that was an example when the probe was fitted."""
 
-_NOT_RANKED = "not ranked: its hidden states were not there when the order was made"
+_NOT_RANKED = "not ranked: it was not there when the order was made"
 """Reason of a conversation that the probe did not know."""
 
 
