@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,10 +12,11 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.errors import FilterError, WorkbenchError
+from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
+from engine.results.associations.records import Split
 from engine.results.comparison.formatting import (
     breakdown_lines,
     breakdown_notes,
@@ -28,9 +29,9 @@ from engine.results.comparison.formatting import (
     side_text,
 )
 from engine.results.comparison.records import Breakdown, Comparison, Difference, Part
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import copy
-from screens.shell.workbench_screen import WorkbenchScreen
+from screens.shell.workbench_screen import WorkbenchScreen, ask_sides
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
@@ -118,32 +119,20 @@ class ComparisonScreen(WorkbenchScreen[None]):
         def compare_by(field: str | None) -> None:
             """Compares by a field, or asks for filters; nothing where the person left the dialog."""
             if field == FILTERS:
-                self._ask_filter("The first side: a filter", self._ask_second)
+                ask_sides(self, lambda first, second: self._compare((first, second)))
             elif field is not None:
                 self._compare(field)
 
         self.app.push_screen(ChoiceDialog("Compare", choices), compare_by)
 
-    def _ask_second(self, first: Filter) -> None:
-        """Asks for the second filter."""
-        title = "The second side: a filter, or nothing for all others"
-        self._ask_filter(title, lambda second: self._compare((first, second)))
-
-    def _ask_filter(self, title: str, then: Callable[[Filter], None]) -> None:
-        """Asks for a filter until one can be understood or the person leaves."""
-
-        def take_text(text: str | None) -> None:
-            """Goes on with what was typed, if it is a filter."""
-            if text is None:
-                return
-            try:
-                filter = parse_filter(text)
-            except FilterError as error:
-                self.show_error(error)
-                return
-            then(filter)
-
-        self.app.push_screen(TextDialog(title, placeholder="date:2026-10"), take_text)
+    def sides(self) -> Split | None:
+        """Returns both sides that are compared, or the value under the cursor and all others."""
+        if isinstance(self._request, tuple):
+            return Split(*self._request)
+        row = self.table.here
+        return (
+            None if row is None or row.filter is None else Split(parse_filter(row.filter), Filter())
+        )
 
     def action_again(self) -> None:
         """Compares the same again."""

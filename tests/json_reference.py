@@ -95,6 +95,7 @@ scores m/demo.wb
 status m/demo.wb
 compare m/demo.wb --by source
 compare m/demo.wb --a turns>3 --b turns<4
+why m/demo.wb --question verdict
 validate m/demo.wb all
 validate m/demo.wb completeness
 validate m/demo.wb trees

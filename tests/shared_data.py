@@ -19,12 +19,9 @@ def shared_file(name: str) -> Path | None:
 
 
 def shared_samples() -> list[Path]:
-    """Samples of log formats that are read, those of at most 10 MB, sorted; empty where the folder is absent. In the
-    folder `second` are those that are not read yet."""
+    """Samples of log formats, those of at most 10 MB, sorted; empty where the folder is absent."""
     files = (path for path in (_DATA / "formats").rglob("*") if path.is_file())
-    return sorted(
-        path for path in files if path.stat().st_size <= 10_000_000 and path.parent.name != "second"
-    )
+    return sorted(path for path in files if path.stat().st_size <= 10_000_000)
 
 
 def original_folder(name: str) -> Path | None:

@@ -77,6 +77,14 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             "ctrl+o", "stay_offline", "Offline", show=False, tooltip="Stay offline, or no longer"
         ),
         Binding("V", "validation", "Validation", show=False, tooltip="Every metric against truth"),
+        Binding(
+            "exclamation_mark",
+            "why",
+            "Why",
+            key_display="!",
+            show=False,
+            tooltip="What goes with failure, or with what is listed",
+        ),
         Binding("L", "watch", "Watch", show=False, tooltip="Watch logs as they grow"),
         Binding(
             "at",
@@ -130,6 +138,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             tree=opener.tree,
             calibration=opener.calibration,
             conversations=opener.conversations_behind,
+            why=opener.why,
             members=opener.members,
             similar=opener.similar,
         )
@@ -337,6 +346,11 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         from screens.comparison import ComparisonScreen
 
         self.push_screen(ComparisonScreen(self._services, self._feed, self.current_mode))
+
+    def action_why(self) -> None:
+        """Shows what goes with one of the sides that the screen in front parts conversations into."""
+        if isinstance(self.screen, WorkbenchScreen):
+            self.screen.open_why(self.screen.sides())
 
     def action_watch(self) -> None:
         """Shows what comes in, and starts to watch logs."""

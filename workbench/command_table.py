@@ -192,6 +192,7 @@ COMMANDS = (
     Command("models remove", "delete what was pulled, forget what was added", "models:remove"),
     Command("models verify", "compute the checksums of files again and read their headers", "models:verify"),
     Command("models use", "choose the model that a project uses for some work", "models:use"),
+    Command("models allow", "show what would leave this machine for an endpoint, and allow it", "models:allow"),
     Command("models tune", "find the fastest format of a model's weights that stays accurate", "models:tune"),
     Command("offline", "show or change whether a project stays offline", "project_file:offline"),
     Command("formats", "list the formats of logs that an import knows", "settings:formats"),

@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from engine.conversations.filters import Filter
 from engine.opener.open_project import OpenProject
+from engine.results.associations.records import Split
 from screens.shell.app_interface import ReadingOrder
 from screens.widgets.jobs import EngineFeed
 
@@ -104,6 +105,12 @@ class ScreenOpener:
         from screens.conversations.screen import ConversationsBehindScreen
 
         return ConversationsBehindScreen(self.services, self.feed, filter, mode)
+
+    def why(self, split: Split | None, mode: str) -> Screen[Any]:
+        """Makes the list of what goes with one of two sides."""
+        from screens.associations import AssociationScreen
+
+        return AssociationScreen(self.services, self.feed, split, mode)
 
     def members(self, group_id: str | None, mode: str) -> Screen[Any]:
         """Makes the list of the conversations of a goal group; None for the outliers."""

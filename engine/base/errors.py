@@ -320,6 +320,16 @@ class EndpointAway(EndpointError):
     overdue = False
 
 
+class CostLimit(ModelError):
+    """A run over a server of models stopped because its next request might have cost more than it may.
+
+    Why: `--max-cost` says what a run may cost in all, and the requests that were answered came near to that.
+
+    What to do: Start the run again with a higher --max-cost: it goes on where it stopped, and what was answered is not
+    paid for again.
+    """
+
+
 class HubError(ModelError):
     """The hub did not give what was asked for: a list of models, or a file.
 

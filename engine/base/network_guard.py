@@ -222,7 +222,7 @@ def _may_send(event: str, family: int, address: Any) -> bool:
 
 def _may_look_up(host: str) -> bool:
     """Returns whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
-    if _is_this_machine(host):
+    if is_this_machine(host):
         return True
     return not switches() and any(_is_same_host(host, named.host) for named in _named.get())
 
@@ -239,7 +239,7 @@ def _is_same_host(host: str, named: str) -> bool:
         return False
 
 
-def _is_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
     """Returns whether a name or address is that of this machine for itself."""
     import ipaddress
 

@@ -64,6 +64,23 @@ ADAPTER = Option(
 """The adapter of a run."""
 
 
+MAX_COST = Option(
+    "most that the run may cost over endpoints; it stops before that, and goes on when it is run again",
+    default="no limit",
+    flag="max-cost",
+    metavar="COST",
+    convert=float,
+    allowed=lambda value: value is None or value > 0,
+    must="above 0",
+)
+"""The limit on the cost of a run."""
+
+FRESH = Option(
+    "ask again where a failure is stored, and take no reply of an endpoint from the cache"
+)
+"""Whether a run asks again about what failed."""
+
+
 def declared(default: Any, option: Option) -> Any:
     """Returns a field of a dataclass with its default and its option."""
     return field(default=default, metadata={"option": option})

@@ -9,6 +9,8 @@ from typing import Literal, get_args
 from engine.base.errors import UsageError
 from engine.base.request_options import (
     ADAPTER,
+    FRESH,
+    MAX_COST,
     MODEL,
     Option,
     check,
@@ -61,6 +63,7 @@ class ScoringRequest:
         limit: Number of those conversations to score, the first ones; None scores all.
         part: See `engine.conversations.selection.Selection`. Nothing is fitted and no remaining tasks are written
             then: that is for the project that the parts are merged into.
+        max_cost, fresh: See `engine.model.interface.Spending`.
         tune: Tune the model first if it never was on this machine.
         remaining: Write the remaining tasks of the conversations below the threshold.
         paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
@@ -128,6 +131,8 @@ class ScoringRequest:
         "as in Soroka et al.: what the model writes after a log decides, and is what remains;"
         " mode tuned with an adapter, else base"
     )
+    max_cost: float | None = declared(None, MAX_COST)
+    fresh: bool = declared(False, FRESH)
     # The text of a switch that is on by default describes the flag that turns it off.
     tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
     remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")
@@ -152,4 +157,6 @@ class ScoringRequest:
             tuned=self.mode == "tuned",
             context=self.context or default_context,
             first_layers=reads_states and self.layers == "first",
+            max_cost=self.max_cost,
+            fresh=self.fresh,
         )

@@ -65,7 +65,11 @@ def account_lines(
         if account.out_of_order:
             amount = counted(account.out_of_order, "conversation")
             lines.append(f"  in {amount} a message has an earlier time than one before it")
-        if account.warns:
+        if account.lies_aside:
+            lines.append(
+                "  Warning: metadata have far more sentences than messages; the conversation may be there."
+            )
+        if account.share("nowhere") > MOST_LOST:
             lines.append(
                 f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"
                 " please check a conversation before you rely on scores."

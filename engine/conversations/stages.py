@@ -34,7 +34,7 @@ from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.known_folders import folder_in_words
 from engine.formats.opening.bounds import Bounds
-from engine.formats.records import Input, Parsed, Rejected, SourceReport
+from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
 from engine.formats.registry import PLUGINS, mapping_folder
 from engine.jobs.contract import CpuStage, Progress
 from engine.project import runs
@@ -277,7 +277,9 @@ class ImportStage:
         if self.leaks:
             text += f"; {counted(self.leaks, 'mark')} of the end hidden from the model"
         for source in self.sources:
-            if source.account.warns:
+            if source.account.lies_aside:
+                text += f"; most sentences of {source.label} are in no message"
+            if source.account.share("nowhere") > MOST_LOST:
                 lost = source.account.share("nowhere")
                 text += f"; {lost:.1%} of the text of {source.label} was not read"
         for error in self.refused:

@@ -44,6 +44,12 @@ _SHORT_CHARACTERS = 20
 """Number of characters below which words are looked for as a whole line or value only: `angry` stands within many texts
 that have nothing to do with a label `angry`."""
 
+_WORDS_OF_SENTENCE = 6
+"""Number of blanks from which a text reads like a sentence."""
+
+_CODE = re.compile(r"""\s*[({\["'<`/*]|.{0,20}=""")
+"""Matches the beginning of code, JSON or markup."""
+
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 """Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
 
@@ -68,7 +74,12 @@ def account(
             conversation does not have of them is left out.
     """
     conversation_texts = _ConversationTexts(conversation)
-    result = Account(out_of_order=int(conversation_texts.out_of_order))
+    conversation_texts.exact.update(dict.fromkeys(draft.pieces, "messages"))
+    result = Account(
+        out_of_order=int(conversation_texts.out_of_order),
+        said=_sentence_characters(message.content for message in conversation.messages),
+        aside=_sentence_characters(strings(conversation.meta)),
+    )
     for word, text in conversation_texts.unknown_roles:
         result.see(f"role {word}", text)
     for key, other_id in _other_ids(record, conversation.external_id):
@@ -80,6 +91,15 @@ def account(
         for text in strings(outer.value):
             result.add(conversation_texts.exact.get(text, "left out"), len(text))
     return result
+
+
+def _sentence_characters(texts: Iterable[str]) -> int:
+    """Returns the number of characters of the texts that read like sentences: of several words, and no code or JSON."""
+    return sum(
+        len(text)
+        for text in texts
+        if text.count(" ") >= _WORDS_OF_SENTENCE and not _CODE.match(text)
+    )
 
 
 def _count_texts(
@@ -127,7 +147,7 @@ def _count_texts(
                 if entries_left_out and (id(value), position) in entries_left_out:
                     result.add("left out", sum(map(len, strings(entry))))
                     continue
-                if key in _PART_LISTS and _is_unknown(entry):
+                if key in _PART_LISTS and _is_unknown(entry, conversation_texts):
                     result.see(_kind(entry), json_text(entry))
                 if isinstance(entry, _WITH_TEXT):
                     todo.append((entry, path, entry_key))
@@ -273,6 +293,12 @@ class _ConversationTexts:
         else:
             self.exact[text] = place
 
+    def is_said(self, text: str) -> bool:
+        """Returns whether a message has a text in its content."""
+        return any(
+            text in exact_text for exact_text, place in self.exact.items() if place == "messages"
+        )
+
     def shares(self, text: str) -> Iterator[tuple[Place, int]]:
         """Yields where the pieces of a text went, and how many characters of it."""
         stripped = text.strip()
@@ -320,8 +346,8 @@ def _is_whole_value(words: str, text: str) -> bool:
     return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
 
 
-def _is_unknown(part: Any) -> bool:
-    """Returns whether an entry of a list of parts is of an unknown kind.
+def _is_unknown(part: Any, conversation_texts: _ConversationTexts) -> bool:
+    """Returns whether an entry of a list of parts is of an unknown kind, so that its JSON is in a message.
 
     Messages and JSON answers can be in such lists too; they are none.
     """
@@ -329,6 +355,7 @@ def _is_unknown(part: Any) -> bool:
         isinstance(part, dict)
         and not part.keys() & {"role", "json"}
         and part_kind(part) == "unknown"
+        and conversation_texts.is_said(json_text(part))
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 
 from engine.base.files import UNFINISHED_PREFIX
 from engine.formats.opening.containers import is_other
@@ -58,7 +57,8 @@ def suffix(name: str) -> str:
     lower = name.lower()
     for ending in _COMPRESSION_ENDINGS:
         lower = lower.removesuffix(ending)
-    return Path(lower).suffix
+    _, ending = os.path.splitext(lower)  # a folder has thousands of files, and pathlib is slow
+    return ending
 
 
 def stem(name: str) -> str:

@@ -25,7 +25,7 @@ from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, a
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath, read_path
-from engine.formats.records import Account, Parsed, Rejected
+from engine.formats.records import MOST_LOST, Account, Parsed, Rejected
 from engine.formats.registry import built_in_readers, mapping_folder, parse_record
 
 MOST_GUESSES = 12
@@ -77,8 +77,9 @@ class Trial:
         silent = [role for role in ("user", "assistant") if not self.roles.get(role)]
         if self.messages:
             doubts += [f"Nothing is said by the {role}." for role in silent]
-        if self.account.warns:
-            lost = self.account.share("nowhere")
+        if self.account.lies_aside:
+            doubts.append("Far more sentences are in metadata than in messages.")
+        if (lost := self.account.share("nowhere")) > MOST_LOST:
             doubts.append(f"{lost:.1%} of the text goes nowhere.")
         if self.account.out_of_order:
             conversations_text = counted(self.account.out_of_order, "conversation")
@@ -149,6 +150,7 @@ class MappingDraft:
                 f"# Files like this are read as {self.known_as} already. With by_name this mapping is for this import",
                 "# only; without that line it is for all files that it fits.",
             ]
+        lines += [f"# Please check: {one_line(question, 160)}" for question in guess.questions]
         lines.append(as_toml(content | _with_call_keys(guess.table, items)))
         if "roles" in guess.table:
             lines.append(f"# A word may speak as: {', '.join(DESTINATIONS)}")

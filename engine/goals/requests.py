@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from engine.base.request_options import (
+    FRESH,
+    MAX_COST,
     MODEL,
     Option,
     check,
@@ -40,6 +42,7 @@ class ClusteringRequest:
         near: Whether the model is shown the texts outside a cluster that are nearest to it, or any.
         filter: Only conversations that match it are clustered.
         limit: Most conversations, in the order of import; None takes all.
+        max_cost, fresh: See `engine.model.interface.Spending`.
 
     Raises:
         UsageError: A value cannot be used.
@@ -89,6 +92,8 @@ class ClusteringRequest:
     )
     filter: Filter = declared(Filter(), FILTER)
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
+    max_cost: float | None = declared(None, MAX_COST)
+    fresh: bool = declared(False, FRESH)
 
     def __post_init__(self) -> None:
         check(self)

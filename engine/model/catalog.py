@@ -25,7 +25,7 @@ from engine.model.adapter_files import (
 )
 from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
-from engine.model.interface import LoadOptions
+from engine.model.interface import LoadOptions, Spending
 
 DEFAULT_MODEL = "smollm2-135m"
 """Name of the model that comes with the program."""
@@ -116,6 +116,7 @@ class LoadableModel:
             adapter merged in, or with the first `options.layers` layers; None: no copy is made.
         endpoints: Names of the endpoints that serve the model; `path` is then unused.
         entry: Entry of the model in the catalog; None for endpoints.
+        spending: What the run may cost over endpoints.
         adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
     """
 
@@ -131,6 +132,7 @@ class LoadableModel:
     endpoints: tuple[str, ...] = ()
     entry: ModelEntry | None = None
     adapter_reference: str | None = None
+    spending: Spending = field(default_factory=Spending)
 
     @property
     def adapter_name(self) -> str | None:

@@ -10,7 +10,7 @@ model process and on toy models with known distributions in tests.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -72,6 +72,23 @@ class Capacity:
     sequences: int
     forkable: bool
     separate: bool = False
+
+
+@dataclass(slots=True)
+class Spending:
+    """What a run over endpoints may cost and has cost so far; all its stages share one.
+
+    Attributes:
+        max_cost: Most that it may cost, in the currency of the prices; None for no limit.
+        fresh: Whether no reply is taken from the cache, and items with a stored failure are asked about again.
+        cost: Cost of what was answered.
+        reserved: Most that each request in flight may cost.
+    """
+
+    max_cost: float | None = None
+    fresh: bool = False
+    cost: float = 0.0
+    reserved: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,7 @@ class ModelRequest:
         tuned: Where no adapter is named, take the one in use, otherwise the one that comes with the program.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         first_layers: Of the built-in model without an adapter, load the first `catalog.FIRST_LAYERS` layers only.
+        max_cost, fresh: See `Spending`.
     """
 
     work: Work
@@ -217,6 +218,8 @@ class ModelRequest:
     tuned: bool = False
     context: int | None = None
     first_layers: bool = False
+    max_cost: float | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
 from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
+from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.pacing import MAX_PARALLEL_REQUESTS
 from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
@@ -185,6 +186,11 @@ class ModelStage(ABC):
         self._work = ModelWork(process, model)
 
     @property
+    def _asks_again(self) -> bool:
+        """Whether the run asks again about items with a stored failure."""
+        return self._work.model.spending.fresh
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """Title of the run, for screens and logs."""
@@ -232,6 +238,12 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
     @abstractmethod
     def _tally(self, entries: Sequence[Entry]) -> None:
         """Counts committed entries for the summary."""
+
+    def rehearse(self, keys: Sequence[Key]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that endpoints would be sent about items; see `Fleet.rehearse`."""
+        client = self._work.process
+        assert isinstance(client, EndpointModel)
+        return client.rehearse(lambda: [self._answer([key], _ignore_report) for key in keys])
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress of the run when a block reports so many items.

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
     from engine.model.process.process import RoutedProcess
+    from engine.model.service.egress import Egress
     from engine.model.service.endpoints import Endpoints
     from engine.model.service.run_setup import ModelsInUse, ProjectPrompts, RunSetup
     from engine.model.service.service import ModelService
@@ -202,7 +203,15 @@ class OpenProject:
         from engine.model.service.endpoints import Endpoints
         from engine.opener.model_process import endpoint_handlers
 
-        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers())
+        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers(), self.egress)
+
+    @made_once
+    def egress(self) -> Egress:
+        """Guards what leaves this machine of the project."""
+        from engine.conversations.text_checks import Redactor
+        from engine.model.service.egress import Egress
+
+        return Egress(self.project, lambda secret: Redactor(secret).text)
 
     @made_once
     def process(self) -> RoutedProcess:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ from engine.goals.records import (
 from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
+from engine.results.associations.records import Split
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.dialogs import MergeDialog
 from screens.goals.drift_screen import GoalDriftScreen
@@ -278,6 +280,15 @@ class GoalsScreen(DecisionScreen):
         """Returns the conversations of a group that the filter matches."""
         value = goal_value(group, self.groups)
         return Filter((*self.filter.terms, Term("goal", ":", (value,))))
+
+    def sides(self) -> Split | None:
+        """Returns the group under the cursor and all others, of what the filter matches."""
+        group = self.group
+        if group is None:
+            return super().sides()
+        *terms, goal = self._of(group).terms
+        others = Filter((*terms, replace(goal, negated=True)))
+        return Split(self._of(group), others)
 
     def _open(self, group_id: str | None) -> None:
         self.app.push_screen(GoalMembersScreen(self.services, self.feed, group_id, self.MODE))

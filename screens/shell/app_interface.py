@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from engine.base.errors import ProjectMoved
 from engine.conversations.filters import Filter
+from engine.results.associations.records import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Routes:
         tree: `(conversation_id, step, mode)`: the response tree at one step of a conversation.
         calibration: `(mode)`: what the verdicts say about the scores.
         conversations: `(filter, mode)`: lists the conversations behind a figure.
+        why: `(split, mode)`: what goes with one of two sides; with None, of the outcome that is known best.
         members: `(group_id, mode)`: the conversations of a goal group, or with None the outliers.
         similar: `(conversation_id, name)`: a dialog with the conversations of the nearest goals; answers with them
             and the one to read, or None.
@@ -102,6 +104,7 @@ class Routes:
     tree: Callable[[int, int, str], Screen[Any]]
     calibration: Callable[[str], Screen[Any]]
     conversations: Callable[[Filter, str], Screen[Any]]
+    why: Callable[[Split | None, str], Screen[Any]]
     members: Callable[[str | None, str], Screen[Any]]
     similar: Callable[[int, str], Screen[ReadingOrder | None]]
 

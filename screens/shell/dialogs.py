@@ -111,6 +111,8 @@ class TextDialog(Dialog[str | None]):
 class ChoiceDialog(Dialog[T | None], Generic[T]):
     """Asks for one of several values; returns None when it is closed without a choice."""
 
+    HINTS: ClassVar[tuple[tuple[str, str], ...]] = (("enter", "chooses"), ("escape", "cancels"))
+    """Keys and what they do, in the last line."""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
     def __init__(
@@ -129,7 +131,7 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
                 for _, prompt in self._choices
             ]
             yield Choices(*[Option(prompt) for prompt in prompts], markup=False)
-            yield Static(hint_line(("enter", "chooses"), ("escape", "cancels")))
+            yield Static(hint_line(*self.HINTS))
 
     def on_mount(self) -> None:
         """Highlights the present value."""

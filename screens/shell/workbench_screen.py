@@ -11,20 +11,21 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
 
-from engine.base.errors import ProjectMoved, WorkbenchError
+from engine.base.errors import FilterError, ProjectMoved, WorkbenchError
 from engine.base.events import DataChanged, Event
 from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.completeness.records import Mode
-from engine.conversations.filters import Filter
+from engine.conversations.filters import Filter, parse_filter
 from engine.conversations.import_request import ImportRequest
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
+from engine.results.associations.records import Split
 from screens.shell.app_interface import NamedConversations, RoutedApp, Routes
-from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents, ask
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents, TextDialog, ask
 from screens.shell.run_form import RunDialog
 from screens.shell.title_line import TitleLine
 from screens.shell.tour import TourLine
@@ -241,6 +242,15 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         """Lists the conversations behind a figure; going back leads here."""
         self.app.push_screen(self.routes.conversations(filter, self.MODE))
 
+    def open_why(self, split: Split | None) -> None:
+        """Shows what goes with one of two sides; with None, of the outcome that is known best."""
+        self.app.push_screen(self.routes.why(split, self.MODE))
+
+    def sides(self) -> Split | None:
+        """Returns the sides that the screen parts conversations into: what it lists and all others; None without."""
+        filter = self.listed()
+        return Split(filter, Filter()) if filter else None
+
     def triage_only(self, name: str, ids: Sequence[int]) -> None:
         """Goes to triage of just these conversations; escape there leads back.
 
@@ -380,17 +390,68 @@ class Figure:
 
 
 def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Figure]) -> None:
-    """Lists figures; enter on one opens the conversations behind it. Those of no conversation are left out."""
+    """Lists figures but those of no conversation; enter on one opens the conversations behind it, `!` what goes with
+    them."""
     shown = [figure for figure in figures if figure.count != 0]
     if not shown:
         screen.notify("There are no conversations behind it.", markup=False)
         return
-    choices = [(index, _figure_line(figure)) for index, figure in enumerate(shown)]
+    choices = [((index, False), _figure_line(figure)) for index, figure in enumerate(shown)]
 
-    def chosen(index: int) -> None:
-        screen.open_conversations(shown[index].filter)
+    def chosen(answer: tuple[int, bool]) -> None:
+        """Opens the conversations behind the figure, or what goes with them."""
+        index, why = answer
+        if why:
+            screen.open_why(Split(shown[index].filter, Filter()))
+        else:
+            screen.open_conversations(shown[index].filter)
 
-    ask(screen, ChoiceDialog(title, choices), chosen)
+    ask(screen, FigureDialog(title, choices), chosen)
+
+
+class FigureDialog(ChoiceDialog[tuple[int, bool]]):
+    """Asks for a figure; answers with its index, and whether to say what goes with its conversations."""
+
+    HINTS = (("enter", "lists them"), ("!", "says what goes with them"), ("escape", "cancels"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "exclamation_mark",
+            "why",
+            "Why",
+            key_display="!",
+            tooltip="What goes with the conversations of this figure",
+        ),
+    ]
+
+    def action_why(self) -> None:
+        """Answers with the figure under the cursor."""
+        self.dismiss((self.query_one(OptionList).highlighted or 0, True))
+
+
+def ask_sides(screen: WorkbenchScreen[Any], then: Callable[[Filter, Filter], None]) -> None:
+    """Asks for two filters, each until it can be understood or the person leaves; `then` gets both."""
+
+    def ask_filter(title: str, take: Callable[[Filter], None]) -> None:
+        """Asks for one of them."""
+
+        def take_text(text: str) -> None:
+            """Goes on with what was typed, if it is a filter."""
+            try:
+                filter = parse_filter(text)
+            except FilterError as error:
+                screen.show_error(error)
+                return
+            take(filter)
+
+        ask(screen, TextDialog(title, placeholder="date:2026-10"), take_text)
+
+    ask_filter(
+        "The first side: a filter",
+        lambda first: ask_filter(
+            "The second side: a filter, or nothing for all others",
+            lambda second: then(first, second),
+        ),
+    )
 
 
 def _figure_line(figure: Figure) -> Content:

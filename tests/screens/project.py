@@ -41,6 +41,7 @@ from engine.questions.records import VerdictRow
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
 from engine.questions.service.triage import TriageService
+from engine.results.associations.service import AssociationService
 from engine.results.comparison.service import ComparisonService
 from engine.results.validation.service import ValidationService
 from engine.results.watch.service import WatchService
@@ -190,9 +191,9 @@ class ScreenProject:
         made.exports = ExportFiles(self.file)
         made.requests = RequestService(self.file, lambda: self.emit(_changed("request")))
         made.calibration = self.calibration
-        made.comparison = ComparisonService(
-            self.file, MergeQueueCache(self.file, DecisionLog(self.file))
-        )
+        cache = MergeQueueCache(self.file, DecisionLog(self.file))
+        made.comparison = ComparisonService(self.file, cache)
+        made.associations = AssociationService(self.file, cache)
         made.example_probes = self.example_probes
         made.trees = self.trees
         made.goals = self.goals

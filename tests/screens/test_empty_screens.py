@@ -15,7 +15,7 @@ from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from screens.shell.app_interface import Shell
-from screens.shell.dialogs import ChoiceDialog, Dialog
+from screens.shell.dialogs import ChoiceDialog, Dialog, TextDialog
 from screens.shell.importing import ImportDialog
 from screens.shell.keymap import key_table
 from screens.shell.run_form import RunDialog, RunForm
@@ -38,6 +38,7 @@ WAYS = {
     "watch": ("L",),
     "calibration": ("1", "K"),
     "comparison": ("1", "C", "escape"),
+    "associations": ("1", "exclamation_mark", "escape"),
 }
 """The keys that lead from the overview to each screen that can be empty."""
 ALONE = "simulation"
@@ -52,6 +53,7 @@ WITH: dict[str, tuple[str, type[Dialog[Any]]]] = {
     "watch": ("Nothing is watched", WatchDialog),
     "calibration": ("Nothing is scored yet", RunDialog),
     "comparison": ("Nothing is compared yet", ChoiceDialog),
+    "associations": ("No sides are compared yet", TextDialog),
 }
 """What each that is empty says in a project of conversations only, and what enter opens there."""
 

@@ -1,4 +1,4 @@
-"""`workbench compare`, and the same selectors in `workbench report --compare`."""
+"""`workbench compare` and `workbench why`, and the same in `workbench report`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import workbench
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
@@ -35,6 +36,28 @@ def test_the_report_has_what_the_command_prints(
     by = ["report", path, "-o", str(out), "--force", "--no-validation", "--compare", "--by"]
     assert main([*by, "month"]) == 0
     assert "| 2026-02 | 20 | 20 |" in out.read_text("utf-8").partition("## What differs")[2]
+
+
+def test_why_says_the_same_on_every_surface(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command, its JSON, Python and the report name the month that all conversations that broke off are of."""
+    assert main(["why", path]) == 0
+    printed = capsys.readouterr().out
+    assert "A  state:broken-off: 20 conversations" in printed
+    assert "date:2026-01  100%  0%" in printed
+    assert main(["why", path, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    month = document["associations"][0]
+    assert (month["filter"], month["side"], month["counts"]) == ("date:2026-01", "a", [20, 0])
+    assert len(month["examples"]) == 5
+    with workbench.open(path, read_only=True) as project:
+        found = project.why("state:broken-off", "state:ended", within_goals=False)
+        assert found["associations"] == document["associations"]
+    out = tmp_path / "r.md"
+    assert main(["report", path, "-o", str(out), "--no-validation"]) == 0
+    section = out.read_text("utf-8").partition("## What goes with breaking off")[2]
+    assert "date:2026-01 (in 100% of A and 0% of B, odds" in section
 
 
 @pytest.mark.parametrize(

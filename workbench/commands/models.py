@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
-from engine.base.text import one_line
+from engine.base.number_format import counted
+from engine.base.text import as_json, one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
@@ -34,6 +36,8 @@ from engine.model.service.model_files import (
 )
 from engine.model.service.run_setup import ModelsInUse, bundled_logs
 from engine.model.stages import measure_first_layers
+from engine.opener.egress_preview import EgressPreview, egress_preview, remote_addresses
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
@@ -68,6 +72,7 @@ def list_models(arguments: argparse.Namespace) -> CommandResult:
         metavar="SECONDS",
         help=f"time limit of each request to it (default: {REQUEST_SECONDS:g}), half of which may go by without a byte",
     ),
+    switch("--as-is", "send it personal data too, though it is not on this machine"),
 )
 def add(arguments: argparse.Namespace) -> CommandResult:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
@@ -97,6 +102,7 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
         end_text=arguments.end_token or "",
         prices=Prices(*arguments.prices) if arguments.prices else None,
         timeout=arguments.timeout,
+        as_is=arguments.as_is,
     )
 
 
@@ -187,6 +193,44 @@ def use(arguments: argparse.Namespace) -> CommandResult:
             f"Mode `tuned` uses the adapter {one_line(adapter, 60)} and the model it was trained on."
         )
     return CommandResult(lines, {"models": models, "adapter": adapter})
+
+
+@takes(
+    PROJECT,
+    argument("model", help="endpoints as NAME,NAME2, or the URL of one that makes vectors"),
+    switch("--yes", "allow it without asking"),
+)
+def allow(arguments: argparse.Namespace) -> CommandResult:
+    """Shows what of a project would be sent to an endpoint beyond this machine, and allows it.
+
+    Raises:
+        UsageError: There is no such endpoint, or it is on this machine.
+    """
+    with OpenProject(Path(arguments.project)) as workspace:
+        preview = egress_preview(workspace, arguments.model)
+        if not arguments.yes:
+            narrate("\n".join(_egress_lines(preview)))
+        ask_first(f"let such texts go to {', '.join(preview.addresses)}", arguments.yes)
+        for address in remote_addresses(workspace, arguments.model):
+            workspace.egress.allow(address)
+    return CommandResult(_egress_lines(preview) if arguments.yes else [], asdict(preview))
+
+
+def _egress_lines(preview: EgressPreview) -> list[str]:
+    """Returns in words what would leave this machine: what, how much, and one request in full."""
+    cost = "" if preview.cost is None else f", {preview.cost:,.2f} at its prices,"
+    replaced = "replaced by names such as [email 3f2a9c]" if preview.redacted else "sent as it is"
+    lines = [
+        f"To {', '.join(preview.addresses)}: texts of conversations, goals and prompts, as each run needs them.",
+        f"{counted(preview.conversations, 'conversation')}, {preview.characters:,} characters, about"
+        f" {preview.tokens:,} tokens{cost} if all is read once.",
+        f"In {preview.with_personal_data:,} of them the program finds personal data, which is {replaced}."
+        " It does not find names of people.",
+    ]
+    if preview.first_request is not None:
+        request = as_json(preview.first_request, indent=1)
+        lines += ["The first request of a run that summarizes goals, in full:", request]
+    return lines
 
 
 def open_catalog() -> Catalog:

@@ -95,6 +95,8 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             ModelError: The model cannot be loaded.
             Cancelled: The run was cancelled.
         """
+        if self._asks_again:
+            self._project.write(lambda conn: scores.forget_no_remaining(conn, self.config_hash))
         with self._project.reading() as conn:
             # The hash of this stage is that of the remaining tasks.
             scores_hash, tasks_hash = self._scores_hash(), self.config_hash

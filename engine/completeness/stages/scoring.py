@@ -112,6 +112,8 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             Cancelled: The run was cancelled.
         """
         key = self.config_hash
+        if self._asks_again:
+            self._project.write(lambda conn: scores.forget_failures(conn, key))
         with self._project.reading() as conn:
             selected_ids = self._selection.ids(conn)
             missing = set(scores.ids_without_score(conn, key)).intersection(selected_ids)

@@ -139,6 +139,20 @@ def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     return array("q", (row[0] for row in rows))
 
 
+def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the reasons why conversations are unscored under a configuration."""
+    conn.execute(
+        "DELETE FROM score WHERE config_hash = ? AND p_end_normalised IS NULL", (config_hash,)
+    )
+
+
+def forget_no_remaining(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the reasons why there are no remaining tasks under a configuration."""
+    conn.execute(
+        "DELETE FROM remaining WHERE config_hash = ? AND reason IS NOT NULL", (config_hash,)
+    )
+
+
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations whose score is below the threshold of its set, rising."""
     rows = conn.execute(

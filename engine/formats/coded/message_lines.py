@@ -33,6 +33,8 @@ _HEADERS = frozenset(
     ("session", "session_start", "session_started", "session_meta", "thread_started")
 )
 """Types of lines that begin a session."""
+_TIME_ENDS = ("timestamp", "time", "_at", "ts")
+"""Ends of the names of times; what else a line has that is a part belongs to the part."""
 _RENAMED = {"toolCallId": "tool_call_id", "toolName": "name"}
 """Keys of an answer of a tool under other names."""
 
@@ -64,7 +66,8 @@ def _message_of(line: Any) -> ChatMessage | None:
     part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
     if part not in _PART_ROLES:
         return None
-    return {**(facts if not dot else {}), "role": _PART_ROLES[part], "content": [inner]}
+    times = {key: line[key] for key in line if plain_name(key).endswith(_TIME_ENDS)}
+    return {**times, "role": _PART_ROLES[part], "content": [inner]}
 
 
 def _without_label(line: Any) -> Any:

@@ -23,6 +23,8 @@ _MOST_ROLES = 12
 """Most different values of a field that says who speaks."""
 _LONGEST_ROLE = 40
 """Most characters of a role."""
+_LEAST_ROLE = 0.5
+"""Weight from which a field is likely the role of messages."""
 _LEAST_PRESENT = 0.7
 """Share of the messages that have a role; events without one stand between them in some logs."""
 
@@ -50,6 +52,10 @@ _ROLE_NAMES = re.compile(
     re.I,
 )
 """Finds names of fields that say who speaks."""
+_RECEIVER_NAMES = re.compile(r"(?:^|[._])(?:to|recipient|receiver)(?:[._A-Z]|$)|To(?:[._A-Z]|$)")
+"""Finds names of fields that say to whom somebody speaks."""
+_TO_WHOM = 0.75
+"""How likely such a field is the one that says who speaks, compared with another."""
 _GROUP_NAMES = re.compile(
     r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
     re.I,
@@ -220,7 +226,7 @@ def text_weight(field: Field) -> float:
 def role_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field that most likely says who speaks; None if none has few short values."""
     best = max(fields, key=role_weight, default=None)
-    return best if best is not None and role_weight(best) > 0.5 else None
+    return best if best is not None and role_weight(best) > _LEAST_ROLE else None
 
 
 def role_weight(field: Field) -> float:
@@ -242,7 +248,9 @@ def role_weight(field: Field) -> float:
         return 0.0
     changes = sum(a != b for a, b in pairwise(field.values))
     short = 1 - sum(map(len, different)) / len(different) / _LONGEST_ROLE
-    return (0.05 + known_share + named + changes / len(field.values)) * field.present * short
+    certain = _TO_WHOM if _RECEIVER_NAMES.search(field.path) else 1.0
+    weight = 0.05 + known_share + named + changes / len(field.values)
+    return weight * field.present * short * certain
 
 
 def speaker_field(fields: Sequence[Field]) -> Field | None:
@@ -335,6 +343,8 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
             for value, word in zip(values, role.values, strict=True):
                 speakers.setdefault(value, set()).add(word)
             several = sum(len(words) > 1 for words in speakers.values()) / different
+        if not several and role_weight(field) > _LEAST_ROLE:
+            return 0.0  # it says to whom the speaker speaks
         return named + is_id + several * (1.0 if different > 1 else 0.0)
 
     best = max(fields, key=weight, default=None)
@@ -478,7 +488,7 @@ def roles_of(role: Field) -> dict[str, str]:
     roles = {
         word: known_role
         for word in counts
-        if (known_role := _role_by_value(word, role.path)) is not None
+        if (known_role := role_by_value(word, role.path)) is not None
     }
     others = [word for word in counts if word not in roles]
     if others and "user" not in roles.values():
@@ -498,7 +508,7 @@ def roles_of(role: Field) -> dict[str, str]:
     return roles
 
 
-def _role_by_value(value: str, path: str) -> str | None:
+def role_by_value(value: str, path: str) -> str | None:
     """Returns the role that a value of a field stands for; None if that is not clear."""
     if value in ("true", "false"):
         about_user = re.search(r"user|customer|human|inbound|incoming", path, re.I) is not None

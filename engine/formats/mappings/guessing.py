@@ -44,11 +44,13 @@ class Guess:
     Attributes:
         where: Path of the messages in a record as it is in the file; `.` if each record is a message or a pair.
         text: The field that has the text.
+        questions: What is not sure, as questions to a person.
     """
 
     table: dict[str, Any]
     where: str
     text: Field
+    questions: tuple[str, ...] = ()
 
 
 class _ScoredGuess(NamedTuple):
@@ -66,12 +68,14 @@ class _MessageDraft(NamedTuple):
         message: The keys of `[[messages]]`.
         text: The field that has the text.
         roles: A table `roles`; empty if no field says who speaks.
+        questions: What is not sure, as questions to a person.
     """
 
     score: float
     message: dict[str, Any]
     text: Field
     roles: dict[str, Any]
+    questions: tuple[str, ...]
 
 
 def guesses(values: Sequence[Any]) -> list[Guess]:
@@ -122,13 +126,13 @@ def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
-        score, message, text, roles = draft
+        score, message, text, roles, questions = draft
         table |= roles
         if parents := of.parent_fields(fields):
             table["tree"] = _tree_table(each, *parents, fields)
             each = "branch[]"
         table["messages"] = [{"each": each, **message}]
-        yield _ScoredGuess(score, Guess(table, path, text))
+        yield _ScoredGuess(score, Guess(table, path, text, questions))
 
 
 def _guess_message(items: Sequence[Any], fields: Sequence[Field]) -> _MessageDraft | None:
@@ -149,7 +153,41 @@ def _guess_message(items: Sequence[Any], fields: Sequence[Field]) -> _MessageDra
         message["time"] = time.path
     certain = max(0.3, min(1.0, of.role_weight(role) / 1.5)) if role else 0.1
     score = of.text_weight(text) * certain
-    return _MessageDraft(score, message, text, {"roles": of.roles_of(role)} if role else {})
+    roles = {"roles": of.roles_of(role)} if role else {}
+    return _MessageDraft(score, message, text, roles, tuple(_questions(role, text, others)))
+
+
+_RIVAL = 0.7
+"""Share of the weight of the field that is taken from which another might be meant as well."""
+
+
+def _questions(role: Field | None, text: Field, others: Sequence[Field]) -> Iterator[str]:
+    """Yields what is not sure of where messages have their roles and texts, with what speaks for it."""
+    if role is None:
+        yield "No field says who speaks, so the two take turns: is that right?"
+        return
+    least = _RIVAL * of.role_weight(role)
+    for rival in others:
+        if rival is not role and least and of.role_weight(rival) >= least:
+            yield f"Who speaks: `{role.path}` ({_words(role)}), or `{rival.path}` ({_words(rival)})?"
+    unknown = [
+        word for word in dict.fromkeys(role.values) if of.role_by_value(word, role.path) is None
+    ]
+    for word in unknown[:_MOST_SPEAKERS]:
+        yield f"Is `{word}` the {of.roles_of(role).get(word, 'assistant')}? It is no known word for a speaker."
+    least = _RIVAL * of.text_weight(text)
+    for rival in others:
+        if of.text_weight(rival) >= least:
+            yield f"What is said: `{text.path}`, or `{rival.path}` ({rival.example[:_MOST_EXAMPLE]})?"
+
+
+def _words(field: Field) -> str:
+    """Returns the first different values of a field."""
+    return ", ".join(list(dict.fromkeys(field.values))[:3])
+
+
+_MOST_EXAMPLE = 40
+"""Most characters of an example in a question."""
 
 
 def _is_pair(item: Any) -> bool:
@@ -242,7 +280,7 @@ def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     fields = of.fields_of(rows)
     draft = _guess_message(rows, fields)
     if draft is not None and draft.roles:
-        score, message, text, roles = draft
+        score, message, text, roles, questions = draft
         role = next(field for field in fields if field.path == message["role"])
         group = of.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
@@ -254,7 +292,10 @@ def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             each = "branch[]"
         table |= roles | {"messages": [{"each": each, **message}]}
         if len(rows) > 1 or of.role_weight(role) > 1.5:
-            yield _ScoredGuess(score * (1.0 if group else 0.3), Guess(table, ".", text))
+            if group is None:
+                questions += ("No id repeats, so the file is one conversation: is that right?",)
+            certain = 1.0 if group else 0.3
+            yield _ScoredGuess(score * certain, Guess(table, ".", text, questions))
     if pair := of.question_and_answer(fields):
         question, answer = pair
         table = {"messages": _question_turns(question, answer)}

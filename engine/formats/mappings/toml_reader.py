@@ -120,6 +120,7 @@ class _Reading:
         self._messages: list[Message] = []
         self._events: list[Any] = []
         self._unknown: list[Any] = []
+        self._pieces: set[str] = set()
         self._others: list[Any] = []
         self._left_out: dict[Trail, tuple[int, str | int]] = {}
         self._speakers: dict[str, Role] = {}
@@ -168,6 +169,7 @@ class _Reading:
             frozenset(truth),
             left_out=frozenset(self._left_out.values()),
             unknown=tuple(self._unknown),
+            pieces=frozenset(self._pieces),
         )
 
     def _began(self) -> str | None:
@@ -252,6 +254,7 @@ class _Reading:
                 self._events.append(match.value)  # the other records are a conversation without it
                 self._unknown.append(match.value)
         if items.merge is not None:
+            self._pieces.update(message.content for message in self._messages[first:])
             self._messages[first:] = _merged(self._messages[first:], items.merge)
 
     def _read_item(self, rules: Sequence[MessageRule], item: Target, position: int) -> bool:

@@ -304,8 +304,10 @@ def answer_text(answer: Any) -> str:
         "error-json",
     ):
         return _as_text(answer.get("value", answer))
-    if isinstance(answer, dict) and len(answer) == 1 and isinstance(answer.get("output"), str):
-        return str(answer["output"])  # Gemini
+    if isinstance(answer, dict) and len(answer) == 1:
+        ((key, only),) = answer.items()
+        if key in ("output", "result") and isinstance(only, str):  # Gemini
+            return only
     return _as_text(answer)
 
 

@@ -7,9 +7,10 @@ earlier stage of the same run writes: under which hash they are stored is known 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
@@ -30,7 +31,7 @@ from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
 from engine.model.embedders.vectors import Vectors
-from engine.model.interface import LoadOptions
+from engine.model.interface import LoadOptions, Spending
 from engine.model.process.requests import Embed
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
@@ -65,13 +66,27 @@ class GoalStages:
     setup: RunSetup
     queue_cache: MergeQueueCache
 
-    def model_of_run(self, name: str | None = None) -> LoadableModel:
+    def model_of_run(
+        self, name: str | None = None, max_cost: float | None = None, fresh: bool = False
+    ) -> LoadableModel:
         """Returns the model of a run: the one of this name, for None the project's.
+
+        Args:
+            max_cost, fresh: See `Spending`.
 
         Raises:
             UsageError: There is no such model.
         """
-        return self.setup.models.resolve(ModelRequest("goals", name))
+        return self.setup.models.resolve(
+            ModelRequest("goals", name, max_cost=max_cost, fresh=fresh)
+        )
+
+    def first_request(self, model: LoadableModel) -> Mapping[str, Any] | None:
+        """Returns the body of the request for the first summary of a run over endpoints, as it would be sent; None
+        without conversations. Sends nothing."""
+        with self.setup.project.reading() as conn:
+            first = ALL.ids(conn)[:1]
+        return next(iter(self._summarise(model, ALL).rehearse(first)), None)
 
     def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
         """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decide` says
@@ -83,7 +98,12 @@ class GoalStages:
         """
         selection = Selection(request.filter, limit=request.limit)
         needs_model = request.labels or request.text == "summary"
-        model = self.model_of_run(request.model) if needs_model else None
+        model = (
+            self.model_of_run(request.model, request.max_cost, request.fresh)
+            if needs_model
+            else None
+        )
+        spending = model.spending if model else Spending(request.max_cost, request.fresh)
         stages = self.setup.tuning_before(model) if model else []
         summarise: SummariseStage | None = None
         if model and request.text == "summary":
@@ -94,7 +114,7 @@ class GoalStages:
             """Returns the source of the texts; the hash of the summaries is known once they are written."""
             return TextSource(request.text, summarise.config_hash if summarise else None)
 
-        embed = self._embedding(request.embedder, request.seed, source, selection)
+        embed = self._embedding(request.embedder, request.seed, source, selection, spending)
         clustering = ClusterStage(
             self.setup.project,
             self.queue_cache.decision_log,
@@ -166,7 +186,7 @@ class GoalStages:
             tokens=None,  # of a clustering neither tokens nor speed are estimated
             tokens_per_second=None,
             seconds=sum(known_seconds) if len(known_seconds) == len(seconds) else None,
-            model=self.model_of_run().label if with_model else request.embedder,
+            model=self.model_of_run(request.model).label if with_model else request.embedder,
             asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
         )
 
@@ -363,13 +383,18 @@ class GoalStages:
         )
 
     def _embedding(
-        self, embedder: str, seed: int, source: Callable[[], TextSource], selection: Selection
+        self,
+        embedder: str,
+        seed: int,
+        source: Callable[[], TextSource],
+        selection: Selection,
+        spending: Spending | None = None,
     ) -> EmbedStage:
-        """Returns the stage that makes vectors of the texts of a source."""
-        vectoriser = self._vectoriser(embedder, seed)
+        """Returns the stage that makes vectors of the texts of a source; `spending` is that of the run."""
+        vectoriser = self._vectoriser(embedder, seed, spending)
         return EmbedStage(self.setup.project, vectoriser, source, selection=selection)
 
-    def _vectoriser(self, name: str, seed: int) -> Vectoriser:
+    def _vectoriser(self, name: str, seed: int, spending: Spending | None = None) -> Vectoriser:
         """Returns the embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name
         is refused before anything runs."""
         entry = self.setup.endpoints.entry_at(name)
@@ -381,6 +406,10 @@ class GoalStages:
             prices=entry.prices if entry else None,
         )
         if isinstance(embedder, HttpEmbedder):
+            embedder.fleet.spending = spending or Spending()
+            address = embedder.address
+            redacted = not address.local and not (entry and entry.as_is)
+            self.setup.endpoints.guard(embedder.fleet, [address], redacted)
             return Vectoriser(
                 name, embedder, cancel=embedder.fleet.cancel, spent=embedder.fleet.spent
             )

@@ -333,6 +333,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """
         key, clustering_id = self.config_hash, self._stored.id
         self._project.write(lambda conn: clusterings.register_labels(conn, clustering_id, key))
+        if self._asks_again:
+            self._project.write(lambda conn: clusterings.forget_failures(conn, clustering_id, key))
         with self._project.reading() as conn:
             missing = set(clusterings.clusters_without_label(conn, clustering_id, key))
         numbers = sorted(self._clusters)

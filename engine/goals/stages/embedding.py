@@ -85,6 +85,8 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         """
         key = self.config_hash
         self._project.write(lambda conn: goals.register(conn, key, self._work.model.label))
+        if self._asks_again:
+            self._project.write(lambda conn: goals.forget_failures(conn, key))
         with self._project.reading() as conn:
             selected = self._selection.ids(conn)
             missing = set(goals.ids_without_summary(conn, key)).intersection(selected)

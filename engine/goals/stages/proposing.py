@@ -239,6 +239,9 @@ class ProposeStage(OnClustering, ModelStage):
             Cancelled: `interrupt` was called.
         """
         self.show_answers()
+        if self._asks_again:
+            key = self.config_hash
+            self._project.write(lambda conn: decisions.forget_failures(conn, key))
         waiting = self.waiting()
         if not waiting:
             return

@@ -325,6 +325,14 @@ def clusters_without_label(
     )
 
 
+def forget_failures(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
+    """Deletes the labels of clusters that a model gave none under a configuration."""
+    conn.execute(
+        "DELETE FROM cluster_label WHERE clustering_id = ? AND config_hash = ? AND reason IS NOT NULL",
+        (clustering_id, config_hash),
+    )
+
+
 def add_labels(
     conn: sqlite3.Connection,
     clustering_id: int,

@@ -196,6 +196,11 @@ def show_answers(conn: sqlite3.Connection, clustering_id: int, config_hash: str)
     conn.execute("UPDATE clustering SET pair_config = ? WHERE id = ?", (config_hash, clustering_id))
 
 
+def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the reasons why the model could not be asked about pairs, under a configuration."""
+    conn.execute("DELETE FROM pair_answer WHERE config_hash = ? AND calls = 0", (config_hash,))
+
+
 def add_answers(
     conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[AnswerEntry]
 ) -> None:

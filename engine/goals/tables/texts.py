@@ -56,6 +56,19 @@ def ids_without_summary(conn: sqlite3.Connection, config_hash: str) -> array[int
     )
 
 
+def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the reasons why there is no summary, and why there is no vector of it, under a configuration."""
+    conn.execute(
+        "DELETE FROM no_vector WHERE config_id IN (SELECT id FROM vector_config WHERE goal_config = ?1)"
+        " AND conversation_id IN (SELECT conversation_id FROM goal_text WHERE config_hash = ?1"
+        " AND reason IS NOT NULL)",
+        (config_hash,),
+    )
+    conn.execute(
+        "DELETE FROM goal_text WHERE config_hash = ? AND reason IS NOT NULL", (config_hash,)
+    )
+
+
 def add(
     conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[GoalEntry]
 ) -> None:

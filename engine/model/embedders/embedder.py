@@ -205,6 +205,7 @@ class HttpEmbedder(_PretrainedEmbedder):
     """Requests `POST …/embeddings`; retries when the server is busy or cannot be reached for a moment.
 
     Attributes:
+        address: Where the requests are sent.
         fleet: Sends the requests, and has their account.
     """
 
@@ -231,7 +232,7 @@ class HttpEmbedder(_PretrainedEmbedder):
             UsageError: The URL is not valid.
         """
         address = parse_address(url, leaf="embeddings")
-        self._base, self._model = address.base, address.model
+        self.address, self._base, self._model = address, address.base, address.model
         self._client = EndpointClient(address, key, sleep=sleep)
         self.fleet = Fleet([(self._client, prices)])
         self.fleet.begin()
@@ -239,7 +240,8 @@ class HttpEmbedder(_PretrainedEmbedder):
     @property
     def fingerprint(self) -> str:
         """The address and the name of the model; the weights behind them are not known."""
-        return f"http:{self._base}#{self._named_model()}"
+        redacted = " redacted" if self.fleet.redact else ""
+        return f"http:{self._base}#{self._named_model()}{redacted}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns a row of length 1 for each text, zeros for a blank one.

@@ -47,6 +47,8 @@ class Capabilities:
         parallel: Requests that it does at once; None if it does not say.
         noise: Largest change of a probability seen when it did several requests at once.
         thinks: Thinks before it answers messages.
+        chars_per_token: Characters of a token of logs, by its count of a sample; None if it counts no tokens.
+        listed_prices: Prices of a million tokens, read and written, in its list of models; None if it lists none.
     """
 
     server: str = "unknown"
@@ -72,6 +74,8 @@ class Capabilities:
     parallel: int | None = None
     noise: float | None = None
     thinks: bool = False
+    chars_per_token: float | None = None
+    listed_prices: tuple[float, float] | None = None
 
     def as_params(self) -> dict[str, Any]:
         """Returns the capabilities as JSON values."""
@@ -82,13 +86,16 @@ class Capabilities:
         """Returns the capabilities that `as_params` gave; those that an older version did not know get their
         defaults."""
         known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in params.items() if name in known})
+        values = {name: value for name, value in params.items() if name in known}
+        if prices := values.get("listed_prices"):
+            values["listed_prices"] = tuple(prices)
+        return cls(**values)
 
     @property
     def decisive(self) -> dict[str, Any]:
         """The capabilities that results depend on, for the config hash."""
         params = self.as_params()
-        for name in ("parallel", "noise", "thinks"):
+        for name in ("parallel", "noise", "thinks", "chars_per_token", "listed_prices"):
             del params[name]
         return params
 

@@ -93,6 +93,11 @@ class Address:
         """Whether the endpoint is reached with TLS."""
         return self.base.startswith("https:")
 
+    @property
+    def local(self) -> bool:
+        """Whether the endpoint is on this machine, so that what is sent to it does not leave it."""
+        return network_guard.is_this_machine(self.host)
+
     def url(self, name: str) -> str:
         """Returns the URL of a path of the endpoint.
 

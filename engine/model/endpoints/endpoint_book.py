@@ -38,8 +38,9 @@ class EndpointEntry:
         url: URL with the model, as in `http://host:8080/v1#model`.
         can: Capabilities that the probe showed.
         key_env: Name of the environment variable that holds the key; None if none is needed.
-        prices: Prices of tokens; None if the user gave none.
+        prices: Prices of tokens, as the user gave them or the endpoint lists them; None if neither did.
         timeout: Time limit of a request in seconds; None for the default.
+        as_is: Whether texts are sent with the personal data in them, though it is not on this machine.
     """
 
     name: str
@@ -48,6 +49,12 @@ class EndpointEntry:
     key_env: str | None = None
     prices: Prices | None = None
     timeout: float | None = None
+    as_is: bool = False
+
+    @property
+    def redacted(self) -> bool:
+        """Whether personal data is replaced in what is sent to it."""
+        return not (self.as_is or self.address.local)
 
     @property
     def address(self) -> Address:
@@ -67,6 +74,7 @@ class EndpointEntry:
             "prices": asdict(self.prices) if self.prices else None,
             "capabilities": self.can.as_params(),
             **({"timeout": self.timeout} if self.timeout else {}),
+            **({"as_is": True} if self.as_is else {}),
         }
 
     @classmethod
@@ -81,6 +89,7 @@ class EndpointEntry:
             key_env=params.get("key_env"),
             prices=prices,
             timeout=params.get("timeout"),
+            as_is=bool(params.get("as_is")),
         )
 
 
@@ -136,6 +145,7 @@ class EndpointBook:
         end_text: str = "",
         prices: Prices | None = None,
         timeout: float | None = None,
+        as_is: bool = False,
     ) -> EndpointEntry:
         """Probes an endpoint and stores the result; one with the same name and URL is probed again.
 
@@ -143,7 +153,7 @@ class EndpointBook:
             url: URL of the endpoint, with `#model` if it serves several models.
             name: Name of the entry; None takes the last part of the model's name.
             end_text: See `probe`.
-            key_env, prices, timeout: See `EndpointEntry`.
+            key_env, prices, timeout, as_is: See `EndpointEntry`.
 
         Raises:
             ModelError: The endpoint cannot be reached, answers too slowly, or cannot do anything useful.
@@ -160,8 +170,16 @@ class EndpointBook:
         if existing is not None and existing.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
         can = probe(address, key, end_text=end_text, seconds=seconds)
+        if prices is None and can.listed_prices:
+            prices = Prices(*can.listed_prices)
         self._entries[name] = entry = EndpointEntry(
-            name=name, url=url, can=can, key_env=key_env, prices=prices, timeout=timeout
+            name=name,
+            url=url,
+            can=can,
+            key_env=key_env,
+            prices=prices,
+            timeout=timeout,
+            as_is=as_is,
         )
         self._save()
         return entry
@@ -226,6 +244,7 @@ class EndpointBook:
             fingerprints={
                 "endpoints": sorted(entry.url for entry in entries),
                 "capabilities": can.decisive,
+                **({"redacted": True} if any(entry.redacted for entry in entries) else {}),
             },
             noise=can.noise,
             endpoints=names,

@@ -9,19 +9,30 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from engine.base.errors import Cancelled, EndpointAway, EndpointError, RequestRefused
+from engine.base.errors import Cancelled, CostLimit, EndpointAway, EndpointError, RequestRefused
 from engine.base.number_format import counted
 from engine.model.endpoints.client import Account, BackgroundLoop, EndpointClient
 from engine.model.endpoints.dialects import read_completion
+from engine.model.interface import Spending
 
 T = TypeVar("T")
 """Result of work that asks endpoints."""
 
 TOKENS_PRICED = 1_000_000
 """Number of tokens that a price is given for."""
+
+LEAST_CHARS_PER_TOKEN = 2.0
+"""Characters of a token of a text that has more tokens than nearly all others, for the most that a request may cost."""
+
+REHEARSED_CHARS_PER_TOKEN = 4
+"""Characters of a token while requests are rehearsed."""
+
+LEAST_SHOWN_COST = 0.00005
+"""Smallest cost that is shown in four digits."""
 
 
 class Replies(Protocol):
@@ -60,6 +71,9 @@ class Fleet:
 
     Attributes:
         account: What the requests since the last `begin` have taken.
+        spending: What the run may cost that the requests are part of.
+        check: Raises NetworkRefused where texts may not be sent.
+        redact: Replaces personal data in every text that is sent; None sends texts as they are.
     """
 
     def __init__(
@@ -85,6 +99,11 @@ class Fleet:
         self._sent: set[str] = set()
         self._refused: dict[str, str] = {}
         self.account = Account()
+        self.spending = Spending()
+        self.check: Callable[[], None] = lambda: None
+        self.redact: Callable[[str], str] | None = None
+        self._rehearsed: list[Mapping[str, Any]] | None = None
+        self._laid_out = ""
 
     def begin(self) -> None:
         """Starts new counts, clears an earlier `cancel`, and lets what was refused be sent again."""
@@ -116,7 +135,11 @@ class Fleet:
         report += f", {account.cached:,} more answered from the cache" if account.cached else ""
         report += f", {account.retries:,} sent again" if account.retries else ""
         report += f"; {account.read:,} tokens read, {account.written:,} written"
-        report += "" if account.cost is None else f", cost {account.cost:,.4f}"
+        if account.cost is not None:
+            report += f", cost {account.cost:,.4f}"
+            total = self.spending.cost
+            more = total - account.cost > LEAST_SHOWN_COST
+            report += f", {total:,.4f} with the stages before" if more else ""
         removed = (f"Taken out: {reason.rstrip('.')}" for reason in self.removal_reasons)
         return ". ".join([report, *removed])
 
@@ -129,12 +152,43 @@ class Fleet:
         """
         if self._cancelled:
             raise Cancelled("The request was cancelled.")
+        if self._rehearsed is None:
+            self.check()
         return self._loop.run(lambda: self._run_with_places(work))
 
     def cancel(self) -> None:
         """Abandons requests in flight and refuses new ones until the next `begin`; may be called from any thread."""
         self._cancelled = True
         self._loop.cancel()
+
+    def rehearse(self, work: Callable[[], object]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that work would send and pay for, as they would be sent. None is sent;
+        those that depend on the answer to another are not among them."""
+        rehearsed: list[Mapping[str, Any]] = []
+        self._rehearsed = rehearsed
+        try:
+            with suppress(RequestRefused):
+                work()
+        finally:
+            self._rehearsed = None
+        return rehearsed
+
+    def _rehearse(
+        self, rehearsed: list[Mapping[str, Any]], name: str, body: Mapping[str, Any]
+    ) -> Any:
+        """Notes a request that is paid for; stands in for the server where tokens and templates are asked for.
+
+        Raises:
+            RequestRefused: The request is one that is paid for.
+        """
+        if is_paid(name):
+            rehearsed.append(body)
+            raise RequestRefused("The request was only rehearsed.")
+        if "tokens" not in body:
+            messages = "\n".join(message["content"] for message in body.get("messages", ()))
+            self._laid_out = str(body.get("prompt") or body.get("content") or messages)
+        tokens = range(round(len(self._laid_out) / REHEARSED_CHARS_PER_TOKEN))
+        return {"tokens": list(tokens), "prompt": self._laid_out}
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
         """Returns the JSON answer to a request, from the cache or from the endpoint with the most free places.
@@ -147,12 +201,18 @@ class Fleet:
             RequestRefused: The endpoint refuses this request.
             ModelError: All endpoints have failed.
         """
+        if self.redact is not None:
+            body = _mapped(body, self.redact)
+        if self._rehearsed is not None:
+            return self._rehearse(self._rehearsed, name, body)
         keys = [self._key(member, name, body) for member in self._members]
         key, *_ = keys
         if key in self._refused:
             raise RequestRefused(self._refused[key])
         # Any endpoint of the fleet may have given the reply earlier.
         cached = map(self._replies.get, keys) if self._replies is not None else iter(())
+        if self.spending.fresh and is_paid(name) and key not in self._sent:
+            cached = iter(())
         if (reply := next((reply for reply in cached if reply is not None), None)) is not None:
             # A block is asked item by item after one of it was refused: that is no saving.
             self.account.cached += is_paid(name) and key not in self._sent
@@ -182,7 +242,9 @@ class Fleet:
         """
         while True:
             member = await places.take()
+            spending, most = self.spending, 0.0
             try:
+                most = await self._reserve(places, member, body) if is_paid(name) else 0.0
                 answer = await member.client.ask(
                     places.clients[id(member)], name, self._body_with_model(member, body)
                 )
@@ -196,8 +258,36 @@ class Fleet:
                     self._replies.put(keys[self._members.index(member)], json.dumps(answer))
                 return answer
             finally:
+                if most:
+                    spending.reserved.remove(most)
                 self.account.retries = self._count_retries() - self._retries_before
                 places.give_back(member)
+
+    async def _reserve(self, places: _Places, member: _Member, body: Mapping[str, Any]) -> float:
+        """Reserves the most that a request may cost, and returns it; 0 where the prices are unknown. Waits for the cost
+        of requests in flight where it depends on that whether the run may cost so much.
+
+        Raises:
+            CostLimit: The run might then cost more than it may.
+        """
+        if member.prices is None:
+            return 0.0
+        spending = self.spending
+        read = len(json.dumps(body, ensure_ascii=False)) / LEAST_CHARS_PER_TOKEN
+        written = float(body.get("max_tokens", 0))
+        most = (read * member.prices.read + written * member.prices.written) / TOKENS_PRICED
+        limit = spending.max_cost
+        while limit is not None and spending.cost + sum(spending.reserved) + most > limit:
+            if not spending.reserved:
+                raise CostLimit(
+                    f"The run has cost {spending.cost:,.4f}, and its next request might cost {most:,.4f}: together more"
+                    f" than the {limit:,.4f} of --max-cost.",
+                    "Run it again with a higher --max-cost: it goes on where it stopped.",
+                )
+            places.answered.clear()
+            await places.answered.wait()
+        spending.reserved.append(most)
+        return most
 
     def _body_with_model(self, member: _Member, body: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the body of a request to one endpoint, which names its model."""
@@ -226,9 +316,14 @@ class Fleet:
         )
         account.read += read
         account.written += written
-        if member.prices and account.cost is not None:
+        cost = usage.get("cost")  # some servers say it themselves
+        if not (isinstance(cost, int | float) and 0 <= cost < float("inf")):
+            if member.prices is None:
+                return
             millions_cost = read * member.prices.read + written * member.prices.written
-            account.cost += millions_cost / TOKENS_PRICED
+            cost = millions_cost / TOKENS_PRICED
+        account.cost = (account.cost or 0.0) + cost
+        self.spending.cost += cost
 
     async def _run_with_places(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs work while the connection pools of all endpoints are open, which all work shares."""
@@ -245,6 +340,17 @@ class Fleet:
             if not places.users:
                 self._places = None if self._places is places else self._places
                 await places.close()
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Returns a JSON value with all of its texts changed; the names of fields stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _mapped(inner, change) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return value if value and isinstance(value[0], int) else [_mapped(v, change) for v in value]
+    return value
 
 
 def is_paid(name: str) -> bool:
@@ -273,6 +379,7 @@ class _Places:
         users: Number of works that use them.
         loop: The event loop that they are of.
         in_flight: The requests that are not answered yet, by their key.
+        answered: Set whenever a request in flight has ended.
         clients: The connection pool of each endpoint, by the id of its member.
     """
 
@@ -281,6 +388,7 @@ class _Places:
         self._members, self.users = members, 0
         self.loop = asyncio.get_running_loop()
         self.in_flight: dict[str, asyncio.Task[Any]] = {}
+        self.answered = asyncio.Event()
         self.clients = {id(member): member.client.open_connections() for member in members}
         self._waiting: list[asyncio.Future[None]] = []
         for member in members:
@@ -318,6 +426,7 @@ class _Places:
         """Frees a place and wakes as many waiting requests as there are free places, the longest waiting first."""
         limit = member.client.request_limit
         limit.active = max(0, limit.active - 1)
+        self.answered.set()
         usable = [other for other in self._members if not other.removal_reason]
         free_places = sum(max(0, other.client.request_limit.free) for other in usable)
         # Where no endpoint is left, all wake up, to raise the error.

@@ -14,7 +14,7 @@ from engine.model.endpoints.client import all_of
 from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
 from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
-from engine.model.interface import LoadOptions, Sampling
+from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs, WrittenReply
@@ -110,6 +110,14 @@ class EndpointModel:
             raise UsageError(f"The speed of {self._label} cannot be measured.")
         report = progress or (lambda count, note: None)
         return cast(T, handler(self, request, lambda count: report(count, "")))
+
+    def rehearse(self, work: Callable[[], object]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that work would send; see `Fleet.rehearse`."""
+        return self._fleet.rehearse(work)
+
+    def spend(self, spending: Spending) -> None:
+        """Lets further requests be part of what a run may cost."""
+        self._fleet.spending = spending
 
     @property
     def parallel(self) -> int:

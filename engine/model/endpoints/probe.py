@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import resources
 from math import exp
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ from engine.model.endpoints.dialects import (
     read_completion,
     token_ids,
 )
+from engine.model.endpoints.fleet import TOKENS_PRICED
 
 if TYPE_CHECKING:
     import httpx
@@ -62,6 +64,9 @@ _CONTROL_TOKENS = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of
 
 _WORD = "zqzq"
 """A word that no model writes by itself."""
+
+SAMPLE_CHARACTERS = 4_000
+"""Characters of the sample whose tokens are counted."""
 
 NO_LOG_PROBS = (0, False, False, False, False)
 """What `_Probe._read_log_probs` returns of an endpoint whose completions list none."""
@@ -148,7 +153,8 @@ class _Probe:
         vectors = start(self._attempt(self._embed()))
         end_token = start(self._find_end_token(tokens, end_text))
         controls = start(self._reads_controls(tokens, end_text))
-        context = start(self._find_context(props))
+        listing = start(self._find_listing(props))
+        chars_per_token = start(self._measure_tokens(answers))
         top, ids, named, echo, forced = await log_probs
         return Capabilities(
             server=_server_name(props, server),
@@ -170,11 +176,13 @@ class _Probe:
             end_token=await end_token,
             end_text=end_text,
             controls=await controls,
-            context=await context,
+            context=(await listing)[0],
             parallel=_positive(props.get("total_slots")),
             # Alone, and last: the other requests would disturb what is to be undisturbed.
             noise=await self._measure_noise(top) if top else None,
             thinks=thinks,
+            chars_per_token=await chars_per_token,
+            listed_prices=(await listing)[1],
         )
 
     # Requests
@@ -414,22 +422,44 @@ class _Probe:
         read = await asyncio.gather(*(token_ids(self._ask, tokens, text) for text in texts))
         return min(map(len, read)) - bare <= 1
 
-    async def _find_context(self, props: Mapping[str, Any]) -> int | None:
-        """Returns the longest sequence in tokens; None if the endpoint does not say it."""
-        settings = props.get("default_generation_settings")
-        if isinstance(settings, dict) and (tokens := _positive(settings.get("n_ctx"))):
-            return tokens
+    async def _find_listing(
+        self, props: Mapping[str, Any]
+    ) -> tuple[int | None, tuple[float, float] | None]:
+        """Returns the longest sequence in tokens and the prices of a million tokens, read and written; None for what
+        the endpoint does not say."""
         listed = await self._get("models")
         entries = listed.get("data") if isinstance(listed, dict) else None
-        for entry in entries if isinstance(entries, list) else []:
-            if not isinstance(entry, dict) or entry.get("id") != self._endpoint.address.model:
-                continue
-            meta = entry.get("meta")
-            for place in (entry, meta if isinstance(meta, dict) else {}):
-                for name in ("max_model_len", "context_length", "max_context_length", "n_ctx"):
-                    if tokens := _positive(place.get(name)):
-                        return tokens
-        return None
+        entry = next(
+            (
+                entry
+                for entry in (entries if isinstance(entries, list) else [])
+                if isinstance(entry, dict) and entry.get("id") == self._endpoint.address.model
+            ),
+            {},
+        )
+        prices = _read_prices(entry.get("pricing"))
+        places = [props.get("default_generation_settings"), entry, entry.get("meta")]
+        for place in places:
+            for name in ("n_ctx", "max_model_len", "context_length", "max_context_length"):
+                if isinstance(place, dict) and (tokens := _positive(place.get(name))):
+                    return tokens, prices
+        return None, prices
+
+    async def _measure_tokens(self, messages: bool) -> float | None:
+        """Returns the characters of a token of logs: those of a sample by the tokens that it adds to a request."""
+        sample = (resources.files("engine.model") / "sample_logs.txt").read_text("utf-8")
+
+        async def prompt_tokens(text: str) -> int | None:
+            """Returns the tokens of a request with this text, as the endpoint counts them."""
+            sent = {"messages": [_user_message(text)]} if messages else {"prompt": text}
+            name = "chat/completions" if messages else "completions"
+            answer = await self._attempt(self._ask(name, {**sent, "max_tokens": 1}))
+            usage = answer.get("usage") if isinstance(answer, dict) else None
+            return _positive(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+
+        sample = sample[:SAMPLE_CHARACTERS]
+        short, long = await asyncio.gather(prompt_tokens(_WORD), prompt_tokens(sample))
+        return len(sample) / (long - short) if short and long and long > short else None
 
     async def _measure_noise(self, top: int) -> float | None:
         """Returns the largest change of a probability while the endpoint answers other requests; None if unknown."""
@@ -460,6 +490,16 @@ def _server_name(props: Mapping[str, Any], version: Any) -> str:
     elif isinstance(version, dict) and isinstance(version.get("version"), str):
         name = f"version {version['version']}"
     return one_line(name, MAX_SERVER_CHARACTERS)
+
+
+def _read_prices(pricing: Any) -> tuple[float, float] | None:
+    """Returns the prices of a million tokens, read and written, of what a list of models says of one token; None where
+    it says none."""
+    try:
+        read, written = (float(pricing[name]) for name in ("prompt", "completion"))
+        return read * TOKENS_PRICED, written * TOKENS_PRICED
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _count_listed(written: Written | None) -> int:

@@ -480,7 +480,11 @@ class RoutedProcess(ModelProcess):
 
     def client_for(self, model: LoadableModel) -> ModelClient:
         """Returns the client for a model: that of its endpoints, or this process."""
-        return self.endpoints(model.endpoints) if model.endpoints else self
+        if not model.endpoints:
+            return self
+        client = self.endpoints(model.endpoints)
+        client.spend(model.spending)
+        return client
 
     def endpoints(self, names: tuple[str, ...]) -> EndpointModel:
         """Returns the client of the endpoints of these names, always the same one."""

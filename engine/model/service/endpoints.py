@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from engine.model.endpoints.capabilities import (
     no_tree,
     no_writing,
 )
-from engine.model.endpoints.client import parse_address
+from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
+from engine.model.service.egress import Egress
 from engine.model.tables import ReplyCache
 
 REPLIES = "replies.sqlite"
@@ -37,18 +40,26 @@ NO_HANDLERS: EndpointHandlers = {}
 class Endpoints:
     """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
 
-    def __init__(self, data: Path, cache: Path, handlers: EndpointHandlers = NO_HANDLERS) -> None:
+    def __init__(
+        self,
+        data: Path,
+        cache: Path,
+        handlers: EndpointHandlers = NO_HANDLERS,
+        egress: Egress | None = None,
+    ) -> None:
         """Reads the list of endpoints.
 
         Args:
             data: Folder with the list.
             cache: Folder of the reply cache.
             handlers: Answer the requests of other subjects by requests to endpoints.
+            egress: Guards what leaves this machine of a project; None where nothing is sent.
 
         Raises:
             ModelFileError: The list cannot be read.
         """
         self._data, self._cache, self._handlers = data, cache, handlers
+        self._egress = egress
         self.book.entries()
         self._replies: ReplyCache | None = None
 
@@ -101,9 +112,21 @@ class Endpoints:
     def _client(self, names: tuple[str, ...], replies: ReplyCache | None) -> EndpointModel:
         """Returns a client for the endpoints of these names, with a cache of replies or without."""
         book = self.book
-        return EndpointModel(
-            ", ".join(names), book.fleet(names, replies), book.can(names), self._handlers
-        )
+        fleet = book.fleet(names, replies)
+        entries = [entry for entry in book.entries() if entry.name in names]
+        redacted = any(entry.redacted for entry in entries)
+        self.guard(fleet, [entry.address for entry in entries], redacted)
+        return EndpointModel(", ".join(names), fleet, book.can(names), self._handlers)
+
+    def guard(self, fleet: Fleet, addresses: Sequence[Address], redacted: bool) -> None:
+        """Lets a fleet send nothing to addresses that nobody allowed.
+
+        Args:
+            redacted: Whether personal data is replaced in what it sends.
+        """
+        if self._egress is not None and not all(address.local for address in addresses):
+            fleet.check = partial(self._egress.check, addresses)
+            fleet.redact = self._egress.redact if redacted else None
 
     def entry_at(self, url: str) -> EndpointEntry | None:
         """Returns the endpoint at a URL, preferably one with a key; None if none was added, or the text is no URL."""
@@ -132,6 +155,15 @@ class Endpoints:
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
         """Raises UsageError if they cannot write chat replies with this sampling."""
         self.check(model, lambda served: served.refuse_chat(sampling))
+
+    def check_prices(self, model: LoadableModel) -> None:
+        """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
+        for entry in self.book.entries():
+            if entry.name in model.endpoints and entry.prices is None:
+                raise UsageError(
+                    f"What {entry.name} costs is not known, so --max-cost cannot hold.",
+                    "Add it again with --prices READ WRITTEN, what a million tokens cost.",
+                )
 
     def check(self, model: LoadableModel, refuse: Callable[[EndpointModel], None]) -> None:
         """Lets a function refuse what the endpoints of a model cannot do.

@@ -22,7 +22,7 @@ from engine.model.catalog import (
     LoadableModel,
     ModelEntry,
 )
-from engine.model.interface import LoadOptions
+from engine.model.interface import LoadOptions, Spending
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, places, prompt_texts, shipped_prompt
 from engine.model.records import WORKS, ModelRequest, Work
@@ -174,12 +174,16 @@ class ModelsInUse:
         if self._endpoints.serves(name, request.adapter):
             served = self._endpoints.model(name, options)
             assert served is not None
+            served.spending = Spending(request.max_cost, request.fresh)
+            if request.max_cost is not None:
+                self._endpoints.check_prices(served)
             return served
         entry = self._catalog.entry(name)
         shortened = request.first_layers and adapter is None and entry.name == DEFAULT_MODEL
         layers = FIRST_LAYERS if shortened else None
         model = self._catalog.loadable(entry, adapter.path if adapter else None, layers)
         model.options = replace(model.options, context=request.context)
+        model.spending = Spending(fresh=request.fresh)
         model.adapter_reference = adapter.name if adapter else None
         return model
 

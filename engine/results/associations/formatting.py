@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from engine.base.number_format import counted
-from engine.base.report_table import ReportTable, text_table
+from engine.base.report_table import ReportTable, tab_separated, text_table
 from engine.base.text import one_line
 from engine.conversations.filters import Term
 from engine.results.associations.records import Association, Associations, Feature
@@ -47,19 +47,28 @@ def feature_text(feature: Feature) -> str:
     return f"{speaker}: “{one_line(feature.text, _FEATURE_CHARACTERS)}”"
 
 
-def association_cells(row: Association, result: Associations) -> tuple[str, str, str, str]:
+def association_cells(row: Association) -> tuple[str, str, str, str]:
     """Returns a feature, its shares of both sides, and the odds with their interval."""
-    first, second = (
-        f"{count / size:.0%}" for count, size in zip(row.counts, result.sizes, strict=True)
-    )
+    first, second = (f"{share:.0%}" for share in row.shares)
     return feature_text(row.feature), first, second, _odds_text(row)
 
 
 def near_equal_text(row: Association) -> str:
-    """Returns the first near-equal features, and how many more there are; empty without any."""
-    names = [feature_text(feature) for feature in row.near_equal[:MAX_NEAR_EQUAL]]
+    """Returns the first near-equal features, those with new words alone, and how many more there are; empty without
+    any."""
+    words = _words(row.feature)
+    names: list[str] = []
+    for feature in row.near_equal:
+        if len(names) < MAX_NEAR_EQUAL and not _words(feature) <= words:
+            names.append(feature_text(feature))
+            words |= _words(feature)
     more = len(row.near_equal) - len(names)
-    return " · ".join([*names, *([f"{more} more"] if more else [])])
+    return " · ".join([*names, *([f"{more:,} more"] if more else [])])
+
+
+def _words(feature: Feature) -> set[str]:
+    """Returns the words of a phrase, or a term as one."""
+    return {str(feature)} if isinstance(feature, Term) else set(feature.text.split())
 
 
 def side_lines(result: Associations) -> tuple[str, str]:
@@ -77,12 +86,8 @@ def conclusion(result: Associations) -> str:
     tested = f"{result.tested:,} words, phrases and properties"
     if not result.rows:
         return f"Nothing goes with A or B: none of {tested} differs more than chance explains."
-    shown = (
-        f", shown as {len(result.rows):,}: each once with those in nearly the same conversations"
-        if len(result.rows) < result.significant
-        else ""
-    )
-    return f"{result.significant:,} of {tested} go with A or B{shown}."
+    lines = f", in {len(result.rows):,} lines" if len(result.rows) < result.significant else ""
+    return f"{result.significant:,} of {tested} go with A or B{lines}."
 
 
 def notes(result: Associations) -> list[str]:
@@ -91,13 +96,13 @@ def notes(result: Associations) -> list[str]:
     if result.goals:
         lines.append(
             f"Compared within {counted(result.goals, 'goal')}; those of few conversations count as one."
-            + (
-                f" {counted(result.one_sided, 'conversation')} of goals with one side only say nothing."
-                if result.one_sided
-                else ""
-            )
+            " Shares are as if the goals of B were as frequent as those of A."
         )
-    elif result.rows:
+    if result.one_sided:
+        lines.append(
+            f"{counted(result.one_sided, 'conversation')} of goals with one side only say nothing."
+        )
+    if result.rows and not result.goals:
         lines.append("Not compared within goals, so that a difference may be one of goals.")
     if result.rows:
         lines += [
@@ -117,9 +122,17 @@ def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[R
                 f"Goes with {letter}"
                 + (f", the clearest {most} of {len(rows)}" if len(rows) > most else ""),
                 ("what", "A", "B", "odds (95%)", "and in nearly the same conversations"),
-                [(*association_cells(row, result), near_equal_text(row)) for row in rows[:most]],
+                [(*association_cells(row), near_equal_text(row)) for row in rows[:most]],
                 (1, 2),
             )
+
+
+def association_lines(result: Associations) -> list[str]:
+    """Returns the sides and all that goes with each, with its columns parted by tabs, and how they are to be read."""
+    lines = [*side_lines(result), "", conclusion(result)]
+    for table in association_tables(result, len(result.rows)):
+        lines += ["", table.title, tab_separated(table, table.rows)]
+    return [*lines, "", *notes(result)]
 
 
 def association_blocks(result: Associations) -> Iterator[Block]:
@@ -130,9 +143,7 @@ def association_blocks(result: Associations) -> Iterator[Block]:
         rows = [row for row in result.rows if row.side == side][:MAX_SENTENCES]
         if rows:
             yield Paragraph(
-                f"With {letter} goes "
-                + "; ".join(_sentence_part(row, result) for row in rows)
-                + "."
+                f"With {letter} goes " + "; ".join(_sentence_part(row) for row in rows) + "."
             )
     yield Paragraph(" ".join(notes(result)))
 
@@ -158,9 +169,7 @@ def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
                 "side": "ab"[row.side],
                 **_feature_json(row.feature),
                 "counts": list(row.counts),
-                "shares": [
-                    count / size for count, size in zip(row.counts, result.sizes, strict=True)
-                ],
+                "shares": list(row.shares),
                 "odds": row.odds.value,
                 "low": row.odds.low,
                 "high": row.odds.high,
@@ -178,9 +187,11 @@ def example_ids(result: Associations) -> list[int]:
     return sorted({key for row in result.rows for key in row.ids[:MAX_EXAMPLES]})
 
 
-def marked_words(features: Sequence[Feature]) -> list[str]:
-    """Returns the words of features, to mark in a transcript."""
-    return [feature.text for feature in features if not isinstance(feature, Term)]
+def marked_words(row: Association) -> list[str]:
+    """Returns the words to mark in the conversations of an association: its own, of a term those that go with it."""
+    features = (row.feature, *row.near_equal[:MAX_NEAR_EQUAL])
+    words = [feature.text for feature in features if not isinstance(feature, Term)]
+    return words if isinstance(row.feature, Term) else words[:1]
 
 
 def _feature_json(feature: Feature) -> dict[str, str | None]:
@@ -195,9 +206,9 @@ def _feature_json(feature: Feature) -> dict[str, str | None]:
     }
 
 
-def _sentence_part(row: Association, result: Associations) -> str:
+def _sentence_part(row: Association) -> str:
     """Returns an association as a part of a sentence."""
-    name, first, second, odds = association_cells(row, result)
+    name, first, second, odds = association_cells(row)
     return f"{name} (in {first} of A and {second} of B, odds {odds})"
 
 

@@ -33,11 +33,15 @@ class Odds(NamedTuple):
     Attributes:
         log_ratio: Natural logarithm of the odds ratio; positive where the feature goes with the first side.
         error: Its standard error.
+        first_share, second_share: Share of each side that has the feature, over strata with both sides; that of the
+            second side is weighted by the strata of the first (direct standardization).
         first, second: Number of conversations with the feature on each side.
     """
 
     log_ratio: Floats
     error: Floats
+    first_share: Floats
+    second_share: Floats
     first: Ints
     second: Ints
 
@@ -68,7 +72,7 @@ def odds_ratios(incidence: Incidence, features: int, is_first: Bools, stratum: I
     columns = int(mixed.sum())
     column = (np.cumsum(mixed) - 1)[stratum[incidence.row]]
     on_first = is_first[incidence.row]
-    ratios = [np.empty((2, 0))]
+    figures = [np.empty((4, 0))]
     step = max(1, _CELLS // max(1, columns))
     for begin in range(0, features, step):
         end = min(begin + step, features)
@@ -79,15 +83,16 @@ def odds_ratios(incidence: Incidence, features: int, is_first: Bools, stratum: I
             np.bincount(cells, minlength=(end - begin) * columns).reshape(end - begin, columns)
             for cells in (cell[on_first[pairs]], cell)
         )
-        ratios.append(_log_ratios(both, have, first_size[mixed], size[mixed]))
-    log_ratio, error = np.concatenate(ratios, axis=1)
+        figures.append(_figures(both, have, first_size[mixed], size[mixed]))
     first = np.bincount(incidence.feature[on_first], minlength=features)
     second = np.bincount(incidence.feature, minlength=features) - first
-    return Odds(log_ratio, error, first, second)
+    log_ratio, error, first_share, second_share = np.concatenate(figures, axis=1)
+    return Odds(log_ratio, error, first_share, second_share, first, second)
 
 
-def _log_ratios(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
-    """Returns the logarithms of Mantel-Haenszel odds ratios and their standard errors, shape (2, features).
+def _figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
+    """Returns the logarithms of Mantel-Haenszel odds ratios, their standard errors, and the shares of both sides; shape
+    (4, features).
 
     Args:
         both: Conversations of the first side with the feature, shape (features, strata).
@@ -108,7 +113,10 @@ def _log_ratios(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
         / (2 * first_sum * second_sum)
         + ((differ * for_second).sum(axis=1) + _HALF * extra) / (2 * second_sum**2)
     )
-    return np.stack([np.log(first_sum / second_sum), np.sqrt(variance)])
+    weights = first_size / max(1, first_size.sum())
+    first_share = (both / first_size) @ weights
+    second_share = ((have - both) / (size - first_size)) @ weights
+    return np.stack([np.log(first_sum / second_sum), np.sqrt(variance), first_share, second_share])
 
 
 def adjusted_p(p: Floats) -> Floats:

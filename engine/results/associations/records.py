@@ -50,6 +50,8 @@ class Association:
         feature: The feature.
         side: 0 where it goes with the first side, 1 with the second.
         counts: Number of conversations of the first and of the second side that have it.
+        shares: Shares of both sides that have it, in goals with both sides, as if the goals of the second side were as
+            frequent as those of the first.
         odds: The odds of being on `side` with the feature divided by those without it, above 1, with a 95% interval.
         p: The p value of the hypothesis that it goes with neither side, corrected for all features.
         near_equal: Further features that nearly the same conversations have, and the same words in other messages of
@@ -60,6 +62,7 @@ class Association:
     feature: Feature
     side: int
     counts: tuple[int, int]
+    shares: tuple[float, float]
     odds: Interval
     p: float
     near_equal: tuple[Feature, ...]

@@ -74,10 +74,11 @@ _SAME_MATTER = (
     {"goal", "also", "share"},
     {"turns", "messages", "length"},
     {"date", "since", "until"},
+    {"sign", "trouble"},
 )
 """Fields that say the same of a conversation, so that one of them explains no split by another."""
 
-_FURTHER_FIELDS = ("language", "personal")
+_FURTHER_FIELDS = ("sign", "language", "personal")
 """Fields whose values are features although lists are not counted by them."""
 
 
@@ -266,6 +267,7 @@ def _associations(
             feature,
             side,
             (int(odds.first[head]), int(odds.second[head])),
+            (float(odds.first_share[head]), float(odds.second_share[head])),
             Interval(*np.exp([center, center - width, center + width]).tolist()),
             float(p[head]),
             near,

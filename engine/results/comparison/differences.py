@@ -139,7 +139,7 @@ MIN_GOAL_MEMBERS = 10
 MAX_EXAMPLES = 5
 """Most conversations that are named as examples of a difference."""
 
-_MEANS: tuple[Measure, ...] = ("success", "turns", "characters", "entropy", "leaves")
+_MEANS: tuple[Measure, ...] = ("trouble", "success", "turns", "characters", "entropy", "leaves")
 """Measures whose means over conversations are compared."""
 
 
@@ -210,7 +210,7 @@ def _completion(first: Measured, second: Measured, goal: str | None = None) -> I
 def _of_goal(
     label: str, sides: tuple[Measured, Measured], members: tuple[Measured, Measured]
 ) -> Iterator[Difference]:
-    """Yields the differences of a goal: in its share of all conversations, and in its completion.
+    """Yields the differences of a goal: in its share of all conversations, in its completion, and in its trouble.
 
     Args:
         label: The goal.
@@ -225,6 +225,7 @@ def _of_goal(
     yield replace(share, examples=_least_complete(members[larger]), examples_in=larger)
     if sum(_Count(*part.counts()).of for part in members) >= MIN_GOAL_MEMBERS:
         yield from _completion(*members, label)
+    yield from _mean("trouble in goal", label, *(part.trouble for part in members))
 
 
 class _Count(NamedTuple):
@@ -249,14 +250,18 @@ def _share(measure: Measure, goal: str | None, first: _Count, second: _Count) ->
 def _means(first: Measured, second: Measured) -> Iterator[Difference]:
     """Yields the differences of the means that both sides have."""
     for measure in _MEANS:
-        columns = [np.asarray(getattr(side, measure)) for side in (first, second)]
-        first_values, second_values = (column[~np.isnan(column)] for column in columns)
-        difference = mean_difference(first_values, second_values)
-        if difference is not None:
-            means = float(first_values.mean()), float(second_values.mean())
-            yield Difference(
-                measure, None, means, (len(first_values), len(second_values)), *difference
-            )
+        yield from _mean(measure, None, *(getattr(side, measure) for side in (first, second)))
+
+
+def _mean(
+    measure: Measure, goal: str | None, first: Floats, second: Floats
+) -> Iterator[Difference]:
+    """Yields the difference of two means, NaN left out; nothing where `mean_difference` is None."""
+    first, second = (column[~np.isnan(column)] for column in (first, second))
+    difference = mean_difference(first, second)
+    if difference is not None:
+        means = float(first.mean()), float(second.mean())
+        yield Difference(measure, goal, means, (len(first), len(second)), *difference)
 
 
 def _least_complete(side: Measured) -> tuple[int, ...]:

@@ -43,6 +43,7 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion": "ended",
     "share of goal": "share of",
     "completion in goal": "ended in",
+    "trouble in goal": "trouble in",
 }
 """How measures are called where that differs from their value in JSON; those of a goal are followed by its label."""
 
@@ -55,7 +56,15 @@ _VALUE_CELLS = 28
 _MAX_FLOWS = 3
 """Most groups of the other clustering that are listed for one group."""
 
-_DIGITS = {"success": 2, "characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
+_DIGITS = {
+    "trouble": 2,
+    "trouble in goal": 2,
+    "success": 2,
+    "characters": 0,
+    "turns": 1,
+    "leaves": 1,
+    "entropy": 2,
+}
 """Decimals of the means."""
 
 

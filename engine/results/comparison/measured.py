@@ -24,6 +24,7 @@ from engine.questions.records import CompletionRate
 from engine.questions.service.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_TAGS
+from engine.signs import tables as signs
 from engine.trees import tables as trees
 
 Ints = npt.NDArray[np.int64]
@@ -45,6 +46,7 @@ class Measured:
         score: Normalised score; NaN where there is none.
         turns: Number of turns.
         characters: Length in characters.
+        trouble: Sum of the standard scores of the signs of trouble; NaN before they were read.
         success: Probability of success, fitted to verdicts; NaN where there is none.
         entropy, leaves: Mean over the response trees of the conversation; NaN where there is none.
         goal: Number of its goal in `goals`; `NO_GOAL` where it has none.
@@ -57,6 +59,7 @@ class Measured:
     score: Floats
     turns: Floats
     characters: Floats
+    trouble: Floats
     success: Floats
     entropy: Floats
     leaves: Floats
@@ -81,6 +84,7 @@ class Measured:
             trees.chosen(conn),
         ).T
         success = example_probes.success_of(conn, ids.tolist())
+        trouble = signs.trouble_of(conn, ids.tolist())
         last = int(ids[-1]) if len(ids) else 0
 
         def by_id(keys: Ints, values: Floats) -> Floats:
@@ -96,6 +100,7 @@ class Measured:
             score=by_id(scored.ids, scored.scores),
             turns=turns,
             characters=characters,
+            trouble=by_id(np.array(list(trouble), np.int64), np.array(list(trouble.values()))),
             success=by_id(np.array(list(success), np.int64), np.array(list(success.values()))),
             entropy=by_id(tree_ids, entropies),
             leaves=by_id(tree_ids, leaf_counts),
@@ -113,6 +118,7 @@ class Measured:
             score=self.score[chosen],
             turns=self.turns[chosen],
             characters=self.characters[chosen],
+            trouble=self.trouble[chosen],
             success=self.success[chosen],
             entropy=self.entropy[chosen],
             leaves=self.leaves[chosen],

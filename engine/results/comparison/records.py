@@ -12,14 +12,16 @@ Measure = Literal[
     "completion",
     "share of goal",
     "completion in goal",
+    "trouble",
+    "trouble in goal",
     "success",
     "turns",
     "characters",
     "entropy",
     "leaves",
 ]
-"""What is compared: a share of conversations for the first three, a mean over conversations for the others; `success`
-is the probability of success that is fitted to verdicts."""
+"""What is compared: a share of conversations for the first three, a mean over conversations for the others; `trouble`
+is the sum of standard scores of signs, `success` the probability of success that is fitted to verdicts."""
 
 
 @dataclass(frozen=True, slots=True)

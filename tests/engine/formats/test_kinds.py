@@ -252,6 +252,17 @@ def test_server_sent_events_are_an_answer() -> None:
     assert said(one(f"{data}data: [DONE]\n".encode())) == [("assistant", "Watered.")]
 
 
+def test_a_conversation_that_sinks_into_metadata_is_a_warning() -> None:
+    """An account warns if metadata have far more sentences than the messages; few or technical texts are no reason."""
+    sunk = {
+        "messages": MESSAGES,
+        "log": [f"{n} Please tell me where my parcel is now." for n in range(40)],
+    }
+    code = {"messages": MESSAGES, "log": ["def f(a, b, c, d, e, f, g): return a"] * 5}
+    assert one(lines(sunk)).account.warns
+    assert not one(lines(code)).account.warns
+
+
 def test_records_of_one_object_each_are_unwrapped() -> None:
     """A record that is most of an object, as in a dump of a database, is read."""
     dumped = [

@@ -242,3 +242,23 @@ def test_no_control_character_reaches_the_text() -> None:
     draft = draft_of([{"nr": n, "turns": turns} for n in range(3)])
     assert "\x9b" not in draft.texts[0]
     assert draft.try_out(draft.texts[0]).messages == 6
+
+
+def test_what_is_not_sure_is_a_question() -> None:
+    """The sender is guessed before the receiver, and what is not sure is asked, with the values that speak for it."""
+    records = [
+        {
+            "sentTo": {"id": ["b1", "u1"][number % 2]},
+            "sentFrom": {"id": ["u1", "b1"][number % 2]},
+            "words": f"Please tell me where parcel number {number} is",
+        }
+        for number in range(6)
+    ]
+    text = draft_of(records).texts[0]
+    assert 'role = "sentFrom.id"' in text
+    assert "# Please check: Who speaks: `sentFrom.id` (u1, b1), or `sentTo.id` (b1, u1)?" in text
+    assert "# Please check: Is `u1` the user?" in text
+    assert "the file is one conversation: is that right?" in text
+    sure = [{"chat_id": number // 2, "role": role, "text": f"This is text {number} of us"}
+            for number, role in enumerate(["user", "assistant"] * 3)]  # fmt: skip
+    assert "Please check" not in draft_of(sure).texts[0]

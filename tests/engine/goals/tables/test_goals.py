@@ -6,6 +6,7 @@ import sqlite3
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine.base.conversation import Conversation, Message
@@ -39,6 +40,33 @@ def add(project: Project, labels: list[int | None], run_id: int, config: str = "
 
 
 class TestTexts:
+    def test_failures_are_forgotten(self, project: Project) -> None:
+        """Failures of one configuration can be taken back, so that the model is asked about them again: of summaries
+        with what says that they have no vector, of pairs those that the model could not be asked about."""
+        fill(project, [talk(name, name) for name in "ab"])
+
+        def work(conn: sqlite3.Connection) -> None:
+            run_id = run_of(conn)
+            goals.register(conn, "one", "toy")
+            goals.add(conn, "one", run_id, [GoalEntry(1, "Pay"), GoalEntry(2, "", "refused")])
+            config = VectorConfig("v", "summary", "one", "tfidf", "f", 1, None)
+            vectors.register(conn, config)
+            row_of_1 = np.ones((1, 1), dtype="<f4").tobytes()
+            vectors.add(conn, "v", run_id, [1], row_of_1, {2: "refused"})
+            answers = [
+                AnswerEntry(sides, PairAnswer(None, None, None, "", "", "", "toy"), calls, 0.0)
+                for sides, calls in (("a", 1), ("b", 0))
+            ]
+            goal_answers.add_answers(conn, "one", run_id, answers)
+            goals.forget_failures(conn, "one")
+            goal_answers.forget_failures(conn, "one")
+
+        project.write(work)
+        with project.reading() as conn:
+            assert list(goals.ids_without_summary(conn, "one")) == [2]
+            assert list(vectors.ids_without_vector(conn, "v")) == [2]
+            assert list(goal_answers.answers(conn, "one")) == ["a"]
+
     def test_what_the_user_wrote(self, project: Project) -> None:
         """The goal text is the user's first message with a text, or all of them, without what the leak guard hid or
         changed; without user text there is a reason.

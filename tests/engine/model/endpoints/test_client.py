@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import Cancelled, EndpointAway, ModelError, RequestRefused
+from engine.base.errors import Cancelled, CostLimit, EndpointAway, ModelError, RequestRefused
 from engine.model.endpoints import client
 from engine.model.endpoints.client import MAX_ATTEMPTS, EndpointClient, parse_address
 from engine.model.endpoints.fleet import Fleet, Prices
 from engine.model.endpoints.pacing import LONGEST_WAIT
+from engine.model.interface import Spending
 from tests.engine.model.dripping import dripping
 from tests.engine.model.endpoints.toy_peer import Fault, ToyPeer, hangs_up, running, says
 
@@ -257,6 +258,37 @@ class TestAccount:
         # The start token and `Hello N`, and two tokens of each reply.
         assert (account.requests, account.read, account.written) == (3, 24, 6)
         assert account.cost == pytest.approx((24 * 2 + 6 * 10) / 1e6)
+
+    def test_cost_that_the_server_says(self, peer: ToyPeer) -> None:
+        """Where an answer says what it cost, that is its cost, also without prices."""
+        _, answer = peer.post("/v1/completions", BODY)
+        peer.faults = [says(200, {**answer, "usage": {"prompt_tokens": 9, "cost": 0.25}})]
+        made = fleet(peer)
+        ask(made)
+        assert (made.account.read, made.account.cost) == (9, 0.25)
+
+    def test_a_limit_on_the_cost(self, peer: ToyPeer) -> None:
+        """A run stops before a request that might cost more than what is left, and never costs more than its limit;
+        with a higher one it goes on, and pays nothing twice."""
+        kept, prices = MemoryCache(), Prices(read=1e4, written=1e4)
+        made = fleet(peer, replies=kept, prices=prices)
+        made.spending = Spending(max_cost=1.0)
+        with pytest.raises(CostLimit, match=r"might cost .* --max-cost"):
+            ask(made, 40)
+        assert 0.5 < made.spending.cost <= 1.0
+        assert not made.spending.reserved
+        made.begin()
+        made.spending = Spending(max_cost=100.0)
+        assert len(ask(made, 40)) == len(peer.completions) == 40
+
+    def test_asked_again_on_request(self, peer: ToyPeer) -> None:
+        """A fresh run takes no reply from the cache, and stores those that it gets."""
+        kept = MemoryCache()
+        ask(fleet(peer, replies=kept))
+        made = fleet(peer, replies=kept)
+        made.spending = Spending(fresh=True)
+        ask(made)
+        assert (len(peer.completions), made.account.cached) == (2, 0)
 
     def test_nothing_is_asked_twice(self, peer: ToyPeer) -> None:
         """A cached reply costs no request, and is the same."""

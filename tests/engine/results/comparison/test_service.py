@@ -14,6 +14,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
+from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.records import ExampleProbe
@@ -24,6 +25,7 @@ from engine.results.comparison.formatting import breakdown_lines, clustering_lin
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Side
 from engine.results.comparison.service import ComparisonService
+from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
 from tests.engine.questions.tables.test_unsure_queue import give_trees
@@ -131,6 +133,37 @@ class TestFilters:
         assert success.cases == (50, 50)
         assert success.values == pytest.approx((0.2255, 0.625))
         assert success.significant
+
+    def test_trouble(self, tmp_path: Path) -> None:
+        """Where signs of trouble were read, their sums are compared, over all and in each goal; elsewhere not."""
+        sides = parse_filter("date:2026-01"), parse_filter("date:2026-02")
+        first, _ = texts()[0]
+        with Project.open(tmp_path / "p.wb", create=True) as opened:
+            fill(
+                opened,
+                [
+                    talk(
+                        f"{n}-{word}-{month}",
+                        f"{text} {word} {month}",
+                        "Sorry, I cannot."
+                        if (month, topic, word) == (2, first, "please")
+                        else "Here you are.",
+                        created_at=f"2026-0{month}-05",
+                    )
+                    for n, (topic, text) in enumerate(texts())
+                    for word in ("please", "today")
+                    for month in (1, 2)
+                ],
+            )
+            cluster(opened, k=4)
+            assert "trouble" not in {
+                each.measure for each in service_of(opened).compare(*sides).differences
+            }
+            JobRunner(opened, lambda event: None).run(SignStage(opened))
+            both = service_of(opened).compare(*sides)
+        assert found(both, "trouble").change.value > 0
+        significant = [each for each in both.differences if each.significant and each.goal]
+        assert [each.measure for each in significant] == ["trouble in goal"]
 
 
 class TestFields:

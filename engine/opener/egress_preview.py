@@ -1,0 +1,90 @@
+"""What of a project would leave this machine for endpoints: how much, and one request in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.base.errors import UsageError
+from engine.conversations.filters import parse_filter
+from engine.conversations.selection import ALL, Selection
+from engine.conversations.tables import conversations
+from engine.model.endpoints.client import Address, parse_address
+from engine.model.endpoints.fleet import TOKENS_PRICED
+from engine.model.interface import LoadOptions
+
+if TYPE_CHECKING:
+    from engine.opener.open_project import OpenProject
+
+CHARS_PER_TOKEN = 4.0
+"""Characters of a token where an endpoint did not say how many it counts, as in English text."""
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPreview:
+    """What would leave this machine.
+
+    Attributes:
+        addresses: URLs of the endpoints that are not on this machine.
+        conversations, characters, tokens: Size of the project; the tokens are estimated.
+        cost: Cost of reading it once; None without prices.
+        with_personal_data: Number of conversations in which the program finds personal data.
+        redacted: Whether that is replaced by pseudonyms.
+        first_request: Body of the first request for a summary, as it would be sent; None for an embedder.
+    """
+
+    addresses: tuple[str, ...]
+    conversations: int
+    characters: int
+    tokens: int
+    cost: float | None
+    with_personal_data: int
+    redacted: bool
+    first_request: Mapping[str, Any] | None
+
+
+def remote_addresses(workspace: OpenProject, model: str) -> list[Address]:
+    """Returns the addresses beyond this machine of endpoints.
+
+    Args:
+        model: Endpoints as NAME,NAME2, or the URL of one that makes vectors.
+
+    Raises:
+        UsageError: There is no such endpoint, or all are on this machine.
+    """
+    book = workspace.endpoints.book
+    names = book.named(model)
+    entries = [entry for entry in book.entries() if entry.name in names]
+    addresses = [entry.address for entry in entries] or [parse_address(model, leaf="embeddings")]
+    remote = [address for address in addresses if not address.local]
+    if not remote:
+        raise UsageError(f"{model} is on this machine: nothing leaves it.", "Just use it.")
+    return remote
+
+
+def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
+    """Returns what of a project would leave this machine for endpoints; sends nothing. See `remote_addresses`."""
+    remote = remote_addresses(workspace, model)
+    names = workspace.endpoints.book.named(model)
+    at_url = workspace.endpoints.entry_at(model)
+    entries = [entry for entry in workspace.endpoints.book.entries() if entry.name in names]
+    entries = entries or ([at_url] if at_url else [])
+    served = workspace.endpoints.model(model, LoadOptions()) if names else None
+    with workspace.project.reading() as conn:
+        ids = ALL.ids(conn)
+        characters = sum(conversations.chars(conn, ids))
+        personal = len(Selection(parse_filter("personal:any")).ids(conn))
+    counted = [entry.can.chars_per_token for entry in entries if entry.can.chars_per_token]
+    tokens = round(characters / next(iter(counted), CHARS_PER_TOKEN))
+    prices = next((entry.prices for entry in entries if entry.prices), None)
+    return EgressPreview(
+        addresses=tuple(address.base for address in remote),
+        conversations=len(ids),
+        characters=characters,
+        tokens=tokens,
+        cost=tokens * prices.read / TOKENS_PRICED if prices else None,
+        with_personal_data=personal,
+        redacted=any(entry.redacted for entry in entries) or not entries,
+        first_request=workspace.goal_stages().first_request(served) if served else None,
+    )

@@ -1,0 +1,172 @@
+"""The screen that shows what goes with one of two sides: words, tools, signs, goals, metadata."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.base.errors import WorkbenchError
+from engine.conversations.filters import Filter
+from engine.opener.open_project import OpenProject
+from engine.results.associations.formatting import (
+    association_cells,
+    association_lines,
+    conclusion,
+    feature_text,
+    marked_words,
+    near_equal_text,
+    notes,
+    side_lines,
+)
+from engine.results.associations.records import Association, Associations, Split
+from screens.shell.exporting import copy
+from screens.shell.workbench_screen import WorkbenchScreen, ask_sides
+from screens.widgets.empty_state import EmptyState
+from screens.widgets.jobs import EngineFeed
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
+
+NO_SIDES = EmptyState("No sides are compared yet.", "names two filters", "sides")
+"""Shown where no outcome is known and no sides were named."""
+
+
+class AssociationScreen(WorkbenchScreen[None]):
+    """Lists what goes with one of two sides, the clearest first; enter reads the conversations with it on that side."""
+
+    PLACE = "associations"
+    CSS_PATH = "associations.tcss"
+    AUTO_FOCUS = "#rows"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "sides", "Sides", tooltip="Name the two sides by filters"),
+        Binding(
+            "w", "within", "Within goals", tooltip="Compare within goals, or without regard to them"
+        ),
+        Binding("r", "again", "Again", tooltip="Look again, with what came since"),
+        Binding("J", "judge", "Judge", tooltip="Triage of just the conversations behind this line"),
+        Binding("y", "copy", "Copy", tooltip="Copy the tables and how they are to be read"),
+        Binding("escape,q", "close", "Back", key_display="esc"),
+    ]
+
+    def __init__(
+        self, services: OpenProject, feed: EngineFeed, split: Split | None, mode: str
+    ) -> None:
+        """`split` has the sides; None takes the outcome that is known best."""
+        super().__init__(services, feed, mode)
+        self._split = split
+        self._within_goals = True
+        self._result: Associations | None = None
+        self.table = ItemTable(_COLUMNS, id, id="rows")
+
+    def compose_body(self) -> ComposeResult:
+        """Yields the sides, the table, how it is to be read; or, without a result, why there is none."""
+        yield Static(id="summary")
+        yield self.table
+        yield Static(id="notes")
+        yield Static(classes="empty", id="empty")
+
+    def on_mount(self) -> None:
+        """Looks for what goes with the sides."""
+        super().on_mount()
+        self.action_again()
+
+    def refresh_data(self) -> None:
+        """Keeps what is shown: it is looked for again when asked for."""
+
+    def sides(self) -> Split | None:
+        """Returns the sides that are shown."""
+        return self._split
+
+    def action_again(self) -> None:
+        """Looks again, in the background."""
+        service, split, within_goals = self.services.associations, self._split, self._within_goals
+
+        def work() -> Associations:
+            """Reads the conversations, on another thread; ten thousand take seconds."""
+            return service.associations(split or service.split(), within_goals=within_goals)
+
+        self.query_one("#empty", Static).update("Reading the conversations of both sides …")
+        self.set_class(True, "-empty")
+        self.in_background(work, self._show, group="associations", failed=self._failed)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        """Shows an error above what was shown before."""
+        self.show_empty(NO_SIDES)
+        self.set_class(self._result is None, "-empty")
+        self.show_error(error)
+
+    def _show(self, result: Associations) -> None:
+        """Shows a result."""
+        self._result, self._split = result, result.split
+        self.set_class(False, "-empty")
+        first, second = side_lines(result)
+        summary = Content.assemble(f"{first}\n{second}\n", (conclusion(result), "bold"))
+        self.query_one("#summary", Static).update(summary)
+        self.query_one("#notes", Static).update(Content("\n".join(notes(result))))
+        self.table.show_items(result.rows)
+        self.table.focus()
+
+    def action_within(self) -> None:
+        """Looks within goals, or no longer."""
+        self._within_goals = not self._within_goals
+        self.action_again()
+
+    def action_sides(self) -> None:
+        """Asks for two filters."""
+
+        def take(first: Filter, second: Filter) -> None:
+            """Looks for what goes with these."""
+            self._split = Split(first, second) if first else None
+            self.action_again()
+
+        ask_sides(self, take)
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Reads the conversations of the side that have what is under the cursor, with its words marked."""
+        row = self.table.item(message.row_id)
+        if row is not None:
+            self.open_reader(array("q", row.ids), 0, words=marked_words(row))
+
+    def action_judge(self) -> None:
+        """Goes to triage of the conversations behind the line under the cursor."""
+        row = self.table.here
+        if row is not None:
+            self.triage_only(feature_text(row.feature), row.ids)
+
+    def action_copy(self) -> None:
+        """Copies everything as text."""
+        if self._result is not None:
+            copy(self, "\n".join(association_lines(self._result)), "what goes with each side")
+
+
+def _cell(
+    index: int, key: str, title: str, width: int, *, right: bool = False
+) -> Column[Association]:
+    """Returns the column of one of `association_cells`."""
+
+    def pieces(row: Association) -> Sequence[Piece]:
+        """Returns the text of a row's cell."""
+        return [(association_cells(row)[index], "")]
+
+    return Column(key, title, width, pieces, flexible=index == 0, right=right)
+
+
+_COLUMNS = [
+    Column[Association]("side", "with", 4, lambda row: [("AB"[row.side], "tone--bright")]),
+    _cell(0, "what", "what", 24),
+    _cell(1, "first", "A", 5, right=True),
+    _cell(2, "second", "B", 5, right=True),
+    _cell(3, "odds", "odds (95%)", 20),
+    Column[Association](
+        "near",
+        "and in nearly the same conversations",
+        50,
+        lambda row: [(near_equal_text(row), "tone--muted")],
+        keep=3,
+    ),
+]
+"""Columns of the table."""
