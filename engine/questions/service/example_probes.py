@@ -13,7 +13,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +43,6 @@ from engine.questions.tables import example_probes as store
 from engine.questions.tables import verdicts
 from engine.signs import tables as sign_tables
 from engine.signs.reading import standard_scores, trouble
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 MIN_CONVERSATIONS_FOR_TAG = 5
 """Number of conversations with a tag from which on its probe is fitted without being asked for."""
@@ -149,7 +145,8 @@ class ExampleProbeService:
 
     def fit(self, subject: str, threshold: float | None = None) -> ExampleProbe:
         """Fits the probe of a subject to all its examples, and puts that of a tag in force; that of success waits for
-        `take_over` unless none that tells anything is in force and there are examples enough for figures.
+        `take_over` unless there are examples enough for figures, and none that tells anything is in force or only one
+        that was fitted to few.
 
         Args:
             threshold: Probability from which a tag is proposed; None keeps the one it has.
@@ -258,11 +255,12 @@ class ExampleProbeService:
             read = np.stack([np.frombuffer(each.state, dtype="<f2") for each in boundaries])
             states = np.full((len(signs.ids), read.shape[1]), np.nan, dtype=np.float32)
             states[np.searchsorted(signs.ids, [each.conversation_id for each in boundaries])] = read
+        columns = self._read_words(signs.ids.tolist())
         total = -trouble(scores)
         spread = total.std()
         known = Known(
             example_probe.features(scores, states),
-            self._read_words(signs.ids.tolist()),
+            None if columns is None else example_probe.word_features(columns),
             (total - total.mean()) / (spread if spread > 0 else 1),
         )
         return _Conversations(
@@ -271,8 +269,8 @@ class ExampleProbeService:
             np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()]),
         )
 
-    def _read_words(self, ids: Sequence[int]) -> csr_array | None:
-        """Returns the words of conversations as `word_features` does; None of too many, or of none."""
+    def _read_words(self, ids: Sequence[int]) -> list[NDArray[np.uint16]] | None:
+        """Returns the columns of the words of conversations; None of too many, or of none."""
         if not 0 < len(ids) <= MAX_WORD_CONVERSATIONS:
             return None
         missing = [key for key in ids if key not in self._words]
@@ -290,7 +288,7 @@ class ExampleProbeService:
                 self._words[log.id] = np.unique(
                     words.columns[words.starts[first] : words.starts[last]]
                 )
-        return example_probe.word_features([self._words[key] for key in ids])
+        return [self._words[key] for key in ids]
 
     def _fit(
         self, conversations: _Conversations, subject: str, threshold: float | None
@@ -336,8 +334,9 @@ class ExampleProbeService:
         def write(conn: sqlite3.Connection) -> None:
             # What nobody has seen yet changes nothing that anybody relies on.
             now = store.get(conn, subject)
-            first = (now is None or not now.tells) and probe.test is not None and probe.test.enough
-            store.put(conn, probe, values, in_force=subject != SUCCESS or first)
+            is_relied_on = now is not None and now.tells and now.test is not None and now.test.firm
+            takes_over = not is_relied_on and probe.test is not None and probe.test.enough
+            store.put(conn, probe, values, in_force=subject != SUCCESS or takes_over)
 
         self._project.write(write)
         return probe
