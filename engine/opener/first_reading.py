@@ -35,7 +35,7 @@ def conversations_to_read(project: OpenProject) -> list[FirstReading]:
     conversations = project.conversations
     ids = conversations.ids(ListQuery(sort="trouble", descending=True))[:MOST_CONSIDERED]
     rows = [row for row in conversations.rows(ids) if row.signs and row.verdict is None]
-    labels = goal_labels(project)
+    labels = goal_labels(project) if rows else {}
     first: list[ConversationRow] = []
     more: list[ConversationRow] = []
     count_by_label: Counter[str] = Counter()
