@@ -451,7 +451,7 @@ def figures_of(table: ReportTable) -> list[Figure]:
     if table.metric == "verdicts":
         return [
             *(
-                Figure(f"verdict {verdict}", parse_filter(f"verdict:{verdict} -state:not-scored"))
+                Figure(f"verdict {verdict}", parse_filter(f"succeeded:{verdict} -state:not-scored"))
                 for verdict in Verdict
             ),
             Figure("verdict and score in force differ", parse_filter("disagreement:verdict")),

@@ -46,9 +46,12 @@ goals split d/demo.wb 1 --dry-run
 goals move d/demo.wb 2 sql-0004
 filters d/demo.wb --save open state:broken-off
 scores d/demo.wb
-verdicts give d/demo.wb sql-0004 --verdict complete --annotator Ada
-verdicts undo d/demo.wb
-verdicts agreement d/demo.wb
+answers d/demo.wb succeeded --give sql-0004 yes --annotator Ada
+answers d/demo.wb succeeded
+answers d/demo.wb succeeded --undo
+questions d/demo.wb
+questions d/demo.wb --agreement succeeded
+ask d/demo.wb refused
 calibrate d/demo.wb
 second-goals d/demo.wb sql-0004
 compare d/demo.wb --by source
@@ -80,22 +83,21 @@ demo m --headless --count 60
 models list
 models verify
 doctor m/demo.wb
-verdicts give m/demo.wb {0:20} --verdict complete --annotator Ada
-verdicts give m/demo.wb {20:40} --verdict incomplete --annotator Ada
-verdicts give m/demo.wb {0:9} --verdict complete --annotator Bo
-verdicts give m/demo.wb {9:25} --verdict incomplete --annotator Bo
-verdicts give m/demo.wb {0:12} --tag rude
-verdicts give m/demo.wb {30:42} --untag rude
-verdicts agreement m/demo.wb
-run success m/demo.wb --next 2 --use
-run tag m/demo.wb rude --next 2
+answers m/demo.wb succeeded --all yes --filter draw<.4 --yes --annotator Ada
+answers m/demo.wb succeeded --all no --filter draw>=.6 --yes --annotator Ada
+answers m/demo.wb succeeded --all yes --filter draw<.3 --yes --annotator Bo --blind
+answers m/demo.wb rude --all yes --filter draw<.3 --yes
+answers m/demo.wb rude --all no --filter draw>.7 --yes
+questions m/demo.wb --agreement succeeded
+ask m/demo.wb succeeded --by examples --next 2 --use
+ask m/demo.wb rude --by examples --next 2
 list m/demo.wb --limit 3
 calibrate m/demo.wb
 scores m/demo.wb
 status m/demo.wb
 compare m/demo.wb --by source
 compare m/demo.wb --a turns>3 --b turns<4
-why m/demo.wb --question verdict
+why m/demo.wb --a turns>3
 validate m/demo.wb all
 validate m/demo.wb completeness
 validate m/demo.wb trees

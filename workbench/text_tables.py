@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.base.number_format import figure_range
+from engine.base.number_format import cost_text, figure_range
 from engine.base.report_table import (
     Cell,
     CellKind,
@@ -17,6 +17,7 @@ from engine.base.report_table import (
 )
 from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
+from engine.project.records import StageCost
 
 UNKNOWN_FIGURE = "-"
 """Printed for a figure that is unknown."""
@@ -58,6 +59,21 @@ def table_lines(
     return [
         f"{indent}{'  '.join(texts)}".rstrip() for texts in zip(*text_columns, notes, strict=True)
     ]
+
+
+def cost_lines(costs: Sequence[StageCost]) -> list[str]:
+    """Returns the estimated costs of stages, one a line, and the total."""
+    if not costs:
+        return []
+    in_all = [
+        sum(values)
+        for values in zip(*((c.requests, c.read, c.written) for c in costs), strict=True)
+    ]
+    prices = [cost.cost for cost in costs if cost.cost is not None]
+    requests, read, written = in_all
+    rows = [(c.stage, cost_text(c.requests, c.read, c.written, c.cost)) for c in costs]
+    rows.append(("in all", cost_text(requests, read, written, sum(prices) if prices else None)))
+    return [f"{name:<10} {text}" for name, text in rows]
 
 
 def cell_lines(

@@ -267,9 +267,13 @@ _STATE_WORDS = {
 }
 
 
-class Verdict(StrEnum):
-    """The judgment of a person in triage."""
+SUCCEEDED = "succeeded"
+"""Name of the question that every project has: did the user get what they wanted."""
 
-    COMPLETE = "complete"
-    INCOMPLETE = "incomplete"
+
+class Verdict(StrEnum):
+    """The answer of a person to the question `SUCCEEDED`."""
+
+    YES = "yes"
+    NO = "no"
     UNSURE = "unsure"

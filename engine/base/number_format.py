@@ -113,6 +113,12 @@ def at_least(threshold: float) -> str:
     return f"≥ {probability(threshold)}"
 
 
+def cost_text(requests: int, read: int, written: int, cost: float | None) -> str:
+    """Returns an estimate of requests to endpoints in words, as in "180 requests, 163,000 tokens read, ..."."""
+    text = f"about {counted(requests, 'request')}, {read:,} tokens read, {written:,} written"
+    return text if cost is None else f"{text}, cost {cost:,.4f}"
+
+
 def counted(number: int, noun: str) -> str:
     """Returns a number with its noun, which is given in the singular: `1 turn`, `1,204 turns`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

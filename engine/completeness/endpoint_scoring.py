@@ -3,7 +3,6 @@
 The question has two answers, the end and the continuation, and how it is put depends on what the endpoint can do
 (`engine.model.endpoints.capabilities`):
 
-- As a message, where the prompt cannot be laid out as raw text: the first token of the answer has the probabilities.
 - As raw text, laid out around the log or the log alone: the probability of each answer after it is read.
 - With one request for all boundaries, where the endpoint gives the probabilities of a prompt's own tokens (it echoes
   them) and no text follows the log: the answers are read along the log.
@@ -23,7 +22,7 @@ from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
 from engine.completeness.packing import Segment
 from engine.completeness.scoring import ItemScore, LogItem, PreparedLog, Question, prepare_log
-from engine.model.endpoints.capabilities import no_curve, no_laid_out
+from engine.model.endpoints.capabilities import no_curve
 from engine.model.endpoints.dialects import text_of, without_controls
 from engine.model.endpoints.log_probs import (
     Continuation,
@@ -33,9 +32,7 @@ from engine.model.endpoints.log_probs import (
     find_listed,
 )
 from engine.model.endpoints.model import EndpointHandlers, EndpointModel
-from engine.model.endpoints.replies import first_tokens
 from engine.model.log_windows import Window
-from engine.model.prompt_files import Frame, Prompt
 
 HIDDEN_REASON = (
     "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
@@ -47,9 +44,6 @@ BROKEN_UP_NOTE = "{count} control tokens in its text were broken up"
 
 OTHER_TOKENS_NOTE = "the endpoint cuts its text into other tokens than the model process"
 """Note on a score whose log the endpoint may read as other tokens; see `_EndpointAsker._tokenizes_differently`."""
-
-_NO_TOKEN = -1
-"""Stands for the token of an answer that is looked up by its text alone."""
 
 
 def refuse_curve(model: EndpointModel, question: Question) -> None:
@@ -138,7 +132,7 @@ def _add_note(score: ItemScore, note: str) -> ItemScore:
 
 
 class _EndpointAsker:
-    """Asks one question of an endpoint, as raw text around the log or as a message."""
+    """Asks one question of an endpoint, as raw text around the log."""
 
     def __init__(
         self,
@@ -146,54 +140,42 @@ class _EndpointAsker:
         around: PromptText,
         end: Continuation,
         other: Continuation,
-        message: Prompt | None,
     ) -> None:
         """Takes what `for_endpoint` prepares.
 
         Args:
-            around: The text before and after each log; empty for a message.
+            around: The text before and after each log.
             end: The answer that the conversation ends.
             other: The answer that it goes on.
-            message: The prompt of a message; None asks in raw text.
         """
-        self._reader, self._around, self._message = reader, around, message
+        self._reader, self._around = reader, around
         self._end, self._other = end, other
 
     @classmethod
     async def for_endpoint(cls, reader: Reader, question: Question) -> _EndpointAsker:
         """Returns the asker for what the endpoint can do.
 
-        | question | the endpoint | asked | end | continuation |
-        |---|---|---|---|---|
-        | a prompt | cannot take it as raw text | as a message | the prompt's word | the prompt's word |
-        | a prompt | can | around the log | the prompt's text | the prompt's text |
-        | no prompt, an end tag | | the log alone | the end tag | a step header |
-        | no prompt, no end tag | | the log alone | the end-of-text token | a step header |
+        | question | asked | end | continuation |
+        |---|---|---|---|
+        | a prompt | around the log | the prompt's text | the prompt's text |
+        | no prompt, an end tag | the log alone | the end tag | a step header |
+        | no prompt, no end tag | the log alone | the end-of-text token | a step header |
 
         Raises:
             RequestRefused: The endpoint does not lay the prompt out or does not show the tokens of an answer.
         """
         prompt, tokens = question.prompt, reader.tokenizer
-        if prompt is not None and no_laid_out(reader.can, prompt):
-            # The words are looked up by their texts in the first token of the reply, so they have no ids.
-            end = Continuation((), ("", prompt.end))
-            other = Continuation((), ("", prompt.continuation))
-            return cls(reader, PromptText("", "", Frame([], [])), end, other, message=prompt)
         around = await tokens.learn_prompt(prompt)
         if prompt is not None:
             end = await reader.tokenize_answer(prompt.end)
-            return cls(
-                reader, around, end, await reader.tokenize_answer(prompt.continuation), message=None
-            )
+            return cls(reader, around, end, await reader.tokenize_answer(prompt.continuation))
         header_tokens = await tokens.opening()
         header = await text_of(reader.ask, reader.can.tokens, header_tokens)
         other = await reader.tokenize_answer(header, header_tokens)
         if question.end_tag:
-            return cls(
-                reader, around, await reader.tokenize_answer(question.end_tag), other, message=None
-            )
+            return cls(reader, around, await reader.tokenize_answer(question.end_tag), other)
         end = Continuation((tokens.end_token,), ("", ""))
-        return cls(reader, around, end, other, message=None)
+        return cls(reader, around, end, other)
 
     async def score(self, item: LogItem, context: int) -> ItemScore:
         """Scores one conversation.
@@ -224,7 +206,7 @@ class _EndpointAsker:
         boundary_count = sum(map(len, readings))
         hidden_count = boundary_count - sum(map(len, shown))
         if hidden_count:
-            top = self._reader.can.chat_top if self._message else self._reader.can.top
+            top = self._reader.can.top
             reason = HIDDEN_REASON.format(top=top, count=hidden_count, all=boundary_count)
             raise RequestRefused(reason)
         score = prepared.score(shown)
@@ -237,20 +219,14 @@ class _EndpointAsker:
         for the endpoint.
         """
         can, tokens = self._reader.can, self._reader.tokenizer
-        if can.ids or not can.tokens or self._message is not None:
+        if can.ids:
             return False
         await tokens.learn([raw.text], special=True, start=True)
         return tokens.tokenize(raw.text, special=True, start=True) != list(raw.ids)
 
     async def _prepare(self, item: LogItem, context: int) -> PreparedLog:
-        """Returns a conversation divided into windows that leave room for the question; one window without tokens
-        where the endpoint cannot be asked for those of a text."""
+        """Returns a conversation divided into windows that leave room for the question."""
         texts = item.texts[: item.boundaries[-1] + 1]
-        if not self._reader.can.tokens:
-            # Without tokens nobody can say what fits; the endpoint refuses what does not.
-            whole_log = Window(tuple(range(len(texts))), item.boundaries)
-            without_tokens = Segment([], (0,) * len(item.boundaries))
-            return PreparedLog((without_tokens,), (whole_log,), 0)
         await self._reader.tokenizer.learn_log(texts)
         around = self._around.tokens
         # The endpoint writes one token after the longer answer.
@@ -263,7 +239,7 @@ class _EndpointAsker:
         """Whether one request reads all boundaries: the endpoint returns prompt probabilities, and no text follows the
         log."""
         can, one_token = self._reader.can, len(self._end.ids) == 1
-        return can.echo and can.ids and one_token and not self._message and not self._around.tail
+        return can.echo and can.ids and one_token and not self._around.tail
 
     def _prompts(self, item: LogItem, window: Window, segment: Segment) -> list[RawPrompt]:
         """Returns the prompt at each boundary of a window."""
@@ -307,15 +283,9 @@ class _EndpointAsker:
 
     async def _read_boundary(self, raw: RawPrompt) -> BoundaryReading | None:
         """Returns the reading at one boundary; None where the endpoint hides an answer."""
-        if self._message is not None:
-            step = await first_tokens(self._reader, self._message, raw.text)
-            end_word = find_listed(step, _NO_TOKEN, self._end.texts_so_far[-1])
-            other_word = find_listed(step, _NO_TOKEN, self._other.texts_so_far[-1])
-            if end_word is None or other_word is None:
-                return None
-            return BoundaryReading(end_word.log_p, other_word.log_p)
-        log_end = await self._reader.log_p(raw, self._end)
-        log_continue = await self._reader.log_p(raw, self._other)
+        log_end, log_continue = await asyncio.gather(
+            self._reader.log_p(raw, self._end), self._reader.log_p(raw, self._other)
+        )
         if log_end is None or log_continue is None:
             return None
         return BoundaryReading(log_end, log_continue)

@@ -20,8 +20,8 @@ Mode = Literal["words", "probe", "base", "tuned", "judge"]
 """How a score is had: by a probe on the words of the log, by a probe on these and on the hidden states of a model, by a
 prompt around the log, from the end tag of a tuned model, or by a question to the model."""
 
-SetMode = Literal["words", "probe", "base", "tuned", "judge", "outside"]
-"""How the scores of a set were had: in a mode, or from outside, by file."""
+SetMode = Literal["words", "probe", "base", "tuned", "judge"]
+"""The mode in which the scores of a set were had."""
 
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""

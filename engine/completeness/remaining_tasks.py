@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
 
 from engine.base.conversation import STEP_OPENING
 from engine.completeness.boundaries import BoundaryReading
@@ -105,6 +108,39 @@ class InlineWriter:
 
 MAX_TASKS_PER_CONVERSATION = 8
 """Largest number of remaining tasks that are taken from one reply."""
+
+
+class OpenRequest(msgspec.Struct):
+    """A request that is still open."""
+
+    request: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=200, description="what is left to do, a verb first, in at most 20 words"
+        ),
+    ]
+    step: Annotated[int, msgspec.Meta(ge=0, description="number of the STEP that asks for it")]
+
+
+class OpenRequests(msgspec.Struct):
+    """What a model that follows instructions says is left to do."""
+
+    open: Annotated[
+        list[OpenRequest],
+        msgspec.Meta(
+            max_length=MAX_TASKS_PER_CONVERSATION,
+            description="the open requests, an empty list if none is open",
+        ),
+    ]
+
+
+def open_requests(reply: OpenRequests) -> tuple[str, str | None]:
+    """Returns the open requests, one a line with its step, and None; or an empty text and the reason why there are
+    none."""
+    if not reply.open:
+        return "", "the model names no request that is still open"
+    lines = (f"{' '.join(each.request.split())} (step {each.step})" for each in reply.open)
+    return "\n".join(dict.fromkeys(lines)), None
 
 
 def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | None]:

@@ -136,8 +136,6 @@ def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
         ]
     counts = dict(known.get(name, ()))
     values = [*field.choices, *(value for value in counts if value not in field.choices)]
-    if name == "tag":  # `tag?` asks for what the probe of the tag predicts
-        values += [f"{tag}?" for tag in counts]
     if name == "goal":  # those that came after the clustering and belong to no group
         values.append(NOVEL)
     if name == "has":  # its values are names of fields

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from engine.base.conversation import State, Verdict
+from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.sign import Sign
 from engine.conversations.text_checks import KINDS
 from engine.project.idset import IdSet
@@ -34,14 +34,18 @@ NO_VALUE = "none"
 NOVEL = "novel"
 """The value of `goal` for conversations that came after the clustering and belong to no group."""
 
-FIELDS_WITH_KEYS = ("meta", "truth")
+QUESTION_FIELD = "answer"
+"""The field of answers to questions, whose key is the name of the question: `answer.refused`, in short `refused`.
+Behind an `@` stands who answered."""
+
+FIELDS_WITH_KEYS = ("meta", "truth", QUESTION_FIELD)
 """Fields whose name goes on with a dot and a key, as in `meta.channel`."""
 
 WORD_FIELD = "text"
 """The field of terms that name none, which are words to search for in the messages."""
 
 COUNTABLE_FIELDS = (
-    "state", "verdict", "annotator", "disagreement", "goal", "also", "tool", "model", "source", "date",
+    "state", SUCCEEDED, "annotator", "disagreement", "goal", "also", "tool", "model", "source", "date",
     "tag",
 )  # fmt: skip
 """Fields by whose values conversations can be counted, beside `FIELDS_WITH_KEYS`; dates are counted by month."""
@@ -116,7 +120,13 @@ _FIELDS = (
         tuple(State),
         words={state: state.word.replace(" ", "-") for state in State},
     ),
-    Field("verdict", "choice", "your verdict", (*Verdict, ANY_VALUE, NO_VALUE), optional=True),
+    Field(
+        SUCCEEDED,
+        "choice",
+        "did the user get what they wanted: your verdict",
+        (*Verdict, ANY_VALUE, NO_VALUE),
+        optional=True,
+    ),
     Field(
         "disagreement",
         "choice",
@@ -243,8 +253,15 @@ _FIELDS = (
     Field(
         "tag",
         "text",
-        "your tag, or any or none; rude? is what its probe predicts",
-        example="tag:rude, tag:rude? or tag:none",
+        "name of a question that you answered with yes, or any or none",
+        example="tag:rude or tag:none",
+        optional=True,
+    ),
+    Field(
+        QUESTION_FIELD,
+        "anything",
+        "the answer to a question, and behind @ who gave it",
+        example="refused:yes, refused@ana:no, rude@examples>.8 or refused:disagree",
         optional=True,
     ),
     Field("note", "choice", "whether you left a note", (ANY_VALUE, NO_VALUE), optional=True),
@@ -291,7 +308,7 @@ SortKey = Literal[
     "turns",
     "messages",
     "length",
-    "verdict",
+    "succeeded",
     "tag",
 ]
 """What a list can be ordered by: `id` is the order of import, each other one is the `Field` of that name.

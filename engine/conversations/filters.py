@@ -8,6 +8,7 @@ A filter is a line of terms that must all hold: `state:broken-off turns>5 -tag:s
     field>5  >=  <  <=      compares
     -term                   does not hold
     meta.KEY:a, truth.KEY>5 the same for any field of the metadata or the truth
+    question:yes            the answer to a question; question@name:yes that of somebody
     has:field               short for field:any; since: and until: are short for date>= and date<=
 
 docs/filters.md explains it to users.
@@ -28,6 +29,7 @@ from engine.conversations.filter_fields import (
     ANY_VALUE,
     FIELDS,
     FIELDS_WITH_KEYS,
+    QUESTION_FIELD,
     WORD_FIELD,
     Field,
     SortKey,
@@ -36,8 +38,14 @@ from engine.conversations.filter_fields import (
 Op = Literal[":", "<", "<=", ">", ">="]
 """Sign between the field and the values of a term; `=` is read as `:`."""
 
-_FIELD_AND_SIGN = re.compile(r"(?P<field>[A-Za-z_]+)(?P<op>:|>=|<=|>|<|=)")
-"""A field name and the sign after it, as in `turns>5`."""
+_FIELD_AND_SIGN = re.compile(
+    r"(?P<field>[A-Za-z_]\w*(-\w+)*(@\w+([-.]\w+)*)?)(?P<op>:|>=|<=|>|<|=)"
+)
+"""A field name, or the name of a question with who answered it, and the sign after it: `turns>5`, `rude@ana:no`."""
+
+SIMILAR = 0.76
+"""Similarity to a name of a field from which a name that is none counts as misspelled, and not as a question
+(`difflib`)."""
 
 _SIGN = re.compile(r":|>=|<=|>|<|=")
 """Finds the sign after a key."""
@@ -85,17 +93,19 @@ class Term:
         sign = "-" if self.negated else ""
         if self.field == WORD_FIELD:
             return sign + (f'"{self.values[0]}"' if self.whole else self.values[0])
-        field = FIELDS[self.field.partition(".")[0]]
+        field, name = FIELDS[self.field.partition(".")[0]], quote_key(self.field)
+        if field.name == QUESTION_FIELD and is_question(self.key):
+            name = self.key
         values = (
             "..".join(self.values)
             if self.span
             else ",".join(quote_value(field.written(value)) for value in self.values)
         )
-        return f"{sign}{quote_key(self.field)}{self.op}{values}"
+        return f"{sign}{name}{self.op}{values}"
 
     @property
     def key(self) -> str:
-        """The name after the dot in a term on the metadata or the truth; empty for other terms."""
+        """The name after the dot in a term on the metadata, the truth or a question; empty for other terms."""
         return self.field.partition(".")[2]
 
 
@@ -352,6 +362,8 @@ def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
     """
     name, dot, key = written.partition(".")
     name = name.lower()
+    if is_question(written.lower()):
+        return FIELDS[QUESTION_FIELD], f"{QUESTION_FIELD}.{written.lower()}"
     field = FIELDS.get(name)
     if field is None:
         similar_names = get_close_matches(name, FIELDS, 3)
@@ -368,6 +380,15 @@ def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
             )
         return field, f"{field.name}{dot}{key}"
     return field, field.name
+
+
+def is_question(name: str) -> bool:
+    """Returns whether a name before a sign is that of a question, with or without who answered: it is not that of a
+    field, nor like one."""
+    head = _FIELD_AND_SIGN.fullmatch(f"{name}:")
+    return head is not None and (
+        "@" in name or not (name in FIELDS or get_close_matches(name, FIELDS, 1, SIMILAR))
+    )
 
 
 def _parse_has(name: str, values_start: int, negated: bool) -> Term:

@@ -31,7 +31,7 @@ from engine.formats.registry import all_readers, is_recognised, parse_record, re
 
 _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
-_CLEARLY_MORE = 1.5
+_CLEARLY_MORE = 3
 """How many times as much text another reader must read to be taken in place of the preferred one."""
 
 _MOST_KEYS_LOOKED_INTO = 20

@@ -15,7 +15,7 @@ from engine.base.folders import config_dir
 from engine.formats import form_runs as form_scores
 from engine.formats.accounting import account
 from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW, gemini_cli_lines
-from engine.formats.coded.chat_logs import CHAT_LOGS, MODEL_CALLS
+from engine.formats.coded.chat_logs import CHAT_LOGS
 from engine.formats.coded.claude_code import CLAUDE_CODE
 from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
@@ -62,7 +62,6 @@ _CODED: tuple[Reader, ...] = (
     SWE_INSTANCES,
     OPENCLAW,
     *TRACES,
-    *MODEL_CALLS,
     *CHAT_LOGS,
     STREAMS,
     MESSAGE_LINES,

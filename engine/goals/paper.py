@@ -31,6 +31,7 @@ from engine.goals.questions import EXAMPLES
 from engine.model.chat import split_thinking
 from engine.model.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
 from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import find_verdict
 
 Ask = Callable[[Prompt, str], str]
 """Called with a prompt and the lists inside it; returns the model's most probable reply."""
@@ -45,13 +46,8 @@ _YES = re.compile(
 """What makes it an agreement, if nothing refuses."""
 _ECHO = re.compile(r"\b(?:whether|if|suppose|determine)\b", re.I)
 """A reply that repeats the question decides nothing."""
-_VERDICT = re.compile(
-    r"(?:^\W*(?P<first>yes|no)\b"
-    r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<word>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$))"
-    r"|:[\"'*_\s]*(?P<merge>merge)\b[\"'*_]*(?=\s*(?:[.!\n]|$)))",
-    re.I,
-)
-"""A verdict in one word: it begins the reply or a sentence, or follows "Answer:", "The answer is" or a comma."""
+_DECISION = re.compile(r":[\"'*_\s]*merge\b[\"'*_]*(?=\s*(?:[.!\n]|$))", re.I)
+"""A decision in one word: "Verdict: merge"."""
 _GROUNDS = re.compile(r"\s(?:because|since|as)\s", re.I)
 """What begins the grounds of a verdict, whose "no" decides nothing."""
 _DESCRIPTION = re.compile(r"\bdescription\b[^:\n]{0,40}:\s*", re.I)
@@ -261,12 +257,12 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
     """
     _, text = split_thinking(reply.strip())
     answer, *described = _DESCRIPTION.split(text, maxsplit=1)
-    said = _VERDICT.search(answer)
+    said = find_verdict(answer) or _DECISION.search(answer)
     first_sentence, *following = _SENTENCE.split(text[said.end() :] if said else text, maxsplit=1)
     claim, *_ = _GROUNDS.split(first_sentence, maxsplit=1)
     verdict: bool | None = None
     if said:
-        verdict = (said["first"] or said["word"] or "yes").casefold() == "yes"
+        verdict = said.lastgroup is None or said[said.lastgroup].casefold() == "yes"
     # Without a verdict in one word the first sentence decides, unless it only repeats the question.
     elif _MERGE.search(claim) and not _ECHO.search(claim):
         if _NO.search(claim):

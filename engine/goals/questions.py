@@ -1,9 +1,11 @@
 """The questions of goal clustering: what a model can be asked, the text that it reads for each question, the parsing of
 its reply, and the likelihood ratio of two clusters.
 
-The prompts are files (`summary`, `label`, `merge`, `merge-reason`); this module builds the text that is inserted into
-them. The lists and their names follow Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven
-Interactions", appendix B.1. Every text is put on one line, so that no text can imitate a list.
+The prompts are files. A model that follows instructions is asked with `summary-json`, `label-json` and `merge-json`,
+whose replies have the fields declared here; another with `summary` and `merge`, and it labels nothing. This module
+builds the text that is inserted into them. The lists of `merge` and their names follow Soroka et al., "Unsupervised
+Evaluation of Multi-Turn Objective-Driven Interactions", appendix B.1. Every text is put on one line, so that no text
+can imitate a list.
 
 A model that is too small to answer whether two lists have the same goal still predicts a text better after similar
 texts, so the gain in log-probability measures the similarity of clusters A and B. For a text b of B, read after a list
@@ -20,10 +22,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Annotated, TypeVar
 
+import msgspec
 import numpy as np
 
 from engine.goals.records import Support
@@ -43,52 +46,26 @@ class LogProb:
     tokens: int
 
 
-class Asker(Protocol):
-    """A language model that answers requests: the model process, or a toy in tests. Its methods raise the errors of the
-    model process.
-
-    Requests are batched and equal prefixes are decoded once, so callers pass one pair for each continuation, in any
-    order.
-    """
-
-    def generate(
-        self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
-    ) -> list[str]:
-        """Generates one reply for each body, with greedy decoding; without the beginning that the prompt gives.
-
-        Args:
-            bodies: Texts inserted between `prompt.before` and `prompt.question`. Control tokens in them are read as
-                plain text.
-            grammar: GBNF grammar that constrains the reply.
-        """
-
-    def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
-        """Returns the log-probability of each continuation, for pairs (body, continuation).
-
-        Args:
-            prompt: Placed around each body, with its beginning of the reply; None reads the body alone, after the
-                model's beginning-of-sequence tokens.
-        """
+ReadLogProbs = Callable[[Prompt | None, Sequence[tuple[str, str]]], list[LogProb]]
+"""Returns the log-probability of each continuation, for pairs (body, continuation) inside a prompt, with its beginning
+of the reply; without a prompt the body is read alone, after the model's beginning-of-sequence tokens. It raises the
+errors of the model process. Equal bodies are decoded once, so callers pass one pair for each continuation, in any
+order."""
 
 
 EXAMPLES = 10
 """Number of texts in each list."""
-LABEL_CHARS, MERGE_CHARS = 240, 160
-"""Most characters of each text in a label question and in a merge question; the 20 texts of the former and the 30 of
-the latter fit a context of 2,048 tokens."""
+LABEL_EXAMPLES, VERDICT_EXAMPLES = 40, 20
+"""Number of texts in each list for a model that follows instructions: of a group that is labeled, and of a pair."""
+LABEL_CHARS, MERGE_CHARS, MIN_TEXT_CHARS = 240, 160, 60
+"""Most characters of each text for a model that follows instructions, and for others, where 30 texts fit a context of
+2,048 tokens; and the fewest that a text is shortened to."""
 MAX_LABEL_WORDS = 6
 """Most words of a label."""
-LABEL_GRAMMAR = (
-    'root ::= " " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " [^\\n.]{8,220} "."'
-)
-"""GBNF grammar of a reply to the label question: a label, then a sentence on what the user wants."""
-REASON_GRAMMAR = (
-    'root ::= [^\\n.]{8,220} ".\\nLabel: " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " '
-    '[^\\n.]{8,220} "."'
-)
-"""GBNF grammar of a reply to the reason question: the rest of a sentence in favor of one goal, then as above."""
 MAX_SUMMARY_CHARS = 400
 """Most characters of a goal summary."""
+MAX_LABEL_CHARS = 80
+"""Most characters of a label."""
 SUMMARY_CUT = " …"
 """Ends a summary that was cut off."""
 MAX_LOG_ODDS = 700.0
@@ -133,6 +110,63 @@ def with_context(prompt: Prompt, context: str) -> Prompt:
     return replace(prompt, before=f"{context.strip()}\n\n{prompt.before}")
 
 
+class GoalSummary(msgspec.Struct):
+    """What a model says that the user of a conversation wants."""
+
+    goal: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=MAX_SUMMARY_CHARS,
+            description='one short sentence that begins with "The user wants to"',
+        ),
+    ]
+
+
+class GoalLabel(msgspec.Struct):
+    """What a model calls a group."""
+
+    label: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=MAX_LABEL_CHARS,
+            description='2 to 5 words, a verb first, such as "Book a flight"',
+        ),
+    ]
+    description: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=MAX_SUMMARY_CHARS,
+            description='one sentence that begins with "The user wants to"',
+        ),
+    ]
+
+
+class MergeVerdict(msgspec.Struct):
+    """What a model says of two groups."""
+
+    same_goal: Annotated[bool, msgspec.Meta(description="whether the two should be one group")]
+    reason_for: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=MAX_SUMMARY_CHARS, description="the best reason for one group, in a sentence"
+        ),
+    ]
+    reason_against: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=MAX_SUMMARY_CHARS,
+            description="the best reason against one group, in a sentence",
+        ),
+    ]
+    label: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=MAX_LABEL_CHARS,
+            description="what one group would be called: 2 to 5 words, a verb first",
+        ),
+    ]
+
+
 def read_summary(
     prompt: Prompt, reply: str, *, cut: bool, whole: bool = False
 ) -> tuple[str, str | None]:
@@ -168,14 +202,33 @@ def choose(members: Sequence[int], count: int, seed: int) -> list[int]:
     return [pool[index] for index in rng.permutation(len(pool))[:count]]
 
 
-def label_body(members: Sequence[str], others: Sequence[str]) -> str:
-    """Returns the body of the label question: `others`, texts that are not in a cluster, then texts of the cluster.
+def numbered_lists(room: int, **lists: Sequence[str]) -> str:
+    """Returns lists of texts, each numbered and between the marks of its name, for a model that follows instructions.
 
-    The members come last, unlike in Soroka et al., because a small model describes the list that it read last.
+    Args:
+        room: Most characters. Of each list as many texts are shown as its part has room for; the others are counted.
+        lists: Texts by the name of their list, `_` standing for `-`.
     """
+    longest = min(LABEL_CHARS, max(room // (8 * len(lists)), MIN_TEXT_CHARS))
+    part = room // len(lists)
     return "\n\n".join(
-        [_listed("NOT IN GROUP", others, LABEL_CHARS), _listed("GROUP", members, LABEL_CHARS)]
+        _numbered(name.replace("_", "-"), texts, longest, part) for name, texts in lists.items()
     )
+
+
+def _numbered(name: str, texts: Sequence[str], chars: int, room: int) -> str:
+    """Returns the texts of one list that fit, each on a line of at most so many characters."""
+    lines: list[str] = []
+    left = room
+    for number, text in enumerate(texts, 1):
+        # No text can close the marks that it stands between.
+        line = f"{number}. {clipped(text, chars).replace('</', '< /')}"
+        left -= len(line) + 1
+        if left < 0:
+            lines.append(f"[{len(texts) - number + 1} more are left out here]")
+            break
+        lines.append(line)
+    return "\n".join([f"<{name}>", *lines, f"</{name}>"])
 
 
 def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str]) -> str:
@@ -211,12 +264,12 @@ def clipped(text: str, chars: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The name that a model gave a cluster.
+    """The name that a model gave a cluster, or that phrases of its members gave it.
 
     Attributes:
         label: A few words.
-        description: One sentence; empty if the model wrote none.
-        reason: For a merge, one sentence in favour of it; for a label, why it is made of the cluster's words.
+        description: One sentence; empty if there is none.
+        reason: Why the label is not the model's; empty where it is.
         support: How many members have the words of the label; None where they were not counted.
     """
 
@@ -226,30 +279,10 @@ class Named:
     support: Support | None = None
 
 
-def read_label(reply: str, words: Sequence[str]) -> Named:
-    """Returns the name in a reply to the label question (`LABEL_GRAMMAR`).
-
-    Args:
-        words: Distinctive words of the cluster, which are its label if the reply has none.
-    """
-    label, description = _label_and_sentence(reply)
-    if label:
-        return Named(label, description, "")
-    return Named(", ".join(words[:3]), description, "the model gave no label")
-
-
-def read_reason(prompt: Prompt, reply: str) -> Named:
-    """Returns the name in a reply to the merge-reason question (`REASON_GRAMMAR`); label and reason may be empty."""
-    head, _, label_part = reply.partition("\nLabel:")
-    label, description = _label_and_sentence(label_part)
-    reason = "" if not _has_words(head) else " ".join((prompt.reply + head).split())
-    return Named(label, description, "" if _REFUSAL.search(reason) else reason)
-
-
-def _label_and_sentence(text: str) -> tuple[str, str]:
-    """Returns the label and the sentence in a part of a reply; empty where there is none that can be used."""
-    label_part, _, sentence_part = text.partition("\nSentence:")
-    bare = label_part.strip(_EDGES)
+def clean_label(text: str) -> str:
+    """Returns a label that a model wrote, without its print, what it wrote before it, and a loose end; empty where it
+    only repeats the question, or refuses."""
+    bare = text.strip(_EDGES)
     opening = _OPENING.match(bare)
     words = bare[opening.end() if opening else 0 :].split()[:MAX_LABEL_WORDS]
     while words and words[-1].casefold() in _DANGLING:
@@ -257,11 +290,8 @@ def _label_and_sentence(text: str) -> tuple[str, str]:
     label = " ".join(words).strip(_EDGES)
     content_words = set(re.findall(r"[^\W\d_]+", label.casefold())) - _QUESTION_WORDS
     if not content_words or _REFUSAL.search(label):
-        label = ""
-    sentence = " ".join(sentence_part.split())
-    if not _has_words(sentence) or _REFUSAL.search(sentence):
-        sentence = ""
-    return label[:1].upper() + label[1:], sentence
+        return ""
+    return label[:1].upper() + label[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +302,14 @@ class MergeQuestion:
     second: tuple[str, ...]
     others: tuple[str, ...]
 
+    @property
+    def reversed(self) -> MergeQuestion:
+        """The question with the second group first."""
+        return MergeQuestion(self.second, self.first, self.others)
+
 
 def ask_merges(
-    asker: Asker, prompt: Prompt, questions: Sequence[MergeQuestion]
+    read: ReadLogProbs, prompt: Prompt, questions: Sequence[MergeQuestion]
 ) -> list[tuple[float, float]]:
     """Asks whether pairs of groups are one goal, in both orders, and returns the answers.
 
@@ -286,14 +321,11 @@ def ask_merges(
     """
     pairs: list[tuple[str, str]] = []
     for question in questions:
-        for first, second in (
-            (question.first, question.second),
-            (question.second, question.first),
-        ):
-            body = merge_body(first, second, question.others)
+        for ordered in (question, question.reversed):
+            body = merge_body(ordered.first, ordered.second, ordered.others)
             pairs += [(body, prompt.end), (body, prompt.continuation)]
     # For each question there are four: yes and no in the given order, then yes and no in the reverse order.
-    log_probs = asker.log_probs(prompt, pairs)
+    log_probs = read(prompt, pairs)
     answers = zip(log_probs[::2], log_probs[1::2], strict=True)
     probabilities = [yes_probability(yes, no) for yes, no in answers]
     return list(zip(probabilities[::2], probabilities[1::2], strict=True))
@@ -327,7 +359,7 @@ def continuation(text: str) -> str:
 
 
 def read_mixed(
-    asker: Asker, mixed: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]]
+    read: ReadLogProbs, mixed: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, list[LogProb]]:
     """Returns the log-probability of each text of each cluster after the mixed list of that cluster.
 
@@ -335,11 +367,11 @@ def read_mixed(
         mixed: By cluster, texts drawn from other clusters.
         texts: By cluster, a sample of its texts.
     """
-    return _read(asker, {key: (mixed[key], sample) for key, sample in texts.items()})
+    return _read(read, {key: (mixed[key], sample) for key, sample in texts.items()})
 
 
 def likelihood_ratios(
-    asker: Asker,
+    read: ReadLogProbs,
     pairs: Sequence[tuple[str, str]],
     texts: Mapping[str, Sequence[str]],
     after_mixed: Mapping[str, Sequence[LogProb]],
@@ -352,13 +384,13 @@ def likelihood_ratios(
         after_mixed: The result of `read_mixed`.
     """
     directions = [direction for a, b in pairs for direction in ((a, b), (b, a))]
-    log_probs = _read(asker, {(a, b): (texts[a], texts[b]) for a, b in directions})
+    log_probs = _read(read, {(a, b): (texts[a], texts[b]) for a, b in directions})
     gains = {(a, b): _gain(after, after_mixed[b]) for (a, b), after in log_probs.items()}
     return [(gains[a, b] + gains[b, a]) / 2 for a, b in pairs]
 
 
 def _read(
-    asker: Asker, lists_and_texts: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
+    read: ReadLogProbs, lists_and_texts: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
 ) -> dict[_Key, list[LogProb]]:
     """Returns the log-probability of each text after a list, by key.
 
@@ -370,7 +402,7 @@ def _read(
         for before, texts in lists_and_texts.values()
         for text in texts
     ]
-    log_probs = iter(asker.log_probs(None, pairs))
+    log_probs = iter(read(None, pairs))
     return {key: [next(log_probs) for _ in texts] for key, (_, texts) in lists_and_texts.items()}
 
 

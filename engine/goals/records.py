@@ -207,11 +207,11 @@ class GroupExamples:
 
 
 def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
-    """Returns whether yes is the more probable answer of the model, averaged over both orders; None if it was not
-    asked."""
-    if yes is None or yes_reversed is None:
+    """Returns whether yes is the more probable answer of the model, averaged over the orders in which it was asked;
+    None if it was not."""
+    if yes is None:
         return None
-    return yes + yes_reversed > 1  # their mean is above a half
+    return yes + (yes if yes_reversed is None else yes_reversed) > 1  # their mean is above a half
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +222,13 @@ class PairAnswer:
         likelihood_ratio: Gain in log-probability of the texts of one group after those of the other instead of mixed
             ones, in nats per token, mean of both directions.
         yes, yes_reversed: Probability that the model answers yes to "one goal?", with the larger group first and with
-            the smaller one first.
-        reason: Why they are one goal.
+            the smaller one first; the second is None where the first was sure enough.
+        reason, reason_against: Why they are one goal, and why they are not; the first is why there is no answer, where
+            the model could not be asked or its reply not be read.
         label, description: Of the merged group.
         model: Name of the model.
+        spoken: Whether `yes` and `yes_reversed` are what the model said, 1 for yes and 0 for no, because its server
+            lists no probabilities.
     """
 
     likelihood_ratio: float | None = None
@@ -235,6 +238,8 @@ class PairAnswer:
     label: str = ""
     description: str = ""
     model: str = ""
+    reason_against: str = ""
+    spoken: bool = False
 
 
 NOT_ASKED = PairAnswer()

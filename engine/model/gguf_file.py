@@ -171,6 +171,11 @@ class GgufFile:
         value = self.values.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    @property
+    def weights(self) -> int:
+        """The number of weights of the model."""
+        return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
+
     def vector(self, name: str) -> NDArray[np.float32] | None:
         """Returns a tensor as a flat F32 array, shape (numbers,); None if it is quantised to fewer than 16 bits.
 

@@ -120,15 +120,13 @@ class Sampling:
         temperature: 0 takes the most probable token.
         top_k: Keep so many tokens; 0 keeps all.
         top_p, min_p: Nucleus and minimum relative probability; 1 and 0 keep all.
-        grammar: GBNF that the reply must follow, or None.
-        json_schema: JSON schema as text that the reply must follow, or None; excludes `grammar`.
+        json_schema: JSON schema as text that the reply must follow, or None.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
-    grammar: str | None = None
     json_schema: str | None = None
 
 

@@ -26,8 +26,11 @@ from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import FieldsT
+from engine.model.structured_replies import CHARS_PER_TOKEN, StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 Key = TypeVar("Key", bound=Hashable)
 """Identifies an item of a stage."""
@@ -38,9 +41,19 @@ Entry = TypeVar("Entry")
 Item = TypeVar("Item")
 """What a model is asked about."""
 
+FORM_TOKENS = 1_500
+"""Tokens that are left free for the words that ask for fields, and for what a model thinks."""
+
+MIN_ROOM = 1_000
+"""Fewest characters of what is put inside a prompt; where the context is too small even for them, it is refused."""
+
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
 
+
+REHEARSED_ITEMS = 15
+"""Number of items whose requests an estimate looks at; fewer than `MAX_REFUSED_IN_A_ROW`, for a rehearsed request is
+one that is refused."""
 
 MAX_REFUSED_IN_A_ROW = 16
 """Number of items in a row that an endpoint may refuse before the fault is no longer in the items."""
@@ -59,6 +72,7 @@ class ModelWork:
         self._process = process
         self._shared_model = model
         self._interrupted = threading.Event()
+        self._context = 0
         self.has_answered = False
         self._refused_in_a_row = 0
         self.failure: ModelError | None = None
@@ -76,9 +90,31 @@ class ModelWork:
     def load(self) -> Mapping[str, Any]:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
         self.check()
-        return self.process.load(
+        loaded = self.process.load(
             self.model.path, self.model.options, self.model.adapter, self.model.weights_copy
         )
+        self._context = int(loaded["context"])
+        return loaded
+
+    def room(self, prompt: Prompt) -> int:
+        """Returns the characters that the model, loaded or behind endpoints, has room for inside a prompt whose reply
+        has fields."""
+        client = self.process
+        context = client.context if isinstance(client, EndpointModel) else self._context
+        tokens = context - prompt.max_tokens - FORM_TOKENS
+        return max(MIN_ROOM, CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
+
+    def ask(
+        self,
+        prompt: Prompt,
+        form: type[FieldsT],
+        bodies: Sequence[str],
+        report: OnProgress | None = None,
+        *,
+        verdict: bool = False,
+    ) -> list[StructuredReply[FieldsT]]:
+        """Returns the reply with given fields to a prompt around each body; see `structured_replies.ask`."""
+        return ask(self.process, prompt, form, bodies, report, verdict=verdict)
 
     def spent(self) -> str:
         """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
@@ -186,6 +222,11 @@ class ModelStage(ABC):
         self._work = ModelWork(process, model)
 
     @property
+    def asks_endpoints(self) -> bool:
+        """Whether the model is behind endpoints."""
+        return bool(self._work.model.endpoints)
+
+    @property
     def _asks_again(self) -> bool:
         """Whether the run asks again about items with a stored failure."""
         return self._work.model.spending.fresh
@@ -244,6 +285,19 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         client = self._work.process
         assert isinstance(client, EndpointModel)
         return client.rehearse(lambda: [self._answer([key], _ignore_report) for key in keys])
+
+    def estimate(self, keys: Sequence[Key], count: int | None = None) -> StageCost:
+        """Returns what asking endpoints about items costs, by the requests for a sample; sends nothing.
+
+        Args:
+            keys: The items, or items like those.
+            count: Number of items; None for those of `keys`.
+        """
+        client = self._work.process
+        assert isinstance(client, EndpointModel)
+        sample = keys[:: max(1, len(keys) // REHEARSED_ITEMS)][:REHEARSED_ITEMS]
+        items = len(keys) if count is None else count
+        return client.estimate(self.name, self.rehearse(sample), len(sample), items)
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress of the run when a block reports so many items.

@@ -1,5 +1,5 @@
-"""Conversations as tasks for a person in Argilla or Label Studio, who says whether each is complete, or rates it as in
-RecLLMSim."""
+"""Conversations as tasks for a person in Argilla or Label Studio, who says whether the user got what they wanted, or
+rates each as in RecLLMSim."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from engine.base.conversation import Message, Verdict, with_calls
+from engine.base.conversation import SUCCEEDED, Message, with_calls
 from engine.base.text import as_json
 from engine.model.prompt_files import prompt_texts
 from engine.opener.conversation_forms import ConversationForm, Exported
-from engine.questions.question_names import ALLOWED_RATINGS, NOTE, RATING_BY_QUESTION, VERDICT
+from engine.questions.question import NOTE, built_in
+from engine.questions.question_names import ALLOWED_RATINGS, RATING_BY_QUESTION
 
 _RATING_TITLE = "How good is the conversation?"
 """Title of a task that asks for ratings."""
-
-_VERDICT_TITLE = "Did the user get what they wanted?"
-"""Title of a task that asks for a verdict."""
-
-_GUIDE = (
-    "Complete: nothing remains to be done for the user. Incomplete: something does. Judge the conversation as it ends, "
-    "not how it was led."
-)
-"""What an annotator who gives verdicts reads first."""
 
 
 def _guide(*, ratings: bool) -> str:
     """Returns what the annotator reads first; of ratings the rubric that a judge has."""
     if not ratings:
-        return _GUIDE
+        question = built_in()[SUCCEEDED]
+        answers = (f"{value.capitalize()}: {text}." for value, text in question.labels.items())
+        return " ".join((*answers, question.guidance))
     rubric = prompt_texts("ratings")["rubric"].strip()
     return f"Rate the conversation; leave out what you cannot say.\n{rubric}"
 
@@ -49,11 +43,11 @@ def labeling_config(*, ratings: bool) -> str:
         )
     else:
         questions = f"""
-  <Choices name="{VERDICT}" toName="dialogue" choice="single" required="true" showInline="true">
-    {"".join(f'<Choice value="{verdict}"/>' for verdict in Verdict)}
+  <Choices name="{SUCCEEDED}" toName="dialogue" choice="single" required="true" showInline="true">
+    {"".join(f'<Choice value="{verdict}"/>' for verdict in built_in()[SUCCEEDED].answers)}
   </Choices>"""
     return f"""<View>
-  <Header value="{_RATING_TITLE if ratings else _VERDICT_TITLE}"/>
+  <Header value="{_RATING_TITLE if ratings else built_in()[SUCCEEDED].text}"/>
   <Text name="guide" value={quoteattr(_guide(ratings=ratings))}/>
   <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>{questions}
   <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
@@ -73,7 +67,10 @@ def argilla_settings(*, ratings: bool) -> dict[str, Any]:
         if ratings
         else [
             _label_question(
-                VERDICT, _VERDICT_TITLE, [verdict.value for verdict in Verdict], required=True
+                SUCCEEDED,
+                built_in()[SUCCEEDED].text,
+                list(built_in()[SUCCEEDED].answers),
+                required=True,
             )
         ]
     )

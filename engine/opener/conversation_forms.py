@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from engine.base.conversation import Conversation, Message, ToolCall, with_calls
+from engine.base.conversation import SUCCEEDED, Conversation, Message, ToolCall, with_calls
 from engine.base.line_files import ColumnType
 from engine.base.text import as_json
 from engine.conversations.tables import conversations
@@ -34,14 +34,14 @@ ANNOTATION_FORMS: tuple[ConversationForm, ...] = (
     "argilla-ratings",
     "label-studio-ratings",
 )
-"""Forms of tasks for a person, whose answers `workbench verdicts import` takes back."""
+"""Forms of tasks for a person, whose answers `workbench answers --import` takes back."""
 
-Companion = Literal["scores", "verdicts", "goals", "trees"]
+Companion = Literal["scores", "answers", "goals", "trees"]
 """What of the knowledge of the project can be written beside the messages."""
 
 _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "scores": ("state", "p_end", "p", "success", "score_set", "remaining"),
-    "verdicts": ("verdict", "note", "tags"),
+    "answers": (SUCCEEDED, "note", "tags"),
     "goals": ("goal", "goal_share", "other_goals"),
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),
 }

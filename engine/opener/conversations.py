@@ -44,7 +44,7 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
-from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
+from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables
 from engine.signs.records import SignReading
 

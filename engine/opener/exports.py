@@ -15,7 +15,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.base.conversation import Conversation, State
+from engine.base.conversation import SUCCEEDED, Conversation, State
 from engine.base.line_files import new_file, write_file
 from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
@@ -24,14 +24,14 @@ from engine.formats.records import Imported
 from engine.opener.conversation_forms import message_line
 from engine.project.project import Project
 from engine.questions.records import Judged, Proposed
-from engine.questions.tables import example_probes, second_verdicts
+from engine.questions.tables import example_probes, second_answers
 from engine.trees import tables as trees
 
 if TYPE_CHECKING:
     from engine.opener.conversation_forms import Companion, ConversationForm
 
 ExportKind = Literal[
-    "scores", "verdicts", "proposals", "conversations", "table", "trees", "clusters", "assignments",
+    "scores", "answers", "proposals", "conversations", "table", "trees", "clusters", "assignments",
     "decisions", "transcripts", "requests",
 ]  # fmt: skip
 """What can be exported."""
@@ -101,8 +101,8 @@ def export_lines(
     """
     if kind == "scores":
         yield from starmap(score_line, scores.export_scores(conn, ids))
-    elif kind == "verdicts":
-        yield from map(verdict_line, second_verdicts.export_verdicts(conn, ids))
+    elif kind == "answers":
+        yield from map(answer_line, second_answers.export_verdicts(conn, ids))
     elif kind == "proposals":
         for subject in example_probes.subjects(conn):
             for proposal in example_probes.proposals(conn, subject, ids):
@@ -186,31 +186,35 @@ def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]
     }
 
 
-def verdict_line(row: Judged) -> dict[str, Any]:
-    """Returns a conversation with its verdict as JSON values; `earlier` has what was said of an earlier text."""
+def answer_line(row: Judged) -> dict[str, Any]:
+    """Returns a conversation with people's answers as JSON values; `earlier` has those on an earlier text."""
     earlier = row.verdict.earlier
     return {
         **row.conversation.names(),
-        "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
+        SUCCEEDED: None if row.verdict.verdict is None else str(row.verdict.verdict),
         "note": row.verdict.note,
         "given_at": row.verdict.given_at or None,
         "annotator": row.verdict.annotator,
-        "tags": list(row.verdict.tags),
+        "answers": dict(row.verdict.answers),
         "repeats": [str(verdict) for verdict in row.repeats],
         "others": [
-            {"annotator": other.annotator, "verdict": str(other.verdict)} for other in row.others
+            {"annotator": other.annotator, SUCCEEDED: str(other.verdict)} for other in row.others
         ],
         "disagreement": row.disagreement,
-        **({} if earlier is None else {"earlier": asdict(earlier)}),
+        **(
+            {}
+            if earlier is None
+            else {"earlier": {**asdict(earlier), "answers": dict(earlier.answers)}}
+        ),
     }
 
 
 def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
-    """Returns what an example probe predicts of a conversation; `tag` is None where it predicts success."""
+    """Returns what an example probe predicts of a conversation."""
     return {
         "id": row.external_id,
         "source": row.source,
-        "tag": subject or None,
+        "question": subject,
         "p": row.p,
         "marked": row.marked,
         "proposed": row.proposed,

@@ -34,7 +34,7 @@ class JobService:
         with self._project.reading() as conn:
             config = score_sets.config_in_force(conn)
         # Scores by words are the first ones: the model may read after them.
-        if config is not None and config.mode != "outside" and config.mode != "words":
+        if config is not None and config.mode != "words":
             return config.mode
         from engine.completeness.scoring_request import ScoringRequest
 

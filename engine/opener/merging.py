@@ -4,7 +4,7 @@ The new file is a copy of the first project. What the first one lacks is added f
 told by the hash of their messages, results by conversation and configuration. Nothing that is there is replaced; where
 two files say different things, the first one's stays and the difference is counted. The given files are only read.
 
-Not covered: clusterings with their vectors and decisions, probes of verdicts and tags, and settings other than saved
+Not covered: clusterings with their vectors and decisions, probes of answers, and settings other than saved
 filters. Those of the first project stay; of the others it is said what was left out. A hash is believed: a project file
 made by someone who lies about it can give a conversation wrong results, as it could without being merged.
 """
@@ -36,7 +36,7 @@ from engine.project import settings
 from engine.project.connections import file_uri
 from engine.project.failures import translate_file_errors
 from engine.project.project import Project
-from engine.questions.tables.merging import add_verdicts, count_differing_verdicts
+from engine.questions.tables.merging import add_answers, count_differing_verdicts
 
 _CONFIGURATION_TABLES = (
     "score_config",
@@ -44,6 +44,7 @@ _CONFIGURATION_TABLES = (
     "goal_config",
     "tree_config",
     "play_config",
+    "answerer",
 )
 """Tables with a row for each configuration of results, by its hash."""
 
@@ -81,6 +82,12 @@ _RESULT_TABLES = (
         ("conversation_id", "config_hash", "step"),
         ("leaves", "max_log_prob", "reason"),
         "trees",
+    ),
+    _ResultTable(
+        "machine_answer",
+        ("config_hash", "conversation_id"),
+        ("value",),
+        "answers of patterns, models and files",
     ),
     _ResultTable("play", ("config_hash", "key"), ("result",), "plays"),
     _ResultTable("watched", ("conversation_id",), (), ""),
@@ -142,7 +149,7 @@ def _add_project(conn: sqlite3.Connection, path: str) -> MergeReport:
         with closing(sqlite3.connect(file_uri(path), uri=True)) as theirs:
             count_differing_verdicts(conn, theirs, report)
             _add_filters(conn, theirs, report)
-        add_verdicts(conn, report)
+        add_answers(conn, report)
         _add_request_marks(conn)
         _report_left_out(conn, report)
         if conn.execute("PRAGMA main.foreign_key_check").fetchone():
@@ -294,6 +301,6 @@ def _report_left_out(conn: sqlite3.Connection, report: MergeReport) -> None:
     ).fetchone()
     if probes:
         report.left_out.append(
-            f"{counted(probes, 'probe')} of verdicts and tags: `run success` and `run tag` fit them"
+            f"{counted(probes, 'probe')} of answers: `ask --by examples` fits them"
             " to the verdicts of all."
         )

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from engine.opener.requests import RequestService
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
+    from engine.questions.service.questions import QuestionService
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
@@ -88,6 +89,7 @@ TABLES_BY_STAGE = {
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
+    "ask": frozenset({"answer"}),
     "tune": frozenset({"model"}),
     "watch": frozenset({"conversation", "message", "source"}),
     "simulate": frozenset({"conversation", "message", "source", "play"}),
@@ -292,7 +294,7 @@ class OpenProject:
         from engine.opener.project_file import ProjectFileService
 
         tables = frozenset[str]().union(
-            *TABLES_BY_STAGE.values(), {"verdict", "goal_decision", "run"}
+            *TABLES_BY_STAGE.values(), {"answer", "goal_decision", "run"}
         )
         return ProjectFileService(self.project, self._emit, tables)
 
@@ -312,8 +314,15 @@ class OpenProject:
 
     @made_once
     def triage(self) -> TriageService:
-        """Stores and reads verdicts, notes and tags."""
-        return TriageService(self.project, self.verdict_changed)
+        """Stores and reads what people answer."""
+        return TriageService(self.project, self.answer_changed)
+
+    @made_once
+    def questions(self) -> QuestionService:
+        """Finds questions and reads what is answered."""
+        from engine.questions.service.questions import QuestionService
+
+        return QuestionService(self.project, self.answer_changed)
 
     @made_once
     def saved(self) -> SavedViews:
@@ -462,9 +471,9 @@ class OpenProject:
         """Returns a function that notifies the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
-    def verdict_changed(self) -> None:
-        """Notifies the listeners that a person gave a verdict, a note or a tag, or took one back."""
-        self._emit(DataChanged(frozenset({"verdict"})))
+    def answer_changed(self) -> None:
+        """Notifies the listeners that a person answered a question, or took an answer back."""
+        self._emit(DataChanged(frozenset({"answer"})))
         self.example_probes.noticed()
 
     # Runs

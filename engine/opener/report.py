@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,6 @@ from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
 from engine.results.associations.formatting import association_blocks
-from engine.results.associations.records import Split
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,
@@ -326,7 +325,7 @@ class _Report:
                     Filter((*side.terms, *self._filter.terms))
                     for side in (split.first, split.second)
                 )
-                split = Split(first, second, split.outcome)
+                split = replace(split, first=first, second=second)
             result = service.associations(split)
         except UsageError:
             return {}

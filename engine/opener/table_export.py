@@ -103,7 +103,7 @@ _FIXED_COLUMNS = (  # grouped by what they are about
         "remaining",
         "trouble",
         "signs",
-        "verdict",
+        "succeeded",
         "note",
         "tags",
     ),

@@ -42,6 +42,24 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StageCost:
+    """Estimated cost of what one stage asks endpoints.
+
+    Attributes:
+        stage: Name of the stage in run records.
+        requests: Number of requests.
+        read, written: Numbers of tokens.
+        cost: In the currency of the prices; None where they are unknown.
+    """
+
+    stage: str
+    requests: int
+    read: int
+    written: int
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """Estimated cost of a run on this machine.
 
@@ -53,6 +71,7 @@ class Estimate:
         model: Name of the model that would run; `words alone` where none would.
         adapter: Name of the adapter that it would run with; None without one.
         of: Number of conversations that are left, where the time is over before; None where all are done.
+        costs: Of each stage that asks endpoints.
     """
 
     items: int
@@ -62,6 +81,7 @@ class Estimate:
     model: str
     adapter: str | None = None
     of: int | None = None
+    costs: tuple[StageCost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
--- The schema of a project file, version 1.0. Every result is keyed by its item and a config hash; verdicts and decisions
--- are appended. Views are in views.py.
+-- The schema of a project file, version 1.0. Every result is keyed by its item and a config hash; answers of people and
+-- decisions are appended. Views are in views.py.
 
 -- value: JSON
 CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -107,7 +107,7 @@ CREATE INDEX alias_by_conversation ON alias (conversation_id);
 CREATE INDEX alias_by_name ON alias (external_id);
 
 -- packed: JSON of its rows of `message`, compressed by zlib; score: the normalised one that was in force;
--- verdict_id: the newest row of `verdict` then, 0 for none, so that those up to it were given to this text
+-- answer_id: the newest row of `answer` then, 0 for none, so that those up to it were given to this text
 CREATE TABLE earlier_state (
     id INTEGER PRIMARY KEY,
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
@@ -119,10 +119,10 @@ CREATE TABLE earlier_state (
     messages INTEGER NOT NULL,
     packed BLOB NOT NULL,
     score REAL,
-    verdict_id INTEGER NOT NULL,
+    answer_id INTEGER NOT NULL,
     replaced_at TEXT NOT NULL
 ) STRICT;
-CREATE INDEX earlier_state_by_conversation ON earlier_state (conversation_id, verdict_id);
+CREATE INDEX earlier_state_by_conversation ON earlier_state (conversation_id, answer_id);
 CREATE INDEX earlier_state_by_hash ON earlier_state (hash);
 
 CREATE TABLE leak (
@@ -190,7 +190,7 @@ CREATE INDEX trouble_by_total ON trouble (total);
 CREATE TABLE score_config (
     config_hash TEXT PRIMARY KEY,
     mode TEXT NOT NULL
-        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge', 'outside')),
+        CHECK (mode IN ('words', 'probe', 'base', 'tuned', 'judge')),
     model TEXT NOT NULL,
     adapter TEXT,
     noise REAL,
@@ -295,26 +295,53 @@ CREATE TABLE request_mark (
 CREATE INDEX request_mark_by_conversation ON request_mark (conversation_id);
 CREATE INDEX request_mark_by_target ON request_mark (target) WHERE target IS NOT NULL;
 
--- Append only: undo and redo are rows that name the row they act on. tag, untag: `note` is the tag; repeat: a second
--- verdict, given blind, that changes nothing; annotator: empty for a person without a name; an undo or redo has none
-CREATE TABLE verdict (
+-- definition: the file of the question, TOML
+CREATE TABLE question (name TEXT PRIMARY KEY, definition TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- What people answer. Append only: undo and redo are rows that name the row they act on. value: NULL takes an earlier
+-- answer away; repeat: a second answer, given blind, that changes nothing; annotator: empty for a person without a name.
+-- An undo or redo has neither a question nor an annotator.
+CREATE TABLE answer (
     id INTEGER PRIMARY KEY,
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    kind TEXT NOT NULL
-        CHECK (kind IN ('give', 'repeat', 'note', 'tag', 'untag', 'undo', 'redo')),
-    verdict TEXT CHECK (verdict IN ('complete', 'incomplete', 'unsure')),
-    note TEXT NOT NULL DEFAULT '',
+    question TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('give', 'repeat', 'undo', 'redo')),
+    value TEXT,
     given_at TEXT NOT NULL,
-    target INTEGER REFERENCES verdict (id),
+    target INTEGER REFERENCES answer (id),
     annotator TEXT NOT NULL DEFAULT '',
-    CHECK ((kind IN ('give', 'repeat')) = (verdict IS NOT NULL)),
-    CHECK ((kind IN ('undo', 'redo')) = (target IS NOT NULL))
+    CHECK (kind <> 'repeat' OR value IS NOT NULL),
+    CHECK ((kind IN ('undo', 'redo')) = (target IS NOT NULL)),
+    CHECK ((question = '') = (target IS NOT NULL))
 ) STRICT;
-CREATE INDEX verdict_by_conversation ON verdict (conversation_id);
-CREATE INDEX verdict_by_target ON verdict (target) WHERE target IS NOT NULL;
-CREATE INDEX verdict_by_annotator ON verdict (annotator, conversation_id) WHERE kind IN ('give', 'repeat');
+CREATE INDEX answer_by_conversation ON answer (conversation_id);
+CREATE INDEX answer_by_question ON answer (question, conversation_id);
+CREATE INDEX answer_by_target ON answer (target) WHERE target IS NOT NULL;
+CREATE INDEX answer_by_annotator ON answer (annotator, conversation_id) WHERE target IS NULL;
 
--- subject: a tag, or '' for success; figures: JSON of the test
+-- who answers a question beside people: a pattern, a model or a file, by name; the rows are in the order of coming
+CREATE TABLE answerer (
+    config_hash TEXT PRIMARY KEY,
+    question TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('pattern', 'model', 'file')),
+    name TEXT NOT NULL
+) STRICT;
+CREATE INDEX answerer_by_question ON answerer (question);
+
+-- value: NULL where there is no answer; p: its probability; cites: JSON list of the places that show it, [message,
+-- first character, end]
+CREATE TABLE machine_answer (
+    config_hash TEXT NOT NULL REFERENCES answerer (config_hash),
+    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    value TEXT,
+    p REAL,
+    explanation TEXT NOT NULL,
+    cites TEXT NOT NULL,
+    PRIMARY KEY (config_hash, conversation_id)
+) STRICT, WITHOUT ROWID;
+
+-- subject: the name of a question; figures: JSON of the test
 CREATE TABLE taught (
     id INTEGER PRIMARY KEY,
     subject TEXT NOT NULL,
@@ -509,6 +536,8 @@ CREATE TABLE pair_answer (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     model TEXT NOT NULL,
+    reason_against TEXT NOT NULL,
+    spoken INTEGER NOT NULL,
     calls INTEGER NOT NULL,
     seconds REAL NOT NULL,
     PRIMARY KEY (config_hash, sides)

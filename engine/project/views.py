@@ -4,7 +4,7 @@ with a condition on the conversation inside, since SQLite pushes none into a uni
 A *cluster* comes from the algorithm; merges and a person's moves make *groups* of clusters, and `goal_group.current`
 has the group in which one stands now. A conversation is a *member* of the clustering, or was *assigned* to it later. It
 has one main goal, and *second* goals with a share of it. Letters stand for rows everywhere: `c` conversation, `m`
-membership, `a` assignment, `v` a move or a verdict, `g` the group of a row, `q` a goal of a conversation.
+membership, `a` assignment, `v` a move or an answer, `g` the group of a row, `q` a goal of a conversation.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _TREE = f"FROM tree AS t WHERE t.config_hash = {_TREES} AND t.conversation_id = 
 """The end of a query over the trees of the conversation `c`."""
 
 _NOT_UNDONE = (
-    "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
+    "coalesce((SELECT act.kind FROM answer AS act WHERE act.target = v.id"
     " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
 )
-"""SQL condition that the verdict `v` was not undone, or that its undoing was undone last."""
+"""SQL condition that the answer `v` was not undone, or that its undoing was undone last."""
 
 _OF_THIS_TEXT = (
-    "v.id > coalesce((SELECT max(e.verdict_id) FROM earlier_state AS e"
+    "v.id > coalesce((SELECT max(e.answer_id) FROM earlier_state AS e"
     " WHERE e.conversation_id = v.conversation_id), 0)"
 )
-"""SQL condition that the verdict `v` is on the text as it is now: it came after the last change of the text."""
+"""SQL condition that the answer `v` is on the text as it is now: it came after the last change of the text."""
 
 _CLUSTER_GROUP = "CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE v.group_id END"
 """SQL expression for the group of a member `m`: that of its cluster, unless a move `v` took it elsewhere."""
@@ -140,18 +140,19 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
             WHEN s.p_end_normalised >= {_THRESHOLD} THEN 'complete' ELSE 'incomplete' END AS state,
         s.p_end, s.p_end_normalised AS p,
         (SELECT t.p FROM taught_value AS t JOIN taught ON taught.id = t.taught_id
-            WHERE taught.subject = '' AND taught.in_force = 1 AND t.conversation_id = c.id)
+            WHERE taught.subject = 'succeeded' AND taught.in_force = 1 AND t.conversation_id = c.id)
             AS success,
         (SELECT r.text FROM remaining AS r WHERE r.conversation_id = c.id
             AND r.score_config_hash = {SCORES_IN_FORCE} ORDER BY r.run_id DESC LIMIT 1) AS remaining,
-        (SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
-            AND {_NOT_UNDONE} AND {_OF_THIS_TEXT} ORDER BY v.id DESC LIMIT 1) AS verdict,
-        (SELECT v.note FROM verdict AS v WHERE v.conversation_id = c.id
-            AND v.kind IN ('give', 'note') AND (v.kind = 'note' OR v.note <> '') AND {_NOT_UNDONE}
-            ORDER BY v.id DESC LIMIT 1) AS note,
-        (SELECT json_group_array(tag) FROM (SELECT v.note AS tag, v.kind AS kind, max(v.id)
-            FROM verdict AS v WHERE v.conversation_id = c.id AND v.kind IN ('tag', 'untag')
-            AND {_NOT_UNDONE} GROUP BY v.note) WHERE kind = 'tag') AS tags,
+        (SELECT v.value FROM answer AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
+            AND v.question = 'succeeded' AND {_NOT_UNDONE} AND {_OF_THIS_TEXT}
+            ORDER BY v.id DESC LIMIT 1) AS succeeded,
+        (SELECT v.value FROM answer AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
+            AND v.question = 'note' AND {_NOT_UNDONE} ORDER BY v.id DESC LIMIT 1) AS note,
+        (SELECT json_group_array(question) FROM (SELECT v.question, v.value, max(v.id)
+            FROM answer AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
+            AND v.question NOT IN ('succeeded', 'note')
+            AND {_NOT_UNDONE} GROUP BY v.question) WHERE value = 'yes') AS tags,
         (SELECT max(t.leaves) {_TREE} AND t.reason IS NULL) AS leaves,
         (SELECT min(t.max_log_prob) {_TREE} AND t.reason IS NULL) AS max_logprob,
         (SELECT max(t.entropy_high) {_TREE} AND t.reason IS NULL) AS entropy,

@@ -14,40 +14,59 @@ from engine.base.conversation import Verdict
 from engine.base.statistics.intervals import Interval, Share
 from engine.completeness.records import DecisionRule
 from engine.formats.records import Imported
+from engine.questions.question import YES
 
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
 
-VerdictKind = Literal["give", "repeat", "note", "tag", "untag"]
-"""What an act of a person does; `repeat` is a verdict given without seeing the first one."""
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An answer that is stored with others as one act.
+
+    Attributes:
+        question: Name of the question.
+        value: The answer; None takes an earlier one away.
+        annotator: Name of the person; empty without a name.
+        blind: Whether the person did not see earlier answers, so that the one in force does not change.
+    """
+
+    conversation_id: int
+    question: str
+    value: str | None
+    annotator: str = ""
+    blind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierActs:
+class EarlierAnswers:
     """What a person said of a conversation before an import replaced its text, and did not take back or say anew.
 
     Attributes:
-        messages: Number of messages of the text that the newest of these acts was about.
+        messages: Number of messages of the text that the newest of these answers was about.
         verdict: A verdict on the earlier text, which does not hold for the present one; None without one.
         note: Whether the note in force was left on the earlier text.
-        tags: The tags in force that were given to the earlier text.
+        answers: (question, answer) of the others in force that were given to the earlier text.
     """
 
     messages: int
     verdict: Verdict | None = None
     note: bool = False
-    tags: tuple[str, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictRow:
-    """One act of a person, or the current verdict, note and tags after all acts. Acts are appended, never changed.
+class AnswerRow:
+    """One answer of a person, or all answers in force on a conversation. They are appended, never changed.
 
     Attributes:
-        tags: All current tags; for one act the tag that it added or removed.
-        count: Number of conversations of the act; more than one for a bulk tag and for imported verdicts, whose row
+        verdict: The answer to `SUCCEEDED`.
+        answers: (question, answer) of the other questions but the note; the answer is empty where one was taken away.
+        question: Name of the question of one answer; empty for all answers in force.
+        blind: Whether one answer was given without seeing earlier ones.
+        count: Number of conversations of the act; more than one for what was answered on many or imported, whose row
             has the id of one of them.
-        earlier: What was said of an earlier text; None for one act, and where nothing was.
+        earlier: What was said of an earlier text; None for one answer, and where nothing was.
         annotator: Name of the person who gave the verdict; empty without a name.
     """
 
@@ -56,11 +75,58 @@ class VerdictRow:
     verdict: Verdict | None
     note: str
     given_at: str
-    tags: tuple[str, ...] = ()
-    kind: VerdictKind = "give"
+    answers: tuple[tuple[str, str], ...] = ()
+    question: str = ""
+    blind: bool = False
     count: int = 1
-    earlier: EarlierActs | None = None
+    earlier: EarlierAnswers | None = None
     annotator: str = ""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The questions that are answered with yes."""
+        return tuple(name for name, value in self.answers if value == YES)
+
+
+MachineKind = Literal["pattern", "model", "file"]
+"""What can answer a question beside people and examples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """A pattern, a model or a file that answers one question.
+
+    Attributes:
+        config_hash: Determined by all that determines its answers.
+        name: `pattern`, the name of the model, or that of the file.
+    """
+
+    config_hash: str
+    question: str
+    kind: MachineKind
+    name: str
+
+
+Cite = tuple[int, int, int]
+"""A place that shows an answer: the index of the message, the first character and the end; 0 and 0 for all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineAnswer:
+    """The answer of a pattern, a model or a file on one conversation.
+
+    Attributes:
+        value: None where there is no answer.
+        p: Probability of the answer, where it is known.
+        explanation: Why, in words; empty where nothing was said.
+        cites: The places that show it.
+    """
+
+    conversation_id: int
+    value: str | None
+    p: float | None = None
+    explanation: str = ""
+    cites: tuple[Cite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +199,7 @@ class Judged:
     """
 
     conversation: Imported
-    verdict: VerdictRow
+    verdict: AnswerRow
     repeats: tuple[Verdict, ...] = ()
     others: tuple[Opinion, ...] = ()
     disagreement: bool = False
@@ -289,14 +355,6 @@ class CalibrationReport:
         return self.complete + self.incomplete
 
 
-SUCCESS = ""
-"""The subject whose examples are verdicts; every other subject is the name of a tag."""
-
-
-NOT = "not-"
-"""Beginning of the tag that says that a conversation does not deserve the rest of it as a tag."""
-
-
 MIN_EXAMPLES_OF_EACH = 3
 """Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
 interval above chance."""
@@ -355,7 +413,7 @@ class ExampleProbe:
     """A probe for one subject.
 
     Attributes:
-        subject: A tag, or `SUCCESS`.
+        subject: Name of the question.
         threshold: Probability from which a conversation is proposed.
         marks: Number of examples that it was fitted to.
         test: None before there are examples of both kinds.

@@ -17,7 +17,7 @@ NAME_WIDTH = 22
 CHOSEN_KEEP = 8
 """`keep` of a column that the person added: a narrow table drops most of the default columns before it."""
 
-DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "verdict", "tag")
+DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "succeeded", "tag")
 """Keys of the columns that are shown until a person chooses others."""
 COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
@@ -32,7 +32,7 @@ COLUMN_TITLES: dict[str, str] = {
     "source": "source",
     "name": "name",
     "opening": "opening",
-    "verdict": "your verdict",
+    "succeeded": "your verdict",
     "tag": "your tags",
 }
 """Every column that can be chosen, from left to right, with its name in the dialog."""
@@ -84,7 +84,7 @@ class ListColumns:
             Column("source", "source", 14, _source_cell, keep=3),
             Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
             Column("opening", "opening", 30, self._opening_cell, flexible=True),
-            Column("verdict", "you", 12, _verdict_cell, keep=8),
+            Column("succeeded", "you", 12, _verdict_cell, keep=8),
             Column("tag", "tags", 14, _tags_cell, keep=5),
         ]
 

@@ -41,11 +41,11 @@ SORT_TITLES: dict[SortKey, str] = {
     "turns": "turns",
     "messages": "messages",
     "length": "length",
-    "verdict": "your verdict",
+    "succeeded": "your verdict",
     "tag": "your tag",
 }
 """What each order is called on the screen."""
-_OUTCOME = ("state", "verdict", "p", "success", "remaining", "disagreement", "sign", "trouble")
+_OUTCOME = ("state", "succeeded", "p", "success", "remaining", "disagreement", "sign", "trouble")
 """Filter fields about the outcome. A rate over conversations chosen by them would mean nothing."""
 
 

@@ -50,7 +50,7 @@ from screens.widgets.transcript import Transcript
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "conversations, as they can be imported again"),
     ("scores", "scores, with their curves"),
-    ("verdicts", "verdicts, notes and tags"),
+    ("answers", "what people answered: verdicts, notes and tags"),
 )
 """What can be exported from the list, with the title of each."""
 REFRESH_SHARE = 4

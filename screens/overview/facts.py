@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.conversation import State, Verdict
+from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import FilterError
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
@@ -167,14 +167,14 @@ def figures_of(
         return [Figure(part.name, part.filter, part.counts.conversations) for part in parts]
     if card == "verdicts":
         given = [
-            Figure(f"you said {verdict}", _only("verdict", verdict), overview.tally.get(verdict))
+            Figure(f"you said {verdict}", _only(SUCCEEDED, verdict), overview.tally.get(verdict))
             for verdict in Verdict
         ]
         differ = [
             Figure(_DISAGREEMENT_NAMES[kind], _only("disagreement", kind), count)
             for kind, count in values("disagreement", Filter())
         ]
-        return [*given, Figure("no verdict yet", _only("verdict", NO_VALUE)), *differ]
+        return [*given, Figure("no verdict yet", _only(SUCCEEDED, NO_VALUE)), *differ]
     if card == "rate":
         states = [
             Figure(State(name).word, _only("state", name), n)

@@ -294,7 +294,7 @@ def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
     errors.
     """
     given = sum(now.tally.values())
-    decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
+    decided = now.tally.get(Verdict.YES, 0) + now.tally.get(Verdict.NO, 0)
     unjudged = now.counts.conversations - given
     # up to the least number that a correction needs, then as many again each time
     needed = MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS

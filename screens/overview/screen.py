@@ -67,11 +67,11 @@ if TYPE_CHECKING:
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("scores", "conversations, with their scores and states"),
-    ("verdicts", "your verdicts, tags and notes"),
+    ("answers", "what people answered: verdicts, tags and notes"),
     ("conversations", "the messages, in the uniform format"),
     ("clusters", "goals, with the groups that they were made of"),
     ("assignments", "conversations, with their goals"),
-    ("proposals", "probabilities of success and of tags, fitted to yours"),
+    ("proposals", "probabilities of success and of tags, fitted to your answers"),
 )
 """What can be exported, with what it holds."""
 
@@ -574,7 +574,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _handle_event(self, event: Event) -> None:
         """Reads again when a job begins or ends; verdicts set the pace, decisions make the goals new."""
-        if isinstance(event, DataChanged) and "verdict" in event.tables:
+        if isinstance(event, DataChanged) and "answer" in event.tables:
             self._pace.tick(self._clock())
         if isinstance(event, DataChanged) and "goal_decision" in event.tables:
             self._decided = True

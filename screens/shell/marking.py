@@ -20,7 +20,8 @@ MOST_TAGS = 12
 """Most tags that are listed."""
 NO_TAGS = (
     "No tags yet. A tag is a word of yours for what you see, such as “too slow”: write one, and enter gives it."
-    " Filters find it (tag:NAME), and after ten of it `workbench run tag` finds where else it may fit."
+    " Filters find it (NAME:yes), and after ten yes and ten no `workbench ask PROJECT NAME --by examples` finds where"
+    " else it may fit."
 )
 """Shown in place of the tags of a project that has none."""
 

@@ -52,7 +52,7 @@ def format_share(share: Share | None) -> str:
 
 def verdicts_content(report: CalibrationReport) -> Content:
     """Returns the number of verdicts, whether they are enough, and which share of the scores they represent."""
-    complete, incomplete = VERDICT_LOOKS[Verdict.COMPLETE], VERDICT_LOOKS[Verdict.INCOMPLETE]
+    complete, incomplete = VERDICT_LOOKS[Verdict.YES], VERDICT_LOOKS[Verdict.NO]
     parts: list[Piece] = [
         (f"{complete.glyph} {report.complete:,} complete", f"bold {complete.tone_variable}"),
         (

@@ -110,7 +110,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         services = self.services
 
         def read() -> list[Figure]:
-            figures = [(f"verdict {value}", f"verdict:{value}") for value in Verdict]
+            figures = [(f"succeeded: {value}", f"succeeded:{value}") for value in Verdict]
             figures += [
                 ("verdict and score differ", "disagreement:verdict"),
                 ("people disagree", "disagreement:people"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.base.text import display_safe, one_line
-from engine.questions.records import VerdictRow
+from engine.questions.records import AnswerRow
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.marking import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -20,7 +20,7 @@ from screens.widgets.formatting import agreement_piece
 
 
 def ask_note(
-    screen: WorkbenchScreen[Any], conversation: int, written: Callable[[VerdictRow | None], None]
+    screen: WorkbenchScreen[Any], conversation: int, written: Callable[[AnswerRow | None], None]
 ) -> None:
     """Asks for the note of a conversation; `written` gets the stored row."""
     triage = screen.services.triage

@@ -11,12 +11,13 @@ from engine.base import number_format
 from engine.base.conversation import Verdict
 from engine.base.text import one_line
 from engine.opener.conversations import ConversationRow
+from engine.questions.question import NOTE
 from engine.questions.records import (
     Agreement,
+    AnswerRow,
     ExampleProbe,
     ExampleProbeChange,
     QueueOrder,
-    VerdictRow,
 )
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece
@@ -155,16 +156,18 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
     )
 
 
-def act_notice(row: VerdictRow, done: str) -> str:
-    """Returns the notice after an undo or redo, which names what changed: `the tag “late” on 12 conversations`."""
-    if row.kind in ("tag", "untag"):
+def act_notice(row: AnswerRow, done: str) -> str:
+    """Returns the notice after an undo or redo, which names what changed: `“yes” to late on 12 conversations`."""
+    if row.answers:
         conversations = number_format.counted(row.count, "conversation")
-        act = "Tag" if row.kind == "tag" else "Removal of the tag"
-        return f"{act} “{one_line(''.join(row.tags), _NAME_CHARACTERS)}” on {conversations} {done}."
+        ((name, value),) = row.answers
+        act = f"“{one_line(value, _NAME_CHARACTERS)}” to" if value else "Removal of"
+        return f"{act} {name} on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."
-    names = {"give": "Verdict", "repeat": "Blind answer", "note": "Note"}
-    return f"{names.get(row.kind, 'Act')} {done}."
+    if row.question == NOTE:
+        return f"Note {done}."
+    return f"{'Blind answer' if row.blind else 'Verdict'} {done}."
 
 
 def blind_panel(words: str, *, of_others: bool) -> Content:

@@ -12,12 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.questions.records import Agreement, QueueOrder, TriagePlace, VerdictRow
+from engine.questions.records import Agreement, AnswerRow, QueueOrder, TriagePlace
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ask_which_first
 from screens.shell.exporting import copy
@@ -51,12 +51,12 @@ class TriageScreen(WorkbenchScreen[None]):
 
     MODE = "triage"
     PLACE = "triage"
-    FIRST_KEYS = ("triage.verdict-complete", "triage.verdict-incomplete", "triage.undo")
+    FIRST_KEYS = ("triage.verdict-yes", "triage.verdict-no", "triage.undo")
     CSS_PATH = "triage.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "verdict('complete')", "Complete"),
-        Binding("i", "verdict('incomplete')", "Incomplete"),
+        Binding("c", "verdict('yes')", "Complete"),
+        Binding("i", "verdict('no')", "Incomplete"),
         Binding("m", "verdict('unsure')", "Unsure"),
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("n", "note", "Note"),
@@ -135,7 +135,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Reads the queue again after changes that this screen did not write itself."""
         # This screen already shows what it wrote itself; a queue of a million is not read after each verdict.
         is_own_write = (
-            isinstance(event, DataChanged) and event.tables == {"verdict"} and self.is_active
+            isinstance(event, DataChanged) and event.tables == {"answer"} and self.is_active
         )
         if not is_own_write:
             super()._handle_event(event)
@@ -359,7 +359,7 @@ class TriageScreen(WorkbenchScreen[None]):
         else:
             self.notify("No remaining tasks are known of this conversation.", markup=False)
 
-    def _written(self, row: VerdictRow | None) -> None:
+    def _written(self, row: AnswerRow | None) -> None:
         """After a write: shows the new status."""
 
         def settled(status: TriageStatus) -> None:
@@ -386,16 +386,16 @@ class TriageScreen(WorkbenchScreen[None]):
         if not self.may_write():
             return
 
-        def undone(row: VerdictRow | None) -> None:
+        def undone(row: AnswerRow | None) -> None:
             if row is None:
                 self.notify("There is nothing to undo.", markup=False)
                 return
-            if row.count > 1 and row.kind in ("give", "note", "repeat"):
+            if row.count > 1 and not row.answers:
                 self._imported(row, "taken back")
-            elif row.kind == "give" and self.blind is None:
+            elif row.question == SUCCEEDED and not row.blind and self.blind is None:
                 self.queue.bring_back(row.conversation_id, "you took its verdict back")
                 self.moved()
-            elif row.kind == "repeat" and self.blind is not None:
+            elif row.blind and self.blind is not None:
                 self.blind.back_to(row.conversation_id)
                 self.moved()
             else:
@@ -409,13 +409,13 @@ class TriageScreen(WorkbenchScreen[None]):
         if not self.may_write():
             return
 
-        def redone(row: VerdictRow | None) -> None:
+        def redone(row: AnswerRow | None) -> None:
             if row is None:
                 self.notify("There is nothing to redo.", markup=False)
                 return
-            if row.count > 1 and row.kind in ("give", "note", "repeat"):
+            if row.count > 1 and not row.answers:
                 self._imported(row, "given again")
-            elif row.kind == "give":
+            elif row.question == SUCCEEDED and not row.blind:
                 self.queue.settle(row.conversation_id)
                 self.moved()
             else:
@@ -424,7 +424,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
         write_in_order(self, self.services.triage.redo, redone, self.show_error)
 
-    def _imported(self, row: VerdictRow, done: str) -> None:
+    def _imported(self, row: AnswerRow, done: str) -> None:
         """Tells that the verdicts of an import were undone or redone, and reads the queue again."""
         self.notify(formatting.act_notice(row, done), markup=False)
         if self.blind is None:

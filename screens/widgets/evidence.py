@@ -21,7 +21,8 @@ from engine.conversations.records import LeakRow, MessageRow
 from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
-from engine.questions.records import EarlierActs, VerdictRow
+from engine.questions.question import YES
+from engine.questions.records import AnswerRow, EarlierAnswers
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 
@@ -53,7 +54,7 @@ class Facts:
     score: ScoreRow | None
     remaining: RemainingTasks | None
     leaks: list[LeakRow]
-    current: VerdictRow | None
+    current: AnswerRow | None
     rule: DecisionRule
     goals: Sequence[GoalOfConversation] = ()
     requests: Sequence[ConversationRequest] = ()
@@ -216,7 +217,7 @@ def note_content(facts: Facts) -> Content:
     """Returns the current verdict, the note and the tags, and what of it was said of an earlier text."""
     current = facts.current
     earlier = _earlier_line(current.earlier) if current is not None and current.earlier else ""
-    if current is None or not (current.verdict or current.note or current.tags):
+    if current is None or not (current.verdict or current.note or current.answers):
         return Content.styled("\n".join(filter(None, ("no verdict yet", earlier))), "$tone-muted")
     parts: list[tuple[str, str]] = []
     if current.verdict is not None:
@@ -227,19 +228,25 @@ def note_content(facts: Facts) -> Content:
     if current.note:
         gap = "  " if parts else ""
         parts.append((gap + display_safe(current.note[:MAX_NOTE_CHARACTERS]), "bold"))
-    for tag in current.tags:
+    for answer in current.answers:
         gap = "  " if parts else ""
-        parts.append((f"{gap}#{one_line(tag, 40)}", "$tone-accent"))
+        parts.append((f"{gap}{_answer_text(*answer)}", "$tone-accent"))
     if earlier:
         parts.append((f"\n{earlier}", "$tone-muted"))
     return Content.assemble(*parts)
 
 
-def _earlier_line(earlier: EarlierActs) -> str:
+def _answer_text(question: str, value: str) -> str:
+    """Returns an answer to a question; of a yes the name of the question alone."""
+    name = one_line(question, 40)
+    return f"#{name}" if value == YES else f"{name}: {one_line(value, 40)}"
+
+
+def _earlier_line(earlier: EarlierAnswers) -> str:
     """Returns what was said of an earlier text of the conversation."""
     acts = [earlier.verdict.value] if earlier.verdict is not None else []
     acts += ["the note"] if earlier.note else []
-    acts += [f"#{one_line(tag, 40)}" for tag in earlier.tags]
+    acts += [_answer_text(*answer) for answer in earlier.answers]
     had = number_format.counted(earlier.messages, "message")
     return f"given when it had {had}: {', '.join(acts)}"
 

@@ -55,8 +55,8 @@ STATE_LOOKS: dict[State, Look] = {
 }
 """How a state is shown."""
 VERDICT_LOOKS: dict[Verdict, Look] = {
-    Verdict.COMPLETE: Look("●", "complete", "complete"),
-    Verdict.INCOMPLETE: Look("○", "incomplete", "incomplete"),
+    Verdict.YES: Look("●", "yes", "complete"),
+    Verdict.NO: Look("○", "no", "incomplete"),
     Verdict.UNSURE: Look("◐", "unsure", "borderline"),
 }
 """How a verdict is shown."""

@@ -255,13 +255,16 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
         parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
     parts += ["\n", *_merged_pieces(proposal, width)]
-    for text, before, after, tone in (
-        (evidence.answer.reason, "“", "”", "$tone-model"),
-        (evidence.answer.description, "", "", "$tone-muted"),
+    # Without an answer the reason is why there is none.
+    title = "for" if evidence.answer.yes is not None else "reason"
+    for name, text, tone in (
+        (title, evidence.answer.reason, "$tone-model"),
+        ("against", evidence.answer.reason_against, "$tone-model"),
+        ("", evidence.answer.description, "$tone-muted"),
     ):
         if text.strip():
             safe = display_safe(" ".join(text[:MAX_REASON_CHARACTERS].split()))
-            parts.append((f"\n{before}{safe}{after}", tone))
+            parts += [(f"\n{name:<{TITLE_WIDTH}} " if name else "\n", "$tone-muted"), (safe, tone)]
     if proposal.why:
         parts.append((f"\nwhy now  {one_line(proposal.why, 120)}", "$tone-muted"))
     return Content.assemble(*parts)
@@ -284,20 +287,30 @@ def _threshold_pieces(evidence: Evidence) -> list[Piece]:
 
 
 def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
-    """Returns the model's probability of yes in both orders, marked where the two answers differ."""
-    yes, yes_reversed = evidence.answer.yes, evidence.answer.yes_reversed
-    if yes is None and yes_reversed is None:
+    """Returns the model's probability of yes, or what it said, in the orders in which it was asked, marked where the
+    two answers differ."""
+    answer = evidence.answer
+    yes, yes_reversed = answer.yes, answer.yes_reversed
+    if yes is None:
         asking = progress is not None and progress.asking
         state = "is being asked …" if asking else "not asked yet; g asks it"
+        state = "gave no answer" if answer.model else state
         return [("model  ", "$tone-muted"), (state, "$tone-muted")]
-    pieces: list[Piece] = [
-        *_probability_pieces("model", yes, "$tone-model"),
-        (" yes, reversed ", "$tone-muted"),
-        (number_format.estimate(yes_reversed), "bold"),
-    ]
-    if yes is not None and yes_reversed is not None and (yes > 0.5) != (yes_reversed > 0.5):
+    if answer.spoken:
+        pieces: list[Piece] = [("model  ", "$tone-muted"), ("said ", ""), (_word(yes), "bold")]
+    else:
+        pieces = [*_probability_pieces("model", yes, "$tone-model"), (" yes", "$tone-muted")]
+    if yes_reversed is not None:
+        figure = _word(yes_reversed) if answer.spoken else number_format.estimate(yes_reversed)
+        pieces += [(", reversed ", "$tone-muted"), (figure, "bold")]
+    if yes_reversed is not None and (yes > 0.5) != (yes_reversed > 0.5):
         pieces.append((f"{gap or '  '}⇄ depends on which comes first", "$tone-borderline"))
     return pieces
+
+
+def _word(yes: float) -> str:
+    """Returns what a model said, which is stored as 1 or 0."""
+    return "yes" if yes else "no"
 
 
 def _merged_pieces(proposal: Proposal, width: int) -> list[tuple[str, str]]:

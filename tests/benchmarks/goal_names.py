@@ -31,18 +31,20 @@ from engine.goals.labels.word_kinds import (
     stem,
     stems,
 )
-from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, choose, label_body, read_label
-from engine.goals.stages.clustering import ProcessAsker
+from engine.goals.questions import LABEL_EXAMPLES, GoalLabel, choose, clean_label, numbered_lists
+from engine.goals.stages.clustering import OUTSIDE_EXAMPLES
 from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
+from engine.model.structured_replies import ask
 from tests.benchmarks.goal_board import Board, merged
 from tests.benchmarks.goal_quality import read, text_of
 
 PURE = 0.8
+ROOM = 12_000
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*\Z")
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]{3,12}\Z")
 _NO_END = (PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS) - {
@@ -84,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             catalog = Catalog(data_dir(), cache_dir())
             model = catalog.loadable(catalog.entry(options.model))
             process.load(model.path, model.options)
-            asker = ProcessAsker(process)
+            asker = process
         reader = embedder_for("minilm")
         for at, file in enumerate(options.files):
             for found in measured(file, options.only, reader, asker, show=options.show):
@@ -99,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(
-    file: str, only: Sequence[str], reader: Embedder, asker: ProcessAsker | None, *, show: bool
+    file: str, only: Sequence[str], reader: Embedder, asker: ModelProcess | None, *, show: bool
 ) -> Iterator[FileResult]:
     """The clusters of a file, then the groups after automatic merging, both as the program makes them by default."""
     name, records = read(file, only)
@@ -186,21 +188,26 @@ def _others(label: str, words: Sequence[str]) -> str:
 
 
 def _asked(
-    asker: ProcessAsker, texts: Sequence[str], vectors: Vectors, labels: Numbers,
+    asker: ModelProcess, texts: Sequence[str], vectors: Vectors, labels: Numbers,
     words: Mapping[int, Sequence[str]],
 ) -> dict[int, str]:  # fmt: skip
     """Labels of a model, asked as `engine.goals.stages.clustering` asks."""
-    prompt = parse_prompt("label", prompt_text("label"))
+    prompt = parse_prompt("label-json", prompt_text("label-json"))
     found = {}
     for number in words:
         inside = labels == number
         cosines = vectors @ vectors[inside].mean(axis=0)
         cosines[inside] = -np.inf
-        others = np.argsort(-cosines, kind="stable")[:EXAMPLES]
-        mine = choose(np.flatnonzero(inside).tolist(), EXAMPLES, 0)
-        body = label_body([texts[at] for at in mine], [texts[int(at)] for at in others])
-        (answer,) = asker.generate(prompt, [body], grammar=LABEL_GRAMMAR)
-        found[number] = read_label(answer, words[number]).label
+        others = np.argsort(-cosines, kind="stable")[:OUTSIDE_EXAMPLES]
+        mine = choose(np.flatnonzero(inside).tolist(), LABEL_EXAMPLES, 0)
+        body = numbered_lists(
+            ROOM,
+            not_in_group=[texts[int(at)] for at in others],
+            group=[texts[at] for at in mine],
+        )
+        (reply,) = ask(asker, prompt, GoalLabel, [body])
+        label = clean_label(reply.fields.label) if reply.fields else ""
+        found[number] = label or ", ".join(words[number][:3])
     return found
 
 

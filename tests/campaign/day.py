@@ -41,7 +41,7 @@ from engine.model.catalog import LoadableModel, embedded_model
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 from engine.results.watch.watched_inputs import WatchedFiles
 from engine.results.watch.watching import Event, WatchStage
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -259,8 +259,8 @@ def work_between(project: Project, process: ModelProcess, model: LoadableModel, 
     with project.reading() as conn:
         found = [key for name in names for key in conversations.by_name(conn, name)]
     for number, key in enumerate(found):
-        verdict = Verdict.COMPLETE if number % 2 else Verdict.INCOMPLETE
-        project.write(lambda conn, key=key, verdict=verdict: verdicts.give(conn, key, verdict))  # type: ignore[misc]
+        verdict = Verdict.YES if number % 2 else Verdict.NO
+        project.write(lambda conn, key=key, verdict=verdict: answers.give(conn, key, verdict))  # type: ignore[misc]
 
 
 def held(project: Path) -> dict[str, float]:

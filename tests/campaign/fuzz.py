@@ -36,7 +36,6 @@ from unittest.mock import patch
 from engine.base.errors import FilterError, WorkbenchError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import Question
-from engine.completeness.service.outside import import_scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import selecting
@@ -56,6 +55,8 @@ from engine.opener.exports import export_lines
 from engine.opener.model_process import endpoint_handlers
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
+from engine.questions.question import tag_question
+from engine.questions.service.answer_tables import import_file_answers
 from engine.questions.service.answers import import_answers
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
@@ -269,7 +270,7 @@ class Fuzz:
         workbench(["import", str(self.project), str(talks), "--json"])
         ids = [json.loads(line)["id"] for line in talks.read_text("utf-8").splitlines()]
         known = {
-            "verdict": "complete",
+            "succeeded": "yes",
             "note": "x",
             "annotator": "ann",
             "tags": ["t"],
@@ -371,12 +372,12 @@ class Fuzz:
         return read
 
     def outside(self, choice: random.Random, folder: Path) -> Callable[[], None]:
-        """A file of scores."""
+        """A table of answers."""
         path = folder / "scores.csv"
         path.write_bytes(mutated(self.scores, choice))
 
         def read() -> None:
-            import_scores(self.open, path, dry_run=True)
+            import_file_answers(self.open, path, tag_question("good"), dry_run=True)
 
         return read
 
@@ -388,7 +389,7 @@ class Fuzz:
         def read() -> None:
             with OpenProject(path, read_only=choice.random() < 0.5) as workspace:
                 with workspace.project.reading() as conn:
-                    for kind in ("conversations", "table", "verdicts"):
+                    for kind in ("conversations", "table", "answers"):
                         for _ in islice(export_lines(conn, kind), MOST_RECORDS):
                             pass
                 workspace.conversations.counts()
@@ -408,7 +409,7 @@ class Fuzz:
         def read() -> None:
             with OpenProject(path, read_only=choice.random() < 0.5) as workspace:
                 with workspace.project.reading() as conn:
-                    for kind in ("conversations", "table", "verdicts", "scores"):
+                    for kind in ("conversations", "table", "answers", "scores"):
                         for _ in islice(export_lines(conn, kind), MOST_RECORDS):
                             pass
                 listed = workspace.conversations

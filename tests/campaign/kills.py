@@ -124,8 +124,12 @@ OPERATIONS = {
     "trees": Operation(TREES, (IMPORT,), ("trees", "table")),
     "cluster": Operation(CLUSTER, (IMPORT,), ("clusters", "table")),
     "decisions": Operation(DECISIONS, (IMPORT, CLUSTER, *DECIDE), ("clusters", "decisions")),
-    "verdicts": Operation(("verdicts", "import", "{p}", "{f}/verdicts.jsonl"), (IMPORT,), ("verdicts", "table")),
-    "scores": Operation(("scores", "{p}", "--import", "{f}/judge.jsonl", "--replace"), (IMPORT,), ("scores", "table")),
+    "verdicts": Operation(
+        ("answers", "{p}", "succeeded", "--import", "{f}/verdicts.jsonl"), (IMPORT,), ("answers", "table")
+    ),
+    "scores": Operation(
+        ("answers", "{p}", "good", "--import", "{f}/judge.jsonl", "--replace"), (IMPORT,), ("answers", "table")
+    ),
     "export": Operation(("export", "{p}", "table", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
     "watch": Operation(WATCH, (IMPORT, SCORE), ("conversations",), events=True),
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
@@ -204,7 +208,7 @@ class Campaign:
         judged = [
             {
                 "id": name,
-                "verdict": "complete" if n % 3 else "incomplete",
+                "succeeded": "yes" if n % 3 else "no",
                 "annotator": "ann",
                 "tags": ["seen"],
             }

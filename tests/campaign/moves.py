@@ -213,7 +213,7 @@ class Moves:
             write_jsonl(sample_conversations(COUNT, seed=nth), self._template / f"{name}.jsonl")
         self._name_apart("talks", "other", "first")
         self.ids = self._ids("talks")
-        judged = [{"id": name, "verdict": "complete"} for name in self._ids("first")]
+        judged = [{"id": name, "succeeded": "yes"} for name in self._ids("first")]
         lines = "\n".join(map(json.dumps, judged))
         (self._template / "verdicts.jsonl").write_text(lines, "utf-8")
         talk = {"id": "late", "messages": [{"role": "user", "content": "hi"}]}
@@ -264,7 +264,8 @@ class Moves:
                 time.sleep(0.005)
         else:
             words = {"import": ["import", str(path), str(folder / "talks.jsonl")],
-                     "verdicts": ["verdicts", "import", str(path), str(folder / "verdicts.jsonl")]}  # fmt: skip
+                     "verdicts": ["answers", str(path), "succeeded", "--import",
+                                  str(folder / "verdicts.jsonl")]}  # fmt: skip
             command = ForkedCommand(words[writer], self._environment, notes)
             end = time.monotonic() + 5
             # before, the command does not know the file
@@ -368,7 +369,7 @@ def content(path: Path) -> set[str]:
     with Project.open(path, read_only=True) as project, project.reading() as conn:
         found = {name for (name,) in conn.execute("SELECT external_id FROM conversation")}
         found |= {name for (name,) in conn.execute("SELECT key FROM setting WHERE key LIKE 'w%'")}
-        (verdicts,) = conn.execute("SELECT count(*) FROM verdict").fetchone()
+        (verdicts,) = conn.execute("SELECT count(*) FROM answer").fetchone()
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as conn:
         said = conn.execute("PRAGMA integrity_check").fetchone()[0]
     if said != "ok":

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from engine.base import folders
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, Listener
@@ -21,6 +21,7 @@ from engine.completeness.tables import scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.service import SavedViews
+from engine.conversations.tables.earlier_states import IS_IN_FORCE
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog
@@ -37,10 +38,10 @@ from engine.opener.project_file import ProjectFileService
 from engine.opener.requests import RequestService
 from engine.project.network import NetworkService
 from engine.project.project import Project
-from engine.questions.records import VerdictRow
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
 from engine.questions.service.triage import TriageService
+from engine.questions.tables.answers import IS_ANSWER
 from engine.results.associations.service import AssociationService
 from engine.results.comparison.service import ComparisonService
 from engine.results.validation.service import ValidationService
@@ -87,6 +88,16 @@ def open_copy(template: Path, read_only: str | None = None) -> ScreenProject:
     path = _new_path()
     shutil.copyfile(template, path)
     return ScreenProject(Project.open(path, read_only=read_only is not None), NAME, read_only)
+
+
+class StoredAct(NamedTuple):
+    """An act of a person: its first conversation, and on how many it answers what."""
+
+    conversation_id: int
+    question: str
+    value: str | None
+    blind: bool
+    conversations: int
 
 
 class ScreenProject:
@@ -171,7 +182,7 @@ class ScreenProject:
         shutil.rmtree(runs_folder(Path(self.file.path)), ignore_errors=True)
 
     def _judged(self) -> None:
-        self.emit(_changed("verdict"))
+        self.emit(_changed("answer"))
         self.example_probes.noticed()
 
     def services(self) -> OpenProject:
@@ -181,7 +192,7 @@ class ScreenProject:
         )  # the parts below, without a project file of its own
         made.name = made.path = self.name
         made.read_only = self.read_only
-        made.file = ProjectFileService(self.file, self.emit, frozenset({"conversation", "verdict"}))
+        made.file = ProjectFileService(self.file, self.emit, frozenset({"conversation", "answer"}))
         made.conversations = self.conversations
         made.triage = self.triage
         made.jobs = self.jobs
@@ -242,25 +253,18 @@ class ScreenProject:
         """Imports one more conversation and scores it."""
         store(self.file, [sample])
 
-    def acts(self) -> list[VerdictRow]:
-        """Verdicts, notes and tags that stand, in the order given; one of many conversations once, with its count."""
+    def acts(self) -> list[StoredAct]:
+        """The acts of people that stand, in the order given."""
         with self.file.reading() as conn:
             rows = conn.execute(
-                "SELECT v.id, v.conversation_id, v.verdict, v.note, v.given_at, v.kind FROM verdict AS v"
-                " WHERE v.kind NOT IN ('undo', 'redo') AND coalesce((SELECT act.kind FROM verdict AS act"
-                " WHERE act.target = v.id ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo' ORDER BY v.id"
+                "SELECT v.question, v.value, v.kind, v.given_at, v.conversation_id FROM answer AS v"
+                f" WHERE {IS_ANSWER} AND {IS_IN_FORCE} ORDER BY v.id"
             ).fetchall()
-        found = []
-        for _, group in itertools.groupby(
-            rows, lambda row: (*row[4:], row[3]) if row[5] in ("tag", "untag") else row
-        ):
-            (key, number, verdict, text, given_at, kind), *more = group
-            tags = (text,) if kind in ("tag", "untag") else ()
-            note = "" if tags else text
-            found.append(
-                VerdictRow(key, number, verdict, note, given_at, tags, kind, 1 + len(more))
-            )
-        return found
+        acts = []
+        for (question, value, kind, _), group in itertools.groupby(rows, lambda row: row[:4]):
+            keys = [row[4] for row in group]
+            acts.append(StoredAct(keys[0], question, value, kind == "repeat", len(keys)))
+        return acts
 
 
 # Files

@@ -79,7 +79,7 @@ async def test_session_on_a_project_file(path: Path) -> None:
             assert "○ 1  ◐ 1" in lines(pilot)[0]
 
     with Project.open(path, read_only=True) as again:
-        assert TriageService(again).tally()[Verdict.INCOMPLETE] == 1
+        assert TriageService(again).tally()[Verdict.NO] == 1
         assert TriageService(again).tally()[Verdict.UNSURE] == 1
 
 

@@ -17,7 +17,7 @@ from engine.conversations.tables import conversations
 from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 from tests.engine.project.support import mark
 from tests.terminal.payloads import NAME, PAYLOADS
 
@@ -81,12 +81,12 @@ def make(path: Path, folder: Path, records: Iterator[dict[str, Any]] | None = No
             mark(project, key, "tag", text[:300])
             if number % 3 == 0:
                 project.write(
-                    lambda conn, key=key, text=text: verdicts.give(  # type: ignore[misc]
+                    lambda conn, key=key, text=text: answers.give(  # type: ignore[misc]
                         conn, key, Verdict.UNSURE, text
                     )
                 )
             else:
-                project.write(lambda conn, key=key, text=text: verdicts.note(conn, key, text))  # type: ignore[misc]
+                project.write(lambda conn, key=key, text=text: answers.note(conn, key, text))  # type: ignore[misc]
 
 
 def score(project: Project, ids: list[int]) -> None:

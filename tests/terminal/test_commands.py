@@ -15,7 +15,7 @@ from tests.terminal.payloads import NAME, PAYLOADS
 from tests.terminal.pty import REPOSITORY, said
 
 RECORDS = [
-    (kind, form) for kind in ("scores", "verdicts", "conversations") for form in ("jsonl", "csv")
+    (kind, form) for kind in ("scores", "answers", "conversations") for form in ("jsonl", "csv")
 ]
 
 

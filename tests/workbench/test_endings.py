@@ -172,7 +172,7 @@ def test_screens_write_what_was_given(project: Path, how: str) -> None:
         assert session.terminal.wait(SECONDS) == 130
 
     assert others(project) == []
-    found = data(workbench("list", project, "--filter", "verdict:complete", "--json"))
+    found = data(workbench("list", project, "--filter", "succeeded:yes", "--json"))
     assert found["id"] in ("a", "b")
 
 

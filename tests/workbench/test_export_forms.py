@@ -1,4 +1,4 @@
-"""`export conversations` for other programs, and `verdicts import`, as a script uses them."""
+"""`export conversations` for other programs, and `answers --import`, as a script uses them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.conversations.tables import conversations
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Parsed
 from engine.project.project import Project
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 from tests.engine.project.support import fill, give_scores, talk, with_tools
 from workbench.cli import main
 
@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with Project.open(path, create=True) as opened:
         fill(opened, [lamp, with_tools("flight")])
         give_scores(opened, {1: 0.25})
-        opened.write(lambda conn: verdicts.give(conn, 1, Verdict.INCOMPLETE, SECRET))
+        opened.write(lambda conn: answers.give(conn, 1, Verdict.NO, SECRET))
     return path
 
 
@@ -74,7 +74,7 @@ def test_what_is_known_is_no_truth(
         assert SECRET not in "".join(piece.text for piece in render_log(after.messages))
     if form in ("u", "openai", "anthropic", "sharegpt"):
         known = {"u": lambda meta: meta}.get(form, lambda meta: meta["metadata"])(read[0].meta)
-        assert known["workbench"]["verdict"] == "incomplete"
+        assert known["workbench"]["succeeded"] == "no"
         assert known["workbench"]["p"] == 0.25
 
 
@@ -141,13 +141,15 @@ def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert SECRET not in text
     assert "reward" not in text
     found: list[dict[str, Any]] = json.loads(text)
-    result = {"from_name": "verdict", "type": "choices", "value": {"choices": ["complete"]}}
+    result = {"from_name": "succeeded", "type": "choices", "value": {"choices": ["yes"]}}
     for task in found:
         task["annotations"] = [{"completed_by": 1, "result": [result]}]
     Path("back.json").write_text(json.dumps(found), encoding="utf-8")
-    code, out, _ = run(capsys, "verdicts", "import", project, "back.json")
+    code, out, _ = run(capsys, "answers", project, "succeeded", "--import", "back.json")
     assert code == 3
     assert "1 verdict was given." in out
     assert "another verdict, which stays" in out
-    code, out, _ = run(capsys, "verdicts", "import", project, "back.json", "--replace", "--json")
+    code, out, _ = run(
+        capsys, "answers", project, "succeeded", "--import", "back.json", "--replace", "--json"
+    )
     assert (code, json.loads(out)["replaced"], json.loads(out)["same"]) == (0, 1, 1)

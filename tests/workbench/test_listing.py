@@ -102,7 +102,7 @@ class TestList:
             "messages": 1,
             "length": len("\x1b[2J refund?"),
             "created_at": "2026-04-01T00:00:00Z",
-            "verdict": None,
+            "succeeded": None,
             "tags": [],
             "opening": "\x1b[2J refund?",
         }
@@ -145,7 +145,7 @@ class TestFilterOption:
         assert data(workbench("status", project, "--json"))["filter"] is None
 
     @pytest.mark.parametrize(
-        ("what", "wanted"), [("conversations", 2), ("scores", 2), ("verdicts", 0)]
+        ("what", "wanted"), [("conversations", 2), ("scores", 2), ("answers", 0)]
     )
     def test_export_writes_what_matches(self, project: Path, what: str, wanted: int) -> None:
         """Each export writes the lines of the matching conversations only."""

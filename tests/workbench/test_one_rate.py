@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import State
-from engine.completeness.boundaries import NO_TEXT
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
@@ -27,6 +26,7 @@ from screens.overview.facts import (
 )
 from screens.triage.calibration_formatting import rate_content as calibration_content
 from tests.command_line import data, workbench
+from tests.engine.project.support import give_scores
 from workbench.api.project import Project, open
 from workbench.commands.goal_runs import shown_clustering
 
@@ -63,17 +63,19 @@ def _logs() -> list[dict[str, Any]]:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with groups, scores in every state, a pinned threshold, verdicts and duplicates, made by commands."""
     folder = tmp_path_factory.mktemp("rate")
-    path, logs, scores = folder / "p.wb", folder / "logs.jsonl", folder / "judge.jsonl"
+    path, logs = folder / "p.wb", folder / "logs.jsonl"
     logs.write_text("".join(json.dumps(one) + "\n" for one in _logs()), "utf-8")
-    lines = [{"id": name, "score": p} for name, p in [*P.items(), (SILENT, 0.9)]]
-    scores.write_text("".join(json.dumps(one) + "\n" for one in lines), "utf-8")
+    done = workbench("import", path, logs)
+    assert done.returncode in (0, 3), done.stderr.decode()
+    with OpenProject(path) as opened:
+        keys = {row.external_id: row.id for row in opened.conversations.rows(range(1, COUNT + 3))}
+        p_by_key = {keys[name]: p for name, p in P.items()}
+        give_scores(opened.project, {**p_by_key, keys[SILENT]: None})
     for words in (
-        ("import", path, logs),
         ("run", "cluster", path, "--no-labels", "--decide", "none", "--k", "4"),
-        ("scores", path, "--import", scores),
         ("calibrate", path, "--pin", "0.6"),
-        ("verdicts", "give", path, "c0", "--verdict", "incomplete"),
-        ("verdicts", "give", path, "c8", "c9", "--verdict", "complete"),
+        ("answers", path, "succeeded", "--give", "c0", "no"),
+        ("answers", path, "succeeded", "--give", "c8", "yes", "--give", "c9", "yes"),
     ):
         done = workbench(*words)
         assert done.returncode in (0, 3), done.stderr.decode()
@@ -119,7 +121,7 @@ def test_commands(project: Path) -> None:
     assert {state: counts[state] for state in map(str, State)} == STATES
     assert (counts["above"], counts["conversations"], counts["verdicts"]) == (ABOVE, ALL, 3)
     assert (status["scored"], counts["duplicates"]) == (SCORED, DUPLICATES)
-    assert status["verdicts"] == {"complete": 2, "incomplete": 1, "unsure": 0}
+    assert status["verdicts"] == {"yes": 2, "no": 1, "unsure": 0}
     assert status["rate"]["value"] == pytest.approx(RATE)
     assert (status["rule"]["threshold"], status["rule"]["band"]) == (RULE.threshold, RULE.band)
     assert f"{PERCENT} ended" in workbench("status", project).stdout.decode()
@@ -222,7 +224,7 @@ def test_exports(project: Path, api: Project) -> None:
     duplicates that it counts."""
     lines = {
         what: exported(project, what)
-        for what in ("table", "scores", "verdicts", "assignments", "conversations")
+        for what in ("table", "scores", "answers", "assignments", "conversations")
     }
     names = [one["id"] for one in _logs() if "copy" not in one["id"]]
     for what in ("table", "scores", "assignments", "conversations"):
@@ -235,22 +237,11 @@ def test_exports(project: Path, api: Project) -> None:
         )
     for what in ("scores", "assignments"):
         assert sum(len(line["duplicates"]) for line in lines[what]) == DUPLICATES
-    assert Counter(line["verdict"] for line in lines["verdicts"]) == {
-        "complete": 2,
-        "incomplete": 1,
-    }
-    assert (api.curves(), api.assignments(), api.verdicts()) == (
-        lines["scores"], lines["assignments"], lines["verdicts"],
-    )  # fmt: skip
+    assert Counter(line["succeeded"] for line in lines["answers"]) == {"yes": 2, "no": 1}
+    assert (api.curves(), api.assignments()) == (lines["scores"], lines["assignments"])
+    assert Counter(answer.value for answer in api.answers("succeeded")) == {"yes": 2, "no": 1}
     assert Counter(line["state"] for line in api.table()) == STATES
     assert api.counts() == {"conversations": ALL, **STATES, "above": ABOVE}
     assert [one.size for one in api.goals()] == [
         line["size"] for line in exported(project, "clusters")
     ]
-
-
-def test_a_conversation_without_text_is_not_scored(project: Path) -> None:
-    """It keeps no score, not even one that came by file, and is unscored wherever scores show."""
-    line = next(one for one in exported(project, "scores") if one["id"] == SILENT)
-    assert (line["state"], line["p_end_normalised"]) == ("unscored", None)
-    assert line["reason"] == NO_TEXT

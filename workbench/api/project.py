@@ -27,7 +27,8 @@ from engine.opener.exports import ExportKind, export_lines
 from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
-from engine.questions.records import VerdictRow
+from engine.questions.records import AnswerRow
+from engine.questions.service.questions import GivenAnswer
 from engine.trees.records import TreeRequest
 from workbench.arguments import read_filter
 
@@ -329,9 +330,14 @@ class Project:
         """Returns the response trees with measures and answers."""
         return self._lines("trees", filter)
 
-    def verdicts(self, filter: str = "") -> list[Line]:
-        """Returns the conversations that a person judged, noted or tagged."""
-        return self._lines("verdicts", filter)
+    def answers(self, question: str, filter: str = "") -> list[GivenAnswer]:
+        """Returns the answers to a question, those of people first: each with its conversation, and who gave it.
+
+        Raises:
+            UsageError: There is no such question.
+        """
+        name = self._workspace.questions.find(question).name
+        return self._workspace.questions.answers(name, ListQuery(read_filter(filter)))
 
     def assignments(self, filter: str = "") -> list[Line]:
         """Returns each conversation with its goal, its share, and other goals that it may have.
@@ -379,8 +385,8 @@ class Project:
 
     def give(
         self, id: str, verdict: Verdict | str, note: str = "", *, source: str | None = None
-    ) -> VerdictRow:
-        """Records a verdict of a person: `complete`, `incomplete` or `unsure`.
+    ) -> AnswerRow:
+        """Records a verdict of a person on whether the user got what they wanted: `yes`, `no` or `unsure`.
 
         Args:
             id: The id of the conversation in its source.
@@ -404,8 +410,22 @@ class Project:
         self._workspace.triage.tag(ids, tag)
         return len(ids)
 
-    def undo_verdict(self) -> VerdictRow | None:
-        """Undoes the newest verdict, note or tag, and returns it; None when nothing is left."""
+    def ask(self, question: str, filter: str = "") -> str:
+        """Lets the patterns of a question answer it, and returns how often each answer was given.
+
+        Args:
+            question: Its name, a TOML file, or the text of a yes-no question.
+
+        Raises:
+            UsageError: There is no such question, or it has no pattern.
+        """
+        found = self._workspace.questions.find(question, keep=True)
+        stage = self._workspace.questions.pattern_stage(found, self._ids(filter))
+        self._workspace.run([stage])
+        return stage.summary()
+
+    def undo_answer(self) -> AnswerRow | None:
+        """Undoes the newest act of a person, and returns it; None when nothing is left."""
         return self._workspace.triage.undo()
 
     def proposal(self) -> Proposal | None:
@@ -479,9 +499,9 @@ def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> 
     2
     >>> [row["id"] for row in p.table('"refund"')]
     ['b']
-    >>> _ = p.give("b", "incomplete", "the money never came")
-    >>> [line["id"] for line in p.verdicts("verdict:incomplete")]
-    ['b']
+    >>> _ = p.give("b", "no", "the money never came")
+    >>> [(answer.conversation, answer.value) for answer in p.answers("succeeded")]
+    [('b', 'no')]
     >>> p.count("turns>")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     engine.base.errors.FilterError: ...

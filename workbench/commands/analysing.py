@@ -23,11 +23,11 @@ from engine.simulate.service.ratings import (
     PARTS,
     AgreementRow,
     LabelRow,
+    answer_ratings,
     label_rows,
     rated_by_turns,
     rating_agreement,
     rating_simulation,
-    tag_ratings,
     truths_of,
 )
 from engine.simulate.service.result_tables import aptitude_json, aptitude_table, form_model_table
@@ -158,10 +158,7 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
     *LABELING,
     number("--limit", "only the first N"),
     argument("--seed", type=int, default=0, help="seed of the replies"),
-    switch(
-        "--tag",
-        "also tag each conversation with its ratings, such as `rating.Diversity.2`, for filters",
-    ),
+    switch("--keep", "also store the ratings as answers to questions, such as `diversity@model:2`"),
     FILTER,
 )
 def ratings(arguments: argparse.Namespace) -> CommandResult:
@@ -180,18 +177,21 @@ def ratings(arguments: argparse.Namespace) -> CommandResult:
             workspace.simulation_runs, workspace.project, ids, parts, options
         )
         rows, finished = _play_all(workspace, simulation)
-        if arguments.tag and "ratings" in parts:
-            given = tag_ratings(workspace.project, finished, _judge_model(workspace, simulation))
-            narrate(f"Gave {given:,} tags; `--filter tag:rating.Diversity.2` finds them.")
+        if arguments.keep and "ratings" in parts:
+            config, model = simulation.play.config_hash, _judge_model(workspace, simulation)
+            given = answer_ratings(workspace.project, finished, config, model)
+            narrate(f"Stored {given:,} answers; `--filter diversity@model:2` finds them.")
         keys = {int(row.result["conversation"]) for row in finished}
         truths = truths_of(workspace.project, keys)
         listed = {row.id: row for row in conversations.rows(sorted(keys))}
+        given_by_people = {
+            key: dict(row.answers) for key in keys if (row := workspace.triage.current(key))
+        }
     labels = label_rows(finished) if "ratings" in parts else []
     turns = (
         rated_by_turns(finished, {key: row.turns for key, row in listed.items()}) if labels else []
     )
-    tags = {key: row.tags for key, row in listed.items()}
-    agreements = rating_agreement(finished, truths, tags)
+    agreements = rating_agreement(finished, truths, given_by_people)
     lines: list[str] = []
     if labels:
         lines += [*_label_lines(labels), "", *turn_lines(turns)]

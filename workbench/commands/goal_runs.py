@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import UsageError
+from engine.base.number_format import counted
 from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.goals.records import SplitProposal
@@ -21,7 +22,7 @@ from engine.goals.service.results import (
     stability_result,
     store_paper_result,
 )
-from engine.goals.service.runs import ABOUT_KEY
+from engine.goals.service.runs import ABOUT_KEY, MODEL_TASKS
 from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.opener.open_project import OpenProject
 from engine.project import settings
@@ -39,7 +40,7 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines
+from workbench.text_tables import cell_lines, cost_lines
 
 MAX_GROUP_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""
@@ -51,12 +52,29 @@ ABOUT = argument("--about", help="paragraph on the application, for the summarie
 """The option --about, of all commands that cluster."""
 
 
-@takes(PROJECT, ABOUT, *request_arguments(ClusteringRequest))
+@takes(
+    PROJECT,
+    ABOUT,
+    *request_arguments(ClusteringRequest),
+    switch("--estimate", "estimate the cost and stop"),
+)
 def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     """Clusters goals: texts, vectors, clusters, labels, and what is to be decided."""
     request = read_request(ClusteringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         keep_about(workspace, arguments.about)
+        if arguments.estimate:
+            estimate = workspace.goal_stages().estimate(request)
+            asked = f": {', '.join(estimate.asked)}" if estimate.asked else ""
+            line = f"{counted(estimate.items, 'conversation')} with {estimate.model}{asked}"
+            estimated = {MODEL_TASKS[cost.stage] for cost in estimate.costs}
+            missing = [task for task in estimate.asked if task not in estimated]
+            later = f"Not estimated before there are groups of such texts: {', '.join(missing)}."
+            return CommandResult(
+                [line, *cost_lines(estimate.costs)],
+                asdict(estimate),
+                notes=[later] if estimate.costs and missing else [],
+            )
         run_stages(workspace, workspace.goal_stages().cluster_stages(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]

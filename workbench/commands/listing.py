@@ -21,9 +21,10 @@ from engine.conversations.filter_fields import (
     COUNTABLE_FIELDS,
     FIELDS,
     FIELDS_WITH_KEYS,
+    QUESTION_FIELD,
     SortKey,
 )
-from engine.conversations.filters import Filter, ListQuery, Term
+from engine.conversations.filters import Filter, ListQuery, Term, is_question
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -55,7 +56,7 @@ LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("messages", True, lambda row: f"{row.messages}"),
     ("length", True, lambda row: f"{row.chars}"),
     ("date", False, lambda row: one_line((row.created_at or "–")[:10])),
-    ("verdict", False, lambda row: str(row.verdict or "–")),
+    ("succeeded", False, lambda row: str(row.verdict or "–")),
     ("tags", False, lambda row: one_line(",".join(row.tags)) or "–"),
     ("signs", False, lambda row: ",".join(each.sign for each in row.signs) or "–"),
     ("source", False, lambda row: one_line(row.source)),
@@ -174,13 +175,15 @@ def _print_counts(
         UsageError: Conversations cannot be counted by the field.
         WorkbenchError: No conversation has this field of metadata or truth.
     """
+    if is_question(field):
+        field = f"{QUESTION_FIELD}.{field}"
     if field not in COUNTABLE_FIELDS:
         if field.partition(".")[0] not in FIELDS_WITH_KEYS or not field.partition(".")[2]:
             near = get_close_matches(field, COUNTABLE_FIELDS, 3)
             raise UsageError(
                 f"Conversations cannot be counted by “{field}”.",
                 (f"Do you mean {' or '.join(near)}? " if near else "")
-                + f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY.",
+                + f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY, the names of questions.",
             )
         workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
     values = workspace.conversations.values(field, filter)[:limit]
@@ -246,7 +249,7 @@ def _row_json(row: ConversationRow) -> dict[str, Any]:
         "messages": row.messages,
         "length": row.chars,
         "created_at": row.created_at,
-        "verdict": None if row.verdict is None else str(row.verdict),
+        "succeeded": None if row.verdict is None else str(row.verdict),
         "tags": list(row.tags),
         "opening": row.opening,
     }

@@ -105,7 +105,7 @@ def _repair_lines(report: Repair, output: str) -> list[str]:
     """Returns what was saved and what is lost."""
     conversations = counted(report.rows.get("conversation", 0), "conversation")
     messages = counted(report.rows.get("message", 0), "message")
-    verdicts = counted(report.rows.get("verdict", 0), "act")
+    verdicts = counted(report.rows.get("answer", 0), "act")
     lines = [f"{output} has {conversations}, {messages} and {verdicts} of triage."]
     if report.is_whole:
         return [*lines, "Nothing is lost."]

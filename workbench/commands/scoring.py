@@ -13,14 +13,12 @@ from engine.base.number_format import counted, duration, probability, signed
 from engine.base.report_table import Cell, CellKind
 from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
 from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
 from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.arguments import (
-    DRY_RUN,
     PROJECT,
     argument,
     number,
@@ -28,14 +26,12 @@ from workbench.arguments import (
     request_arguments,
     switch,
     takes,
-    titled,
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.commands.summaries import (
     counts_json,
     headline,
-    intake_result,
     set_json,
     set_lines,
     set_named,
@@ -43,10 +39,7 @@ from workbench.commands.summaries import (
     sets_json,
 )
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines
-
-_IMPORT_OPTIONS = ("name", "id", "score", "range", "replace", "dry_run")
-"""The options that only an import has, by their names in the parsed arguments."""
+from workbench.text_tables import cell_lines, cost_lines
 
 
 @takes(
@@ -65,7 +58,8 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
-            return CommandResult([estimate_text(estimate)], asdict(estimate))
+            lines = [estimate_text(estimate), *cost_lines(estimate.costs)]
+            return CommandResult(lines, asdict(estimate))
         if model is not None and model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
@@ -117,6 +111,8 @@ def estimate_text(estimate: Estimate) -> str:
         text = f"about {estimate.items:,} of {estimate.of:,} conversations, those that words leave open first"
     if estimate.tokens is not None:
         text += f", {estimate.tokens:,} tokens"
+    if estimate.costs:
+        return f"{text} with {estimate.model}"
     if estimate.seconds is None:
         return (
             f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"
@@ -131,47 +127,14 @@ def estimate_text(estimate: Estimate) -> str:
     ),
     argument("--why", metavar="ID", help="the words for and against the end of this conversation"),
     number("--at", "with --why: at the last place up to message N, from 1 (default: the end)"),
-    titled(
-        "scores that were made elsewhere: a judge, a rating, another tool",
-        argument(
-            "--import",
-            dest="file",
-            metavar="FILE",
-            help="make a set of the scores in a file of JSON Lines, JSON or CSV, one conversation a line",
-        ),
-        argument("--name", help="name of the set (default: that of the file)"),
-        argument(
-            "--id",
-            metavar="FIELD",
-            help=f"field of the conversations' ids (default: {', '.join(IDS)})",
-        ),
-        argument(
-            "--score", metavar="FIELD", help=f"field of the scores (default: {', '.join(SCORES)})"
-        ),
-        argument(
-            "--range",
-            nargs=2,
-            type=float,
-            metavar=("LOW", "HIGH"),
-            help="what stands for broken off and for ended (default: 0 1), as 1 5 for stars",
-        ),
-        switch("--replace", "replace the outside scores of the same name"),
-        DRY_RUN,
-    ),
 )
 def list_scores(arguments: argparse.Namespace) -> CommandResult:
     """Lists the sets of scores; with --use puts one of them in force first. With --why takes a score apart into words.
 
     Raises:
-        FormatError: The file of --import cannot be read, or has no ids or scores.
-        UsageError: --use names no set, or more than one; options do not go together; --why names no conversation, or
+        UsageError: --use names no set, or more than one; --why names no conversation, or
             its score is not by words.
     """
-    if arguments.file is not None:
-        return _import_scores(arguments)
-    if alone := [name for name in _IMPORT_OPTIONS if getattr(arguments, name)]:
-        option = alone[0].replace("_", "-")
-        raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
     if arguments.at is not None and arguments.why is None:
         raise UsageError("--at needs --why ID.", "Name the conversation, or leave it out.")
     with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
@@ -217,21 +180,3 @@ def _cells(reason: Reason) -> tuple[Cell, ...]:
     """Returns the weight of a reason, its share, its words, and the message with its speaker."""
     place = f"{reason.message + 1} {reason.role}"
     return reason.weight, reason.share, one_line(in_words(reason), 40), place
-
-
-def _import_scores(arguments: argparse.Namespace) -> CommandResult:
-    """Imports the scores of a file."""
-    if arguments.use is not None:
-        raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
-    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
-        report = import_scores(
-            workspace.project,
-            Path(arguments.file),
-            name=arguments.name or "",
-            id_field=arguments.id or "",
-            score_field=arguments.score or "",
-            ends=tuple(arguments.range or (0.0, 1.0)),
-            replace=arguments.replace,
-            dry_run=arguments.dry_run,
-        )
-    return intake_result(report, arguments.dry_run)

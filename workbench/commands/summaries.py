@@ -15,7 +15,7 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate
 
 if TYPE_CHECKING:
-    from engine.completeness.service.outside import OutsideReport
+    from engine.questions.service.answer_tables import FileAnswersReport
     from engine.questions.service.answers import AnswerReport
     from engine.trees.records import TreeConfig
 
@@ -107,8 +107,8 @@ def set_named(
     raise NotFound(f"{many} {which!r}.", f"{heading}: {', '.join(map(names, sets)) or 'none'}.")
 
 
-def intake_result(report: AnswerReport | OutsideReport, dry_run: bool) -> CommandResult:
-    """Returns what became of the scores or verdicts of a file; a dry run stored none of them."""
+def intake_result(report: AnswerReport | FileAnswersReport, dry_run: bool) -> CommandResult:
+    """Returns what became of the answers of a file; a dry run stored none of them."""
     dry = ["Nothing is stored; it would be:"] if dry_run else []
     return CommandResult(
         [*dry, *report.sentences()],

@@ -135,10 +135,35 @@ def estimate_scoring(
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
+    asked_in_words = run.reading.question.prompt is not None
+    if model.endpoints and asked_in_words and isinstance(run.reading.stage, ScoringStage):
+        return _estimate_requests(run.reading.stage, run.stages, waiting_ids, model.label)
     logs = [render_log(messages) for _, messages in sample]
     return _estimate_reading(
         process, run.reading, chars_by_conversation, sampled, logs, record_long_speed
     )
+
+
+UNENDED_SHARE = 0.5
+"""Share of the conversations whose remaining tasks are written, for estimates: nobody knows before."""
+
+
+def _estimate_requests(
+    scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
+) -> Estimate:
+    """Returns the cost of scoring over endpoints, and of the remaining tasks after it, by the requests for a sample.
+
+    Args:
+        ids: The conversations that wait, rising.
+    """
+    costs = [scoring.estimate(ids)]
+    costs += [
+        stage.estimate(ids, round(UNENDED_SHARE * len(ids)))
+        for stage in stages
+        if isinstance(stage, RemainingStage)
+    ]
+    tokens = sum(cost.read for cost in costs)
+    return Estimate(len(ids), tokens, None, None, model, costs=tuple(costs))
 
 
 def _estimate_reading(
@@ -258,7 +283,12 @@ class ScoringRuns:
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
-        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
+        try:
+            setup.endpoints.check(model, lambda served: refuse_curve(served, question))
+        except UsageError:
+            if mode != "judge" or not model.follows_instructions:
+                raise
+            question = Question(prompts["judge-json"], by_fields=True)
         reading: ScoringStage | ReadingStage
         scoring: ScoringStage | FittingStage
         words: list[Stage] = []
@@ -278,7 +308,7 @@ class ScoringRuns:
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, tag, scoring)
-            if isinstance(reading, ScoringStage) and not request.paper:
+            if isinstance(reading, ScoringStage) and not (request.paper or remaining.by_fields):
                 # The log is in the model's cache when it is scored, so writing then saves reading it again.
                 reading.write_remaining(remaining)
             stages.append(remaining)
@@ -326,7 +356,9 @@ class ScoringRuns:
         """
         setup = self._setup
         writer_is_tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
-        prompt = setup.prompts.prompt("remaining-tuned" if writer_is_tuned else "remaining")
+        by_fields = writer.follows_instructions and not (writer_is_tuned or request.paper)
+        name = "remaining-json" if by_fields else "remaining"
+        prompt = setup.prompts.prompt("remaining-tuned" if writer_is_tuned else name)
         if request.paper and not writer_is_tuned:
             # In the paper, what the model writes in answer to the scored prompt is what remains.
             prompt = replace(setup.prompts.prompt(mode), max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
@@ -340,6 +372,7 @@ class ScoringRuns:
             prompt,
             lambda: scoring.config_hash,
             where_end_not_written=request.paper,
+            by_fields=by_fields,
         )
 
     def _selection(self, request: ScoringRequest) -> Selection:

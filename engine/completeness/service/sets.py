@@ -124,9 +124,7 @@ def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     ]
     best = max(better, key=lambda other: (other.scored, other.number), default=None)
     if score_set.test is None:
-        if score_set.mode == "outside":
-            remedy = "`workbench validate PROJECT verdicts` compares them with your verdicts"
-        elif best is not None:
+        if best is not None:
             remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
         elif score_set.mode == "probe":
             remedy = _MORE

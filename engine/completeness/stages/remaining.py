@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from engine.base.conversation import Message, render_log
 from engine.base.number_format import counted
 from engine.completeness.records import RemainingTasks
-from engine.completeness.remaining_tasks import remaining_tasks
+from engine.completeness.remaining_tasks import OpenRequests, open_requests, remaining_tasks
 from engine.completeness.scoring import WrittenOn
 from engine.completeness.tables import scores
 from engine.conversations.tables import conversations
@@ -20,6 +20,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
+from engine.model.structured_replies import fenced_log
 from engine.project.project import Project
 
 
@@ -44,6 +45,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
     Attributes:
         written: Number of conversations whose remaining tasks this run wrote.
         empty: Number of conversations for which the model named none.
+        by_fields: Whether the tasks are the fields of a reply, which is a request of its own.
     """
 
     name = "remaining"
@@ -57,6 +59,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         scores_hash: Callable[[], str],
         *,
         where_end_not_written: bool = False,
+        by_fields: bool = False,
     ) -> None:
         """Prepares a run.
 
@@ -64,6 +67,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             scores_hash: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
             where_end_not_written: Generate for the conversations after which the model does not write the end tag,
                 instead of those below the threshold.
+            by_fields: Whether the tasks are the fields of a reply to `remaining-json`.
         """
         super().__init__(project, process, model)
         self._prompt, self._scores_hash, self._where_end_not_written = (
@@ -71,6 +75,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             scores_hash,
             where_end_not_written,
         )
+        self.by_fields = by_fields
         self.written = self.empty = 0
 
     @property
@@ -176,6 +181,15 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self, items: Sequence[tuple[tuple[str, ...], int]], report: OnProgress
     ) -> list[TasksOrReason]:
         """Returns the remaining tasks after each log; an item is what `remaining_item` returns."""
+        if self.by_fields:
+            room = self._work.room(self._prompt)
+            logs = [fenced_log(texts, pinned, room)[0] for texts, pinned in items]
+            return [
+                TasksOrReason("", reply.failure)
+                if reply.fields is None
+                else TasksOrReason(*open_requests(reply.fields))
+                for reply in self._work.ask(self._prompt, OpenRequests, logs, report)
+            ]
         replies = self._work.replies(items, self._prompt, report)
         return [self._tasks_in(reply) for reply in replies]
 

@@ -10,10 +10,11 @@ from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
 from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
+from engine.completeness.judging import judge
 from engine.completeness.model_requests import Score
 from engine.completeness.records import CurvePoint, Mode
 from engine.completeness.remaining_tasks import RemainingRequest
-from engine.completeness.scoring import ItemScore, Question, WrittenOn
+from engine.completeness.scoring import ItemScore, LogItem, Question, WrittenOn
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -24,7 +25,7 @@ from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import BlockStage
+from engine.model.stages import BlockStage, ModelWork
 from engine.project import runs
 from engine.project.project import Project
 
@@ -44,6 +45,27 @@ def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None)
             "An end tag can be chosen in mode `tuned` only.", "Edit the prompt instead."
         )
     return Question(prompts[mode])
+
+
+def score_items(
+    work: ModelWork,
+    items: Sequence[LogItem],
+    question: Question,
+    report: OnProgress | None = None,
+    remaining: RemainingRequest | None = None,
+) -> list[ItemScore]:
+    """Returns the scores of conversations by the answers of a loaded model.
+
+    Args:
+        report: Called with the number of tokens that were read.
+        remaining: What to write in the same pass; None for nothing.
+
+    Raises:
+        Cancelled, ModelError: As the request `Score` does.
+    """
+    if question.by_fields and question.prompt is not None:
+        return judge(work, items, question.prompt)
+    return work.process.ask(Score(items, question, remaining), report)
 
 
 class ScoringStage(BlockStage[int, ScoreEntry]):
@@ -175,7 +197,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         remaining = self._remaining_request()
         results = self._work.each(
             [log.item for log in scorable],
-            lambda items: self._work.process.ask(Score(items, self._question, remaining), report),
+            lambda items: score_items(self._work, items, self._question, report, remaining),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import zlib
 
+from engine.base.conversation import SUCCEEDED
 from engine.conversations.records import EarlierState
 from engine.conversations.tables import facets
 from engine.conversations.tables.conversations import COLUMNS, message_of
@@ -15,10 +16,10 @@ from engine.project.views import SCORES_IN_FORCE
 
 _KEEP = (
     "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages, packed,"
-    " score, verdict_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
-    " (SELECT coalesce(max(id), 0) FROM verdict), ?)"
+    " score, answer_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
+    " (SELECT coalesce(max(id), 0) FROM answer), ?)"
 )
-"""Stores an earlier state, with the last verdict that was given before."""
+"""Stores an earlier state, with the last answer that was given before."""
 
 
 _COMPUTED = (
@@ -35,19 +36,20 @@ _COMPUTED = (
     "hidden_state WHERE config_hash IN (SELECT config_hash FROM state_config) AND conversation_id = ?1",
     "goal_text WHERE config_hash IN (SELECT config_hash FROM goal_config) AND conversation_id = ?1",
     "taught_value WHERE taught_id IN (SELECT id FROM taught) AND conversation_id = ?1",
+    "machine_answer WHERE config_hash IN (SELECT config_hash FROM answerer) AND conversation_id = ?1",
 )
 """Rows that follow from the text of a conversation."""
 
 
 GIVEN_TO_THIS_TEXT = (
-    "v.id > coalesce((SELECT max(e.verdict_id) FROM earlier_state AS e"
+    "v.id > coalesce((SELECT max(e.answer_id) FROM earlier_state AS e"
     " WHERE e.conversation_id = v.conversation_id), 0)"
 )
-"""SQL condition on a row `v` of `verdict`: the conversation had its present text already."""
+"""SQL condition on a row `v` of `answer`: the conversation had its present text already."""
 
 
 IS_IN_FORCE = (
-    "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
+    "coalesce((SELECT act.kind FROM answer AS act WHERE act.target = v.id"
     " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
 )
 """Condition of SQL on the row `v`: it was not undone."""
@@ -56,8 +58,9 @@ IS_IN_FORCE = (
 def verdict_sql(conversation: str) -> str:
     """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
     return (
-        f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
-        f" AND v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
+        f"(SELECT v.value FROM answer AS v WHERE v.conversation_id = {conversation}"
+        f" AND v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {IS_IN_FORCE}"
+        f" AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
     )
 
 

@@ -130,7 +130,12 @@ def in_order(
 
 
 def counted(
-    conn: sqlite3.Connection, rows: str, among: IdSet, limit: int, order: str = "2 DESC, 1"
+    conn: sqlite3.Connection,
+    rows: str,
+    among: IdSet,
+    limit: int,
+    order: str = "2 DESC, 1",
+    parameters: Sequence[Any] = (),
 ) -> CountedValues:
     """Returns the values of a statement of (conversation_id, value) with their numbers of conversations of a set, the
     most frequent first."""
@@ -138,7 +143,7 @@ def counted(
     return conn.execute(
         f"SELECT value, count(*) FROM ({rows}) WHERE value IS NOT NULL AND {chosen} GROUP BY value"
         f" ORDER BY {order} LIMIT ?",
-        (*flags, limit),
+        (*parameters, *flags, limit),
     ).fetchall()
 
 

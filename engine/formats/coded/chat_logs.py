@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, kind_of, object_or_empty
-from engine.formats.messages.call_messages import (
-    is_response_item,
-    messages_answered,
-    messages_given,
-    text_given,
-)
+from engine.formats.messages.call_messages import is_response_item, messages_given
 from engine.formats.messages.normalise import (
     ReadMessages,
     looks_like_message,
@@ -25,7 +19,6 @@ from engine.formats.messages.normalise import (
 )
 from engine.formats.messages.roles import role_named
 from engine.formats.messages.times import as_time, created_at
-from engine.formats.paths import Condition, Path, read_condition, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
 
@@ -275,122 +268,3 @@ CHAT_LOGS: tuple[Reader, ...] = (
     ),
 )
 """The readers of logs whose messages have role and content, or from and value."""
-
-
-# Logged calls of OpenAI's Responses API: a request, its response, or both.
-
-_CALL_IDS = ("custom_id", "id", "request_id", "requestId", "response_id", "responseId")
-"""Fields that may name a call, the first that there is."""
-
-
-class _Call(NamedTuple):
-    """The form of a call: what a record of it has, and where request and response are in it.
-
-    Attributes:
-        name: Name of the format.
-        title: What its records are called in sentences.
-        sample: The file of the collected samples that has such records; "" without one.
-        when: Conditions that a record of it meets.
-        given: Path of what the model was given; None if the record does not have it.
-        answered: Path of what it answered.
-        used: Paths of what becomes messages; the rest of the record is metadata.
-    """
-
-    name: str
-    title: str
-    sample: str
-    when: tuple[Condition, ...]
-    given: Path | None
-    answered: Path | None
-    used: tuple[Path, ...]
-
-
-def _call(
-    name: str, title: str, sample: str, *, when: str, given: str, answered: str, used: str
-) -> Reader:
-    """Returns a reader for a form of call, as `_Call` has it; conditions and used paths are divided by commas."""
-    call = _Call(
-        name=name,
-        title=title,
-        sample=sample,
-        when=tuple(map(read_condition, when.split(","))),
-        given=read_path(given) if given else None,
-        answered=read_path(answered) if answered else None,
-        used=tuple(map(read_path, used.split(","))),
-    )
-    return Reader(
-        name,
-        partial(_recognise_call, call),
-        partial(_read_call, call),
-        conditions=len(call.when),
-        title=title,
-        sample=sample,
-    )
-
-
-def _recognise_call(call: _Call, record: Any) -> str | None:
-    """Returns in words why a record looks like a form of call; None if it does not."""
-    if not isinstance(record, dict) or not all(condition.holds(record) for condition in call.when):
-        return None
-    required_paths = " and ".join(
-        f"`{condition.path.text}`" for condition in call.when if not condition.absent
-    )
-    return f"the records have {required_paths}, as {call.title}"
-
-
-def _read_call(call: _Call, record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
-    """Reads what a call was given and answered; the rest of the record becomes metadata."""
-    if not isinstance(record, dict):
-        raise BadRecord("the record is no object")
-    request = call.given.first(record) if call.given else None
-    items = messages_given(request)
-    if not items and (text := text_given(request)):
-        items = [{"role": "user", "content": text}]
-    answered = call.answered.first(record) if call.answered else None
-    read = read_messages([*items, *messages_answered(answered)])
-    trails = [match.trail or () for path in call.used for match in path.find(record)]
-    rest = without(record, trails)
-    external_id = record_id(record, _CALL_IDS, fallback_id)
-    about = Conversation(external_id, (), created_at=created_at(record))
-    return _draft(about, read, object_or_empty(rest))
-
-
-MODEL_CALLS: tuple[Reader, ...] = (
-    _call(
-        "openai_responses",
-        "calls of OpenAI's Responses API",
-        "doc/openai_responses_log.jsonl",
-        when="request.input, response.output[].type",
-        given="request",
-        answered="response",
-        used="request.input, request.instructions, response.output",
-    ),
-    _call(
-        "openai_response",
-        "responses of OpenAI's Responses API",
-        "doc/openai_responses_object.json",
-        when="object=response, output[].type",
-        given="input",
-        answered=".",
-        used="input, output",
-    ),
-    _call(
-        "openai_items",
-        "conversations of OpenAI's Responses API",
-        "doc/openai_responses_items.jsonl",
-        when="items[].type | items[].role, !messages, !history",
-        given="items",
-        answered="",
-        used="items",
-    ),
-    _call(
-        "openai_responses_batch",
-        "batches of OpenAI's Responses API",
-        "",
-        when="custom_id, url!=*/embeddings, url!=*/moderations, body.input | response.body.output[].type",
-        given="body",
-        answered="response.body",
-        used="body.input, body.instructions, response.body.output",
-    ),
-)
-"""The readers of logged calls whose messages stand under other names."""

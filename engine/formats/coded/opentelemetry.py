@@ -283,14 +283,15 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
         for scope in objects_in(resource.get("scopeLogs")):
             for log in objects_in(scope.get("logRecords")):
                 log_attributes = _object_of_pairs(log.get("attributes"))
-                name = as_text(log.get("eventName") or log_attributes.get("event.name"))
+                name = _event_name(log)
                 if not name.startswith("gen_ai."):
                     others.append(log)
                     continue
                 body = json_within(_plain_value(log.get("body")))
                 body = body if isinstance(body, dict) else {"content": body} if body else {}
-                trace, key = as_text(log.get("traceId")), as_text(log.get("spanId"))
-                start = first_filled(log, "timeUnixNano", "observedTimeUnixNano")
+                trace = as_text(first_filled(log, "traceId", "trace_id"))
+                key = as_text(first_filled(log, "spanId", "span_id"))
+                start = first_filled(log, "timeUnixNano", "observedTimeUnixNano", "timestamp")
                 span = spans.setdefault(
                     (trace, key or (trace and "log") or fingerprint(log)),
                     {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
@@ -307,13 +308,22 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
     return list(spans.values()), others
 
 
+def _event_name(log: dict[str, Any]) -> str:
+    """Returns the name of the event that a log record is; "" if it is none."""
+    attributes = _object_of_pairs(log.get("attributes"))
+    named = first_filled(log, "eventName", "event_name") or attributes.get("event.name")
+    return as_text(named)
+
+
 def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields records with log records of OTLP as one, since a collector writes the events of a span in several."""
     logs: list[Frame] = []
     for frame in frames:
         value = frame.value
+        if isinstance(value, dict) and "body" in value and _event_name(value).startswith("gen_ai."):
+            value = {"resourceLogs": [{"scopeLogs": [{"logRecords": [value]}]}]}
         if isinstance(value, dict) and isinstance(value.get("resourceLogs"), list):
-            logs.append(frame)
+            logs.append(frame._replace(value=value))
         else:
             yield frame
     if len(logs) > 1:

@@ -23,8 +23,9 @@ from engine.formats.mappings.mapping import (
     SpeakerRole,
 )
 from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
+from engine.formats.messages.call_messages import messages_of_pieces
 from engine.formats.messages.inserted import with_context_apart
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalise import is_conversation, messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
 from engine.formats.opening.framing import Frame
@@ -122,6 +123,7 @@ class _Reading:
         self._unknown: list[Any] = []
         self._pieces: set[str] = set()
         self._others: list[Any] = []
+        self._bad: list[BadRecord] = []
         self._left_out: dict[Trail, tuple[int, str | int]] = {}
         self._speakers: dict[str, Role] = {}
         self._user_is_named = False
@@ -143,6 +145,12 @@ class _Reading:
                 self._used_inside.setdefault(trail[:end], []).append(trail[end:])
         for items in mapping.items:
             self._read_items(items)
+        if (
+            self._bad
+            and mapping.group is None
+            and not is_conversation(self._messages, len(self._bad))
+        ):
+            raise self._bad[0]
         if not self._messages:
             raise BadRecord("no messages")
         messages = tuple(_join_thoughts(self._messages))
@@ -224,6 +232,12 @@ class _Reading:
         """Reads the messages of a list of items, in the order of their times."""
         item_matches = (items.each or _ITSELF).find(self._record, self._record, self._outer)
         rules = items.rules
+        values = [match.value for match in item_matches]
+        if joined := messages_of_pieces(values):
+            self._used += [match.trail for match in item_matches if match.trail]
+            for message in joined:
+                self._messages += messages_of(message, len(self._messages) + 1)
+            return
         time = rules[0].time
         times = [
             time.first(match.value) if time else _plain_time(match.value) for match in item_matches
@@ -238,7 +252,7 @@ class _Reading:
         others: set[int] = set()
         if self._mapping.tree is None:
             record = self._record if isinstance(self._record, dict) else None
-            others = other_branches([match.value for match in item_matches], record)
+            others = other_branches(values, record)
         for match in (item_matches[other] for other in sorted(others)):
             self._used += [match.trail] if match.trail else []
             self._others.append(match.value)
@@ -247,9 +261,8 @@ class _Reading:
         for match in in_time_order(item_matches, times):
             try:
                 position += self._read_item(rules, match, position)
-            except BadRecord:
-                if self._mapping.group is None:
-                    raise
+            except BadRecord as bad:
+                self._bad.append(bad)
                 self._used += [match.trail] if match.trail else []
                 self._events.append(match.value)  # the other records are a conversation without it
                 self._unknown.append(match.value)
@@ -267,6 +280,8 @@ class _Reading:
             self._used += used
         elif trail is not None:
             self._used.append(trail)
+        if drafts is None and whole_record:
+            return False  # what no rule reads of it is metadata anyway
         if drafts is None:
             self._events.append(item.value)
             self._unknown.append(item.value)

@@ -16,6 +16,7 @@ _PARENTS = (
     *("parentId", "parent_id", "parent"),
 )
 """Keys under which an item names the one before it."""
+_PARENTS_SET = frozenset(_PARENTS)
 _LEAF = read_path(
     "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
     " | leafUuid | leaf_id"
@@ -54,6 +55,8 @@ def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None
     Args:
         record: The object that has the items, and may name the current leaf.
     """
+    if all(item.__class__ is not dict or _PARENTS_SET.isdisjoint(item) for item in items):
+        return set()  # the usual case, told quickly
     parents = [parent_of(item) for item in items]
     named = list(filter(None, parents))
     if len(set(named)) == len(named):

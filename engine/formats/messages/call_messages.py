@@ -150,7 +150,17 @@ _ANSWERED = ("text", "call", "reasoning")
 """Kinds of parts of an answer."""
 _NO_TEXTS = frozenset(("model", "id", "name", "type"))
 """Keys whose only text is no question or answer."""
-_OUTPUTS = ("output", "result", "response", "message", "completion", "value", "answer", "replies")
+_OUTPUTS = (
+    "final_output",
+    "output",
+    "result",
+    "response",
+    "message",
+    "completion",
+    "value",
+    "answer",
+    "replies",
+)
 """Keys of an answer, the surest first."""
 _INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
 """Keys of a question, the surest first."""
@@ -191,12 +201,7 @@ def messages_answered(value: Any) -> list[ChatMessage]:
     """Returns the messages of the answer of a call; [] if it holds none but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
-        return (
-            _message_of_chunks(value)
-            or _message_of_response_events(value)
-            or _message_of_stream(value)
-            or _messages_of_list(value)
-        )
+        return messages_of_pieces(value) or _messages_of_list(value)
     if isinstance(value, str):
         inner_messages = _messages_of_text(value)
         return (
@@ -303,10 +308,30 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
     return messages
 
 
+_PIECE_KEYS = frozenset(("type", "choices", "delta", "contentBlockStart", "contentBlockDelta"))
+"""Keys of which a piece of a message has one."""
+
+
+def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
+    """Returns the messages that values add up to of which several are one: events of a stream, or items of the
+    Responses API; [] if they are neither."""
+    if all(value.__class__ is not dict or _PIECE_KEYS.isdisjoint(value) for value in values):
+        return []  # the usual case, told quickly
+    if streamed := (
+        _message_of_chunks(values)
+        or _message_of_response_events(values)
+        or _message_of_stream(values)
+    ):
+        return streamed
+    if any(map(is_response_item, values)):
+        return response_items(value for value in values if isinstance(value, dict))
+    return []
+
+
 def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the chunks of a chat completion add up to; [] if they are no chunks."""
     message: ChatMessage = {}
-    calls: dict[Any, dict[str, Any]] = {}
+    calls: dict[str, dict[str, Any]] = {}
     for chunk in chunks:
         choices = list_or_empty(object_or_empty(chunk).get("choices"))
         choice = object_or_empty(choices[0] if choices else None)
@@ -318,7 +343,9 @@ def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
                 message[key] = message.get(key, "") + delta[key]
         for piece in map(object_or_empty, list_or_empty(delta.get("tool_calls"))):
             function = object_or_empty(piece.get("function"))
-            call = calls.setdefault(piece.get("index"), {"id": None, "name": "", "arguments": ""})
+            call = calls.setdefault(
+                str(piece.get("index")), {"id": None, "name": "", "arguments": ""}
+            )
             call["id"] = piece.get("id") or call["id"]
             for key in ("name", "arguments"):
                 call[key] += function[key] if isinstance(function.get(key), str) else ""
@@ -329,12 +356,12 @@ def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
 
 def _message_of_response_events(events: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the events of a stream of the Responses API add up to; [] if they are no such events."""
-    items: dict[Any, dict[str, Any]] = {}
+    items: dict[str, dict[str, Any]] = {}
     for event in map(object_or_empty, events):
         kind = str(event.get("type"))
         if kind == "response.completed" and isinstance(event.get("response"), dict):
             return messages_answered(event["response"])
-        position = event.get("output_index")
+        position = str(event.get("output_index"))
         if kind in ("response.output_item.added", "response.output_item.done"):
             items[position] = object_or_empty(event.get("item"))
         elif kind == "response.output_text.delta" and isinstance(event.get("delta"), str):

@@ -32,6 +32,10 @@ def as_message(value: Any) -> ChatMessage | None:
         return None
     if (langchain := langchain_message(value)) is not None:
         return langchain
+    if isinstance(value.get("_role"), str):  # Haystack
+        value = {key.removeprefix("_"): entry for key, entry in value.items()}
+    if str(value.get("type")).endswith("Message") and "source" in value:  # AutoGen
+        value = {**value, "role": str(value["type"]).removesuffix("Message").lower()}
     inner: Any = value.get("message")
     if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
         return as_message(inner)

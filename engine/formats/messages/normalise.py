@@ -5,7 +5,7 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Message, ToolCall
@@ -110,12 +110,15 @@ def read_messages(
         except BadRecord as bad:
             reason = reason or bad
             unread.append(item)
-    if reason is not None and (
-        len(unread) > len(messages)
-        or not {"user", "assistant"} <= {message.role for message in messages}
-    ):
+    if reason is not None and not is_conversation(messages, len(unread)):
         raise reason
     return ReadMessages(tuple(messages), unread, [items[position] for position in sorted(left)])
+
+
+def is_conversation(messages: Sequence[Message], unread: int) -> bool:
+    """Returns whether messages are what both sides said although some items of their list could not be read."""
+    roles = {message.role for message in messages}
+    return unread <= len(messages) and {"user", "assistant"} <= roles
 
 
 def read_in_turn(items: Iterable[Any]) -> list[Message]:

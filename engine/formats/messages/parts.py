@@ -76,6 +76,8 @@ _UNTYPED: dict[str, PartKind] = {
     "functionResponse": "answer",
     "function_call": "call",
     "function_response": "answer",
+    "tool_call": "call",
+    "tool_call_result": "answer",
     "reasoningContent": "reasoning",
     "inlineData": "media",
     "inline_data": "media",

@@ -47,7 +47,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.embedders.vectors import Floats, blocks
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 
 EVERYTHING = Filter()
 """The filter that every conversation matches."""
@@ -155,7 +155,7 @@ class GoalService:
         with self._project.reading() as conn, snapshot(conn):
             threshold = score_sets.rule(conn).threshold
             values = scores.last_values(conn, score_sets.hash_in_force(conn) or "", members)
-            judged = dict(verdicts.in_force(conn))
+            judged = dict(answers.in_force(conn))
         below_threshold = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(
             id=group.id,

@@ -24,6 +24,7 @@ from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
 from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
+from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -36,7 +37,7 @@ from engine.model.process.requests import Embed
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
-from engine.project.records import ClusteringEstimate, RunRow
+from engine.project.records import ClusteringEstimate, RunRow, StageCost
 
 PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
@@ -49,7 +50,8 @@ FREE_SUMMARY_PROMPT = "paper-summary"
 """Name of the prompt of the paper, whose replies have several parts: the whole reply is the summary, not its first
 sentence."""
 SUMMARY_PROMPTS = ("summary", FREE_SUMMARY_PROMPT)
-"""Names of the prompts with which summaries may have been written: one sentence, or as in the paper."""
+"""Names of the prompts with which summaries may have been written: one sentence, of a model that follows instructions
+with `summary-json`, or as in the paper."""
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 """Names of the further prompts of a run as in the paper."""
 
@@ -127,10 +129,11 @@ class GoalStages:
         propose: ProposeStage | None = None
         model_labels = False
         if model and request.labels:
-            if model.writes_labels:
+            if model.follows_instructions:
                 stages.append(self._label(model, request, clustering))
                 model_labels = True
-            propose = self._propose(model, request.ask, clustering)
+            if request.decide != "none":
+                propose = self._propose(model, request.ask, clustering)
         if request.decide == "ask" and propose is not None:
             stages.append(propose)
         elif request.decide in ("auto", "llm"):
@@ -182,6 +185,7 @@ class GoalStages:
         known_seconds = [value for value in seconds if value is not None]
         with_model = [stage.name for stage in stages if stage.lane == "model"]
         return ClusteringEstimate(
+            costs=self._costs(request, stages),
             items=conversations,
             tokens=None,  # of a clustering neither tokens nor speed are estimated
             tokens_per_second=None,
@@ -189,6 +193,32 @@ class GoalStages:
             model=self.model_of_run(request.model).label if with_model else request.embedder,
             asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
         )
+
+    def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
+        """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
+        pairs these are those of the clustering that is shown; without one of the same texts they are not estimated."""
+        project = self.setup.project
+        with project.reading() as conn:
+            shown = clusterings.shown_id(conn)
+            stored = clusterings.clustering(conn, shown) if shown else None
+            same_text = stored is not None and stored.text == request.text
+            numbers = (
+                [c.number for c in clusterings.clusters(conn, stored.id)]
+                if same_text and stored
+                else []
+            )
+        costs = []
+        for stage in stages:
+            if isinstance(stage, SummariseStage) and stage.asks_endpoints:
+                costs.append(stage.estimate(stage.waiting()))
+            elif isinstance(stage, LabelStage) and stage.asks_endpoints and numbers:
+                model = self.model_of_run(request.model)
+                label = self._label(model, request, None)
+                costs.append(label.estimate(numbers, request.k or len(numbers)))
+            elif isinstance(stage, ProposeStage) and stage.asks_endpoints and numbers:
+                model = self.model_of_run(request.model)
+                costs.append(self._propose(model, request.ask).estimate())
+        return tuple(costs)
 
     def paper_stages(
         self, request: ClusteringRequest, measurements: PaperMeasurements
@@ -320,16 +350,15 @@ class GoalStages:
         )
 
     def _label(
-        self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage
+        self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None
     ) -> LabelStage:
-        """Returns the stage that labels clusters; raises UsageError if the model cannot write labels."""
-        prompt = self.setup.prompts.prompt("label")
-        self.setup.endpoints.check_writing(model, prompt)
+        """Returns the stage that labels clusters, for None those that are shown, with a model that follows
+        instructions."""
         return LabelStage(
             self.setup.project,
             self.setup.process,
             model,
-            prompt,
+            self.setup.prompts.prompt("label-json"),
             near=request.near,
             cluster=cluster,
         )
@@ -348,19 +377,15 @@ class GoalStages:
             cluster: The stage before that makes the clustering; None takes the one that is shown.
             kind: Class of the stage.
         """
-        merge, reason = (
-            self.setup.prompts.prompt("merge"),
-            self.setup.prompts.prompt("merge-reason"),
-        )
-        self.setup.endpoints.check_reading(model, merge)
-        self.setup.endpoints.check_writing(model, reason)
+        prompt = self.setup.prompts.prompt("merge-json" if model.follows_instructions else "merge")
+        if not model.follows_instructions:
+            self.setup.endpoints.check_reading(model, prompt)
         return kind(
             self.setup.project,
             self.setup.process,
             model,
             queue_cache=self.queue_cache,
-            merge=merge,
-            reason=reason,
+            prompt=prompt,
             limit=limit,
             cluster=cluster,
         )
@@ -371,6 +396,8 @@ class GoalStages:
         """Returns the stage that writes summaries with the prompt of this name."""
         with self.setup.project.reading() as conn:
             context = str(settings.get(conn, ABOUT_KEY, ""))
+        if name == "summary" and model.follows_instructions:
+            name = "summary-json"
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummariseStage(
@@ -380,6 +407,7 @@ class GoalStages:
             prompt,
             selection=selection,
             whole=name == FREE_SUMMARY_PROMPT,
+            by_fields=name == "summary-json",
         )
 
     def _embedding(

@@ -22,13 +22,12 @@ from engine.goals.labels.phrase_labels import (
     support_of,
 )
 from engine.goals.questions import (
-    EXAMPLES,
-    LABEL_GRAMMAR,
-    LogProb,
+    LABEL_EXAMPLES,
+    GoalLabel,
     Named,
     choose,
-    label_body,
-    read_label,
+    clean_label,
+    numbered_lists,
 )
 from engine.goals.records import DEFAULT_TEXT, Clustering, Ids
 from engine.goals.stages.embedding import EmbedStage
@@ -47,9 +46,7 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.catalog import LoadableModel
 from engine.model.embedders.vectors import Vectors, blocks
-from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Generate, LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
 from engine.project import runs
@@ -257,6 +254,8 @@ def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
         )
 
 
+OUTSIDE_EXAMPLES = 10
+"""Number of texts outside a cluster in a label question."""
 CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
@@ -408,13 +407,18 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             return clusterings.phrase_labels(conn, self._stored.id)
 
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
-        """Returns the model's name for each cluster of a block."""
+        """Returns the model's name for each cluster of a block, or why it gave none."""
         bodies = [self._body(number) for number in block]
-        asker = ProcessAsker(self._work.process, report)
-        answers = asker.generate(self._prompt, bodies, grammar=LABEL_GRAMMAR)
+        names = []
+        for reply in self._work.ask(self._prompt, GoalLabel, bodies, report):
+            name = reply.fields
+            label = "" if name is None else clean_label(name.label)
+            reason = "" if label else reply.failure or "the model gave no label"
+            description = "" if name is None else name.description.strip()
+            names.append(Named(label, description, reason))
         return [
-            self._supported(number, read_label(answer, self._clusters[number].words))
-            for number, answer in zip(block, answers, strict=True)
+            name if name.reason else self._supported(number, name)
+            for number, name in zip(block, names, strict=True)
         ]
 
     def _supported(self, number: int, name: Named) -> Named:
@@ -429,11 +433,11 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         return replace(name, reason=reason, support=support)
 
     def _body(self, number: int) -> str:
-        """Returns the text of the label question: examples of members and of other conversations."""
+        """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
         samples = (
-            choose(ids[inside].tolist(), EXAMPLES, self._stored.seed),
+            choose(ids[inside].tolist(), LABEL_EXAMPLES, self._stored.seed),
             self._outside(number, inside),
         )
         with self._project.reading() as conn:
@@ -441,7 +445,13 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             members, others = (
                 [entry.text for entry in source.read(conn, sample)] for sample in samples
             )
-        return label_body(members, others)
+        labels = [entry.label for other, entry in self._phrases.items() if other != number]
+        return numbered_lists(
+            self._work.room(self._prompt),
+            other_labels=labels[:LABEL_EXAMPLES],
+            not_in_group=others,
+            group=members,
+        )
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
         """Returns ids of conversations outside a cluster: those nearest to its center, or random ones. All vectors are
@@ -452,44 +462,12 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """
         ids, _ = self._members
         if not self._near:
-            return choose(ids[~inside].tolist(), EXAMPLES, self._stored.seed)
+            return choose(ids[~inside].tolist(), OUTSIDE_EXAMPLES, self._stored.seed)
         centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
         cosines = self._vectors @ centre
         cosines[inside] = -np.inf
-        count = min(EXAMPLES, len(ids))
+        count = min(OUTSIDE_EXAMPLES, len(ids))
         # The nearest in any order, without sorting all; then these are sorted, equal ones by their ids.
         nearest = np.argpartition(-cosines, count - 1)[:count]
         ordered = nearest[np.lexsort((nearest, -cosines[nearest]))]
         return [int(ids[row]) for row in ordered if not inside[row]]
-
-
-class ProcessAsker:
-    """An `engine.goals.questions.Asker`; each call is one request, so it is answered or cancelled as a whole."""
-
-    def __init__(self, process: ModelClient, progress: OnProgress | None = None) -> None:
-        self._process, self._progress = process, progress
-
-    def generate(
-        self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
-    ) -> list[str]:
-        """Returns one greedy reply to each body inside the prompt; reports the number of replies done."""
-        request = Generate(
-            # each text is one piece, of which none is pinned
-            [((body,), 0) for body in bodies],
-            prompt,
-            Sampling(grammar=grammar),
-            prompt.max_tokens,
-            prompt.stop,
-        )
-        return [reply.text for reply in self._process.ask(request, self._progress)]
-
-    def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
-        """Returns log-probabilities of continuations; equal bodies are decoded once. Reports the number of tokens
-        decoded."""
-        continuations: dict[str, list[str]] = {}
-        for body, continuation in pairs:
-            continuations.setdefault(body, []).append(continuation)
-        log_probs = self._process.ask(LogProbs(list(continuations.items()), prompt), self._progress)
-        # A body that was asked with several continuations gives its answers back in the order of the pairs.
-        answers = {body: iter(each) for body, each in zip(continuations, log_probs, strict=True)}
-        return [LogProb(*next(answers[body])) for body, _ in pairs]

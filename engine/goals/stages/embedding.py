@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from engine.base.number_format import counted
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
-from engine.goals.questions import read_summary
+from engine.goals.questions import GoalSummary, read_summary
 from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource
@@ -31,8 +31,26 @@ from engine.model.embedders.vectors import Vectors, has_vector, same_space
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
+from engine.model.structured_replies import fenced_log
 from engine.project import runs
 from engine.project.project import Project
+
+
+class _Summary(NamedTuple):
+    """What a model says that a user wants.
+
+    Attributes:
+        goal: One sentence, or in the paper's form the whole reply; empty where there is none.
+        reason: Why there is none; None where there is one.
+        reply: The reply as written.
+        shortened: Whether the model read a part of the log only.
+    """
+
+    goal: str
+    reason: str | None
+    reply: str
+    shortened: bool
+
 
 SummaryItem = tuple[tuple[str, ...], int]
 """The pieces of a log, and the number of leading ones that are kept when the middle is cut out."""
@@ -52,6 +70,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         *,
         selection: Selection = ALL,
         whole: bool = False,
+        by_fields: bool = False,
     ) -> None:
         """Reads nothing yet.
 
@@ -59,10 +78,12 @@ class SummariseStage(BlockStage[int, GoalEntry]):
             prompt: The prompt, with the context paragraph of the project in front.
             selection: The conversations to summarize.
             whole: Whether the whole reply is the summary, all its parts; else its first sentence.
+            by_fields: Whether the summary is the field of a reply to `summary-json`.
         """
         super().__init__(project, process, model)
         self._prompt, self._selection, self._whole = prompt, selection, whole
-        self.written = self.without = 0
+        self._by_fields = by_fields
+        self.written = self.without = self._shortened = 0
 
     @property
     def title(self) -> str:
@@ -75,6 +96,12 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         context = self._work.model.options.context
         params = {"prompt": self._prompt.as_params(), "context": context}
         return {**params, "whole": True} if self._whole else params
+
+    def waiting(self) -> list[int]:
+        """Returns the ids of the conversations that a run would summarize now, rising."""
+        with self._project.reading() as conn:
+            missing = set(goals.ids_without_summary(conn, self.config_hash))
+            return sorted(missing.intersection(self._selection.ids(conn)))
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Summarizes block by block; each in one transaction with the counter of the run.
@@ -96,7 +123,9 @@ class SummariseStage(BlockStage[int, GoalEntry]):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Summarized {counted(self.written, 'conversation')} with {self._work.model.label}"
-        text += f"; the model named no goal for {self.without:,}." if self.without else "."
+        text += f"; the model named no goal for {self.without:,}" if self.without else ""
+        text += f"; of {self._shortened:,} it read a part" if self._shortened else ""
+        text += "."
         return text + self._work.spent()
 
     def _key_of(self, entry: GoalEntry) -> int:
@@ -119,24 +148,45 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         answers = self._work.each(
             [summary_item(messages) for _, messages in rows],
             partial(self._ask, report=report),
-            lambda reason: ("", "", reason),
+            lambda reason: _Summary("", reason, "", False),
         )
+        self._shortened += sum(answer.shortened for answer in answers)
         return [
-            GoalEntry(conversation_id, reply if reason else text, reason)
-            for (conversation_id, _), (text, reply, reason) in zip(rows, answers, strict=True)
+            GoalEntry(
+                conversation_id, answer.reply if answer.reason else answer.goal, answer.reason
+            )
+            for (conversation_id, _), answer in zip(rows, answers, strict=True)
         ]
 
-    def _ask(
-        self, items: Sequence[SummaryItem], report: OnProgress
-    ) -> list[tuple[str, str, str | None]]:
-        """Returns (goal, reply as written, reason why it is no goal) for each log."""
-        replies = self._work.replies(items, self._prompt, report)
-        answers = []
-        for reply in replies:
-            cut = reply.stopped == "length"
-            text, reason = read_summary(self._prompt, reply.text, cut=cut, whole=self._whole)
-            answers.append((text, reply.text, reason))
-        return answers
+    def _ask(self, items: Sequence[SummaryItem], report: OnProgress) -> list[_Summary]:
+        """Returns the summary of each log."""
+        prompt = self._prompt
+        if not self._by_fields:
+            return [
+                _Summary(
+                    *read_summary(
+                        prompt, reply.text, cut=reply.stopped == "length", whole=self._whole
+                    ),
+                    reply.text,
+                    reply.note is not None,
+                )
+                for reply in self._work.replies(items, prompt, report)
+            ]
+        room = self._work.room(prompt)
+        logs = [fenced_log(pieces, pinned, room) for pieces, pinned in items]
+        replies = self._work.ask(prompt, GoalSummary, [log for log, _ in logs], report)
+        return [
+            _Summary(
+                *(
+                    read_summary(prompt, reply.fields.goal, cut=False)
+                    if reply.fields
+                    else ("", reply.error)
+                ),
+                reply.text,
+                note is not None or reply.note is not None,
+            )
+            for (_, note), reply in zip(logs, replies, strict=True)
+        ]
 
 
 def summary_item(messages: Sequence[Message]) -> SummaryItem:

@@ -17,19 +17,20 @@ from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.questions import (
     EXAMPLES,
-    REASON_GRAMMAR,
-    Asker,
+    VERDICT_EXAMPLES,
     LogProb,
     MergeQuestion,
+    MergeVerdict,
+    ReadLogProbs,
     ask_merges,
     choose,
+    clean_label,
     likelihood_ratios,
-    merge_body,
+    numbered_lists,
     read_mixed,
-    read_reason,
 )
 from engine.goals.records import Pair, PairAnswer
-from engine.goals.stages.clustering import ClusterStage, OnClustering, ProcessAsker
+from engine.goals.stages.clustering import ClusterStage, OnClustering
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry
@@ -38,43 +39,46 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.catalog import LoadableModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.process.process import ModelProcess
+from engine.model.process.requests import LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
-from engine.model.stages import ModelStage
+from engine.model.stages import REHEARSED_ITEMS, ModelStage, ModelWork
+from engine.model.structured_replies import StructuredReply
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
-REQUESTS_PER_PAIR = 3
-"""Requests for each pair: yes or no, likelihood ratio, reason."""
+REQUESTS_PER_PAIR = 2
+"""Requests for each pair of a model that follows no instructions: yes or no, and the likelihood ratio."""
+
+SURE = 0.1
+"""Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
 
 
 class PairQuestions:
     """Asks about pairs of groups of one clustering.
+
+    A model that follows instructions gives a verdict with reasons for and against, in the reverse order too where the
+    first is not sure, or is a word without a probability. Of another, the probability of yes is read in both orders,
+    and the likelihood ratio.
 
     Each block of pairs has requests of its own, and so have the texts that are read once for each group. So no answer
     depends on the questions before it.
     """
 
     def __init__(
-        self,
-        project: Project,
-        source: TextSource,
-        merge: Prompt,
-        reason: Prompt,
-        *,
-        seed: int,
-        model: str,
+        self, project: Project, source: TextSource, prompt: Prompt, *, seed: int, work: ModelWork
     ) -> None:
         """Sends nothing yet.
 
         Args:
-            merge, reason: Prompts `merge` and `merge-reason`.
+            prompt: The prompt `merge-json` where the model follows instructions, else `merge`.
             seed: Seed of the sample of texts that the model reads.
-            model: Name of the model.
+            work: Asks the model.
         """
         self._project, self._source = project, source
-        self._merge, self._reason = merge, reason
-        self._seed, self._model = seed, model
+        self._prompt, self._seed, self._work = prompt, seed, work
         self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
 
     def params(self) -> dict[str, Any]:
@@ -82,89 +86,128 @@ class PairQuestions:
         return {
             "text": self._source.kind,
             "goals": self._source.goal_config,
-            "merge": self._merge.as_params(),
-            "reason": self._reason.as_params(),
+            "merge": self._prompt.as_params(),
             "seed": self._seed,
         }
 
-    def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[AnswerEntry]:
+    def ask(
+        self, state: MergeState, pairs: Sequence[Pair], report: OnProgress
+    ) -> list[AnswerEntry]:
         """Returns an answer on each of a block of pairs of current groups, in order."""
         start_time = time.monotonic()
         sides = sorted({key for pair in pairs for key in pair})
         samples = {key: self._sample(state.members(key).tolist()) for key in sides}
-        outside = {key: self._outside(state, (key,)) for key in sides}
-        outsiders_of_pairs = [self._outside(state, pair) for pair in pairs]
-        texts = self._texts([*samples.values(), *outside.values(), *outsiders_of_pairs])
+        outsiders = [self._outside(state, pair) for pair in pairs]
+        texts = self._texts([*samples.values(), *outsiders])
 
-        def texts_of(ids: Sequence[int]) -> list[str]:
+        def texts_of(ids: Sequence[int]) -> tuple[str, ...]:
             """Returns the texts of conversations, in the order of the ids."""
-            return [texts[key] for key in ids]
+            return tuple(texts[key] for key in ids)
 
         questions = [
-            MergeQuestion(
-                tuple(texts_of(samples[a])), tuple(texts_of(samples[b])), tuple(texts_of(outsiders))
-            )
-            for (a, b), outsiders in zip(pairs, outsiders_of_pairs, strict=True)
+            MergeQuestion(texts_of(samples[a]), texts_of(samples[b]), texts_of(others))
+            for (a, b), others in zip(pairs, outsiders, strict=True)
         ]
-        yes = ask_merges(asker, self._merge, questions)
-        sample_texts = {key: texts_of(ids) for key, ids in samples.items()}
-        mixed = {
-            key: self._after_mixed(
-                asker, key, samples[key], sample_texts[key], texts_of(outside[key])
-            )
-            for key in sides
-        }
-        ratios = likelihood_ratios(asker, pairs, sample_texts, mixed)
-        replies = asker.generate(
-            self._reason,
-            [merge_body(q.first, q.second, q.others) for q in questions],
-            grammar=REASON_GRAMMAR,
-        )
+        if self._work.model.follows_instructions:
+            answers = self._verdicts(questions, report)
+        else:
+            read = log_probs_reader(self._work.process, report)
+            answers = self._probabilities(read, state, pairs, questions)
         seconds_per_pair = (time.monotonic() - start_time) / len(pairs)
-        answers = []
-        for pair, yes_both_orders, ratio, reply in zip(pairs, yes, ratios, replies, strict=True):
-            reason_reply = read_reason(self._reason, reply)
-            answers.append(
-                AnswerEntry(
-                    state.sides_key(*pair),
-                    PairAnswer(
-                        ratio,
-                        *yes_both_orders,
-                        reason_reply.reason,
-                        reason_reply.label,
-                        reason_reply.description,
-                        self._model,
-                    ),
-                    REQUESTS_PER_PAIR,
-                    seconds_per_pair,
-                )
+        return [
+            AnswerEntry(
+                state.sides_key(*pair),
+                replace(answer, model=self._work.model.label),
+                requests,
+                seconds_per_pair,
             )
-        return answers
+            for pair, (answer, requests) in zip(pairs, answers, strict=True)
+        ]
+
+    def _verdicts(
+        self, questions: Sequence[MergeQuestion], report: OnProgress
+    ) -> list[tuple[PairAnswer, int]]:
+        """Returns the verdict on each pair and the number of requests for it; with the reason why there is none where
+        the reply cannot be read."""
+        room = self._work.room(self._prompt)
+
+        def verdicts(asked: Sequence[MergeQuestion]) -> list[StructuredReply[MergeVerdict]]:
+            """Asks some of the questions."""
+            bodies = [
+                numbered_lists(room, not_in_group=q.others, group_1=q.first, group_2=q.second)
+                for q in asked
+            ]
+            return self._work.ask(self._prompt, MergeVerdict, bodies, report, verdict=True)
+
+        replies = verdicts(questions)
+        unsure = [
+            index
+            for index, reply in enumerate(replies)
+            if reply.fields and (reply.probability is None or SURE < reply.probability < 1 - SURE)
+        ]
+        turned = verdicts([questions[index].reversed for index in unsure]) if unsure else []
+        yes_reversed = {index: _yes(reply) for index, reply in zip(unsure, turned, strict=True)}
+        return [
+            (
+                PairAnswer(reason=reply.failure)
+                if reply.fields is None
+                else PairAnswer(
+                    yes=_yes(reply),
+                    yes_reversed=yes_reversed.get(index),
+                    reason=reply.fields.reason_for.strip(),
+                    label=clean_label(reply.fields.label),
+                    reason_against=reply.fields.reason_against.strip(),
+                    spoken=reply.probability is None,
+                ),
+                1 + (index in yes_reversed),
+            )
+            for index, reply in enumerate(replies)
+        ]
+
+    def _probabilities(
+        self,
+        read: ReadLogProbs,
+        state: MergeState,
+        pairs: Sequence[Pair],
+        questions: Sequence[MergeQuestion],
+    ) -> list[tuple[PairAnswer, int]]:
+        """Returns the probabilities of yes and the likelihood ratio of each pair, and the number of requests."""
+        yes = ask_merges(read, self._prompt, questions)
+        texts = {
+            key: side
+            for pair, question in zip(pairs, questions, strict=True)
+            for key, side in zip(pair, (question.first, question.second), strict=True)
+        }
+        mixed = {key: self._after_mixed(read, state, key, side) for key, side in texts.items()}
+        ratios = likelihood_ratios(read, pairs, texts, mixed)
+        return [
+            (PairAnswer(ratio, *both_orders), REQUESTS_PER_PAIR)
+            for ratio, both_orders in zip(ratios, yes, strict=True)
+        ]
 
     def given_up(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
         """Returns the answer that is stored for a pair that the model could not be asked about."""
         key = state.sides_key(*pair)
-        return AnswerEntry(key, PairAnswer(reason=reason, model=self._model), 0, 0.0)
+        return AnswerEntry(key, PairAnswer(reason=reason, model=self._work.model.label), 0, 0.0)
 
     def _after_mixed(
-        self,
-        asker: Asker,
-        key: str,
-        members: Sequence[int],
-        member_texts: Sequence[str],
-        outside_texts: Sequence[str],
+        self, read: ReadLogProbs, state: MergeState, key: str, member_texts: Sequence[str]
     ) -> list[LogProb]:
         """Returns the log-probabilities of the texts of a group after a mixed list, which are read once for each
         group."""
-        log_probs = self._mixed.get(tuple(members))
-        if log_probs is None:
-            log_probs = read_mixed(asker, {key: outside_texts}, {key: member_texts})[key]
-            self._mixed[tuple(members)] = log_probs
-        return log_probs
+        members = tuple(state.members(key).tolist())
+        if members not in self._mixed:
+            outside = self._outside(state, (key,))
+            texts = self._texts([outside])
+            self._mixed[members] = read_mixed(
+                read, {key: [texts[each] for each in outside]}, {key: member_texts}
+            )[key]
+        return self._mixed[members]
 
     def _sample(self, ids: Sequence[int]) -> list[int]:
         """Returns a random sample of these conversations, the same for the same ids."""
-        return choose(ids, EXAMPLES, self._seed)
+        count = VERDICT_EXAMPLES if self._work.model.follows_instructions else EXAMPLES
+        return choose(ids, count, self._seed)
 
     def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:
         """Returns a sample of the conversations that are in none of the groups `but`."""
@@ -178,6 +221,34 @@ class PairQuestions:
         ids = sorted({key for sample in samples for key in sample})
         with self._project.reading() as conn:
             return {entry.conversation_id: entry.text for entry in self._source.read(conn, ids)}
+
+
+def _yes(reply: StructuredReply[MergeVerdict]) -> float | None:
+    """Returns the probability of yes, or 1 or 0 for what was said; None where the reply cannot be read."""
+    if reply.probability is not None or reply.fields is None:
+        return reply.probability
+    return float(reply.fields.same_goal)
+
+
+def log_probs_reader(process: ModelClient, progress: OnProgress | None = None) -> ReadLogProbs:
+    """Returns the reader of log-probabilities of a model process; each call is one request, so it is answered or
+    cancelled as a whole.
+
+    Args:
+        progress: Called with the number of tokens decoded.
+    """
+
+    def read(prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
+        """Returns the log-probability of each continuation; equal bodies are decoded once."""
+        continuations: dict[str, list[str]] = {}
+        for body, continuation in pairs:
+            continuations.setdefault(body, []).append(continuation)
+        log_probs = process.ask(LogProbs(list(continuations.items()), prompt), progress)
+        # A body that was asked with several continuations gives its answers back in the order of the pairs.
+        answers = {body: iter(each) for body, each in zip(continuations, log_probs, strict=True)}
+        return [LogProb(*next(answers[body])) for body, _ in pairs]
+
+    return read
 
 
 PAIRS_PER_BLOCK = 4
@@ -200,8 +271,7 @@ class ProposeStage(OnClustering, ModelStage):
         process: ModelProcess,
         model: LoadableModel,
         queue_cache: MergeQueueCache,
-        merge: Prompt,
-        reason: Prompt,
+        prompt: Prompt,
         *,
         limit: int | None = None,
         cluster: ClusterStage | None = None,
@@ -210,12 +280,12 @@ class ProposeStage(OnClustering, ModelStage):
 
         Args:
             queue_cache: Reads the merge queue.
-            merge, reason: Prompts `merge` and `merge-reason`.
+            prompt: The prompt `merge-json` where the model follows instructions, else `merge`.
             limit: Most pairs to ask about; None asks about all.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
-        self._queue_cache, self._merge, self._reason = queue_cache, merge, reason
+        self._queue_cache, self._prompt = queue_cache, prompt
         self._limit, self._cluster = limit, cluster
         self.asked = 0
 
@@ -254,6 +324,19 @@ class ProposeStage(OnClustering, ModelStage):
                 room = min(room, self._limit - self.asked)
             yield from self.ask(run_id, waiting[:room], self._total(waiting))
             waiting = self.waiting()
+
+    def estimate(self) -> StageCost:
+        """Returns what asking endpoints about the pairs of the clustering that is shown costs; sends nothing."""
+        client, state = self._work.process, self._state()
+        assert isinstance(client, EndpointModel)
+        pairs = self.waiting()[: self._limit]
+        sample = pairs[:REHEARSED_ITEMS]
+        bodies = client.rehearse(
+            lambda: [
+                self._answer_block(state, [pair], lambda _count, _note: None) for pair in sample
+            ]
+        )
+        return client.estimate(self.name, bodies, len(sample), len(pairs))
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""
@@ -298,10 +381,9 @@ class ProposeStage(OnClustering, ModelStage):
         return PairQuestions(
             self._project,
             source_of(self._stored).shown,
-            self._merge,
-            self._reason,
+            self._prompt,
             seed=self._stored.seed,
-            model=self._work.model.label,
+            work=self._work,
         )
 
     def _answer(
@@ -319,7 +401,6 @@ class ProposeStage(OnClustering, ModelStage):
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
         """Returns an entry for each pair of a block that is asked about together."""
-        asker = ProcessAsker(self._work.process, report)
         reasons: list[str] = []
 
         def given_up(reason: str) -> AnswerEntry | None:
@@ -328,14 +409,9 @@ class ProposeStage(OnClustering, ModelStage):
             return None
 
         entries = self._work.each(
-            block, lambda pairs: self._questions.ask(asker, state, pairs), given_up
+            block, lambda pairs: self._questions.ask(state, pairs, report), given_up
         )
         remaining_reasons = iter(reasons)
-        if not self._work.model.writes_labels:
-            entries = [
-                entry and replace(entry, answer=replace(entry.answer, label="", description=""))
-                for entry in entries
-            ]
         return [
             answered or self._questions.given_up(state, pair, next(remaining_reasons))
             for pair, answered in zip(block, entries, strict=True)

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
 from engine.goals.records import GoalDecision, PairAnswer
@@ -187,7 +187,9 @@ class AnswerEntry:
     seconds: float
 
 
-_ANSWER = "likelihood_ratio, yes, yes_reversed, reason, label, description, model"
+_ANSWER = (
+    "likelihood_ratio, yes, yes_reversed, reason, label, description, model, reason_against, spoken"
+)
 """The columns of an answer, in the order of `PairAnswer`."""
 
 
@@ -207,7 +209,7 @@ def add_answers(
     """Stores answers; an earlier answer on the same pair is replaced."""
     conn.executemany(
         f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, sides, {_ANSWER}, calls, seconds)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (config_hash, run_id, entry.sides, *astuple(entry.answer), entry.calls, entry.seconds)
             for entry in entries
@@ -220,7 +222,11 @@ def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, Pair
     rows = conn.execute(
         f"SELECT sides, {_ANSWER} FROM pair_answer WHERE config_hash = ?", (config_hash,)
     )
-    return {sides: PairAnswer(*answer) for sides, *answer in rows}
+    answers_by_sides = {sides: PairAnswer(*answer) for sides, *answer in rows}
+    return {
+        sides: replace(answer, spoken=bool(answer.spoken))  # SQLite has no booleans
+        for sides, answer in answers_by_sides.items()
+    }
 
 
 def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:

@@ -15,7 +15,7 @@ from engine.base.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
 from engine.goals.clusters.neighbors import NearestRows, Neighbours, overlap
 from engine.goals.merges import merge_probability
-from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, RobustScale, refit
+from engine.goals.merges.merge_probability import NAMES, MergeModel, RobustScale, prior_for, refit
 from engine.goals.records import Clustering, GoalDecision, Pair, PairAnswer
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_answers
@@ -34,6 +34,8 @@ MAX_SAMPLED_MEMBERS = 4_000
 """Most members among which nearest neighbors are searched, which takes a second; more change the overlap little."""
 SEED = 0
 """Seed of the sample of members and of the TF-IDF of labels."""
+SPOKEN = 0.9
+"""Probability of yes that a spoken yes counts as: less than sure, because nobody knows how sure the model was."""
 IN_PROCESS_EMBEDDERS = ("tfidf", "minilm")
 """Embedders that run in this process. The others serve one caller at a time, so they are not used for labels."""
 
@@ -261,10 +263,17 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
         description_scale=table.description_scale,
         overlap=table.overlap[rows_and_columns],
         likelihood=answered(lambda answer: answer.likelihood_ratio),
-        yes=answered(lambda answer: answer.yes),
-        yes_reversed=answered(lambda answer: answer.yes_reversed),
+        yes=answered(lambda answer: _probability(answer, answer.yes)),
+        yes_reversed=answered(lambda answer: _probability(answer, answer.yes_reversed)),
         sizes=(table.sizes[first_rows], table.sizes[second_rows]),
     )
+
+
+def _probability(answer: PairAnswer, yes: float | None) -> float | None:
+    """Returns the probability of yes of an answer; what was said without one counts as `SPOKEN`."""
+    if yes is None or not answer.spoken:
+        return yes
+    return SPOKEN if yes else 1 - SPOKEN
 
 
 def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
@@ -280,7 +289,8 @@ def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
             values = (features.get(name) for name in NAMES)
             rows.append([np.nan if value is None else float(value) for value in values])
             merged.append(decision.kind == "merge")
-    return refit(PRIOR, np.array(rows, dtype=np.float64), merged)
+    features = np.array(rows, dtype=np.float64).reshape(len(merged), len(NAMES))
+    return refit(prior_for(features[:, NAMES.index("yes")], merged), features, merged)
 
 
 def named_features(row: Floats) -> dict[str, float | None]:

@@ -18,6 +18,11 @@ Prefill = Literal["", "last", "continue"]
 """How the beginning of a reply is given: as the last message, or with an option to continue it; "" if it cannot be."""
 
 
+Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
+"""How a reply with given fields is had: by a `response_format` of this type, by the arguments of a tool that has to be
+called, or by asking for it in plain words; "" if it cannot be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """The result of probing one endpoint and model. Capabilities are tested, not inferred from a name.
@@ -37,8 +42,7 @@ class Capabilities:
         prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
             `continue` it; empty if the server does not continue replies.
         seed: The same seed gives the same sampled text.
-        grammar: A reply follows a GBNF grammar.
-        schema: A reply follows a JSON schema.
+        structure: How a reply with given fields is had; "" if it cannot be.
         embeddings: Gives vectors.
         end_token: Id of the model's end-of-text token; None if the endpoint does not say.
         end_text: How that token is written in a prompt.
@@ -64,8 +68,7 @@ class Capabilities:
     template: Template = ""
     prefill: Prefill = ""
     seed: bool = False
-    grammar: bool = False
-    schema: bool = False
+    structure: Structure = ""
     embeddings: bool = False
     end_token: int | None = None
     end_text: str = ""
@@ -124,10 +127,7 @@ def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> s
         if end_tag is None and not can.named:
             return "it names tokens by their texts, and the end-of-text token has none; an --end-tag can be read"
         return None
-    if not_raw := no_laid_out(can, prompt):
-        not_said = no_answer_words(can, prompt)
-        return f"{not_raw}, and {not_said}" if not_said else None
-    return no_reading(can)
+    return no_laid_out(can, prompt) or no_reading(can)
 
 
 def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
@@ -139,24 +139,18 @@ def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
     return None
 
 
-def no_answer_words(can: Capabilities, prompt: Prompt) -> str | None:
-    """Returns why the first token of a chat answer does not give the probabilities of two words, or None."""
-    if not can.chat or not can.chat_top:
-        return "its answers to messages give no log-probabilities"
-    if can.thinks:
-        return "its model thinks before it answers, so its first token is no answer"
-    if prompt.reply and not can.prefill:
-        return "it cannot be given the beginning of an answer"
-    if len(prompt.end.split()) != 1 or len(prompt.continuation.split()) != 1:
-        return "answers of several words can be read with raw completions only"
-    return None
-
-
 def no_writing(can: Capabilities, prompt: Prompt | None) -> str | None:
     """Returns why replies are not available, or None."""
     if prompt is not None and prompt.chat and (can.chat or no_laid_out(can, prompt) is None):
         return None
     return None if can.completions else "it answers messages only, and cannot continue a raw text"
+
+
+def no_fields(can: Capabilities) -> str | None:
+    """Returns why replies with given fields are not available, or None."""
+    if not can.chat:
+        return "it continues raw texts only"
+    return None if can.structure else "its replies have no fields, however it is asked for them"
 
 
 def no_tree(can: Capabilities) -> str | None:

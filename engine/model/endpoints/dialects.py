@@ -20,7 +20,7 @@ from typing import Any, Literal
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
 from engine.model.chat import split_thinking
-from engine.model.endpoints.capabilities import Template, Tokens
+from engine.model.endpoints.capabilities import Structure, Template, Tokens
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Posts a body to a path and returns the JSON answer; see `Fleet.ask`."""
@@ -78,6 +78,24 @@ async def apply_template(
         raise RequestRefused("The endpoint laid out no messages.")
     body = {"messages": list(messages), "add_generation_prompt": True}
     return await text_of(ask, "vllm", _token_list(await ask("/tokenize", body), "tokens"))
+
+
+TOOL = "reply"
+"""Name of the tool whose arguments are a reply with given fields."""
+
+
+def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a request for messages that make the reply follow a JSON schema; none for plain words."""
+    if structure == "json_schema":
+        form: dict[str, Any] = {"name": TOOL, "schema": schema}
+        return {"response_format": {"type": structure, "json_schema": form}}
+    if structure == "json_object":
+        return {"response_format": {"type": structure, "schema": schema}}
+    if structure == "tool":
+        function = {"name": TOOL, "description": "Gives the reply.", "parameters": schema}
+        choice = {"type": "function", "function": {"name": TOOL}}
+        return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
+    return {}
 
 
 def grammar_for(text: str) -> str:
@@ -181,7 +199,7 @@ def read_completion(answer: Any) -> Written:
     try:
         (choice,) = answer["choices"]
         message = choice.get("message", {})
-        text = message["content"] if message else choice["text"]
+        text = _message_text(message) if message else choice["text"]
         apart = message.get("reasoning_content") or message.get("reasoning")
         cut = choice.get("finish_reason") == "length"
         if not isinstance(text, str | None):
@@ -195,6 +213,12 @@ def read_completion(answer: Any) -> Written:
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise RequestRefused("The endpoint answered something that is no completion.") from error
+
+
+def _message_text(message: Mapping[str, Any]) -> Any:
+    """Returns the text of a message, or the arguments of the tool that it calls."""
+    calls = message.get("tool_calls")
+    return calls[0]["function"]["arguments"] if calls else message["content"]
 
 
 def _read_steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from engine.base.errors import ModelFileError, NameTaken, UsageError
 from engine.base.files import create_private_folder, write_atomically
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.capabilities import Capabilities, no_fields
 from engine.model.endpoints.client import (
     REQUEST_SECONDS,
     Address,
@@ -248,6 +248,7 @@ class EndpointBook:
             },
             noise=can.noise,
             endpoints=names,
+            endpoint_gives_fields=no_fields(can) is None,
         )
 
     def that_gave(

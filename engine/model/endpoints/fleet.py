@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import zlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -124,6 +125,11 @@ class Fleet:
         return [member.removal_reason for member in self._members if member.removal_reason]
 
     @property
+    def prices(self) -> Prices | None:
+        """The prices of the first endpoint whose prices are known."""
+        return next((member.prices for member in self._members if member.prices), None)
+
+    @property
     def limit(self) -> int:
         """The number of requests that the endpoints bear side by side, as far as is known; at least one."""
         return sum(m.client.request_limit.limit for m in self._members if not m.removal_reason) or 1
@@ -182,13 +188,15 @@ class Fleet:
             RequestRefused: The request is one that is paid for.
         """
         if is_paid(name):
-            rehearsed.append(body)
+            if body not in rehearsed:  # what is refused is asked for again, item by item
+                rehearsed.append(body)
             raise RequestRefused("The request was only rehearsed.")
         if "tokens" not in body:
             messages = "\n".join(message["content"] for message in body.get("messages", ()))
             self._laid_out = str(body.get("prompt") or body.get("content") or messages)
-        tokens = range(round(len(self._laid_out) / REHEARSED_CHARS_PER_TOKEN))
-        return {"tokens": list(tokens), "prompt": self._laid_out}
+        first = zlib.crc32(self._laid_out.encode())  # other texts have other tokens
+        count = -(-len(self._laid_out) // REHEARSED_CHARS_PER_TOKEN)
+        return {"tokens": list(range(first, first + count)), "prompt": self._laid_out}
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
         """Returns the JSON answer to a request, from the cache or from the endpoint with the most free places.
@@ -351,6 +359,14 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return value if value and isinstance(value[0], int) else [_mapped(v, change) for v in value]
     return value
+
+
+def rehearsed_characters(body: Mapping[str, Any]) -> float:
+    """Returns the characters of the prompt of a rehearsed request."""
+    prompt = body.get("prompt", "")
+    if isinstance(prompt, list):
+        return len(prompt) * REHEARSED_CHARS_PER_TOKEN
+    return len(prompt) + sum(len(message["content"]) for message in body.get("messages", ()))
 
 
 def is_paid(name: str) -> bool:

@@ -9,16 +9,33 @@ from typing import Any, TypeVar, cast
 from engine.base.errors import EndpointError, RequestRefused, UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
-from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
+from engine.model.endpoints.capabilities import (
+    Capabilities,
+    no_fields,
+    no_laid_out,
+    no_reading,
+    no_writing,
+)
 from engine.model.endpoints.client import all_of
-from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_characters
 from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
-from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
+from engine.model.endpoints.replies import chat_replies, write_replies
 from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs, WrittenReply
 from engine.model.prompt_files import Prompt
+from engine.project.records import StageCost
+
+CHARS_PER_TOKEN = 4.0
+"""Characters of a token where an endpoint did not say how many it counts, as in English text."""
+
+MESSAGE_TOKENS = 8
+"""Tokens of a chat template around one message."""
+
+WRITTEN_SHARE, THINKING_ESTIMATE = 0.25, 512
+"""Share of the most tokens of a reply that one has, and tokens that a model thinks before one, for estimates: nobody
+knows before."""
 
 T = TypeVar("T")
 """Answer to a request."""
@@ -70,7 +87,10 @@ class EndpointModel:
 
     def refuse_chat(self, sampling: Sampling) -> None:
         """Raises UsageError if chat replies cannot be written with this sampling."""
-        self.refuse("replies to messages", no_chat(self.can, sampling))
+        reason = None if self.can.chat else "it continues raw texts only"
+        if sampling.json_schema:
+            reason = no_fields(self.can)
+        self.refuse("replies to messages", reason)
 
     # Requests
 
@@ -115,6 +135,33 @@ class EndpointModel:
         """Returns the bodies of the requests that work would send; see `Fleet.rehearse`."""
         return self._fleet.rehearse(work)
 
+    def estimate(
+        self, stage: str, bodies: Sequence[Mapping[str, Any]], sampled: int, items: int
+    ) -> StageCost:
+        """Returns what a stage costs by the requests for a sample of its items.
+
+        Args:
+            stage: Name of the stage.
+            bodies: The requests for the sample, from `rehearse`.
+            sampled, items: Number of items of the sample, and of all.
+        """
+        ratio = items / max(1, sampled)
+        chars_per_token = self.can.chars_per_token or CHARS_PER_TOKEN
+        read = sum(rehearsed_characters(body) / chars_per_token for body in bodies) * ratio
+        read += len(bodies) * MESSAGE_TOKENS * ratio
+        thinking = THINKING_ESTIMATE if self.can.thinks else 0
+        answers = sum(body.get("max_tokens", 0) - self._thinking.tokens for body in bodies)
+        written = (WRITTEN_SHARE * answers + len(bodies) * thinking) * ratio
+        prices = self._fleet.prices
+        cost = prices.read * read + prices.written * written if prices else None
+        return StageCost(
+            stage,
+            round(len(bodies) * ratio),
+            round(read),
+            round(written),
+            None if cost is None else cost / TOKENS_PRICED,
+        )
+
     def spend(self, spending: Spending) -> None:
         """Lets further requests be part of what a run may cost."""
         self._fleet.spending = spending
@@ -150,8 +197,6 @@ def _generate(
 ) -> list[WrittenReply]:
     """Writes one reply to each log; see the request."""
     model.refuse_writing(request.prompt)
-    if request.sampling.json_schema and not model.can.schema:
-        model.refuse("replies by a schema", "its replies do not follow one")
     return model.run(lambda: write_replies(model.reader(), request, model.context, report))
 
 

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import resources
 from math import exp
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
 
 from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
-from engine.model.endpoints.capabilities import Capabilities, Prefill, Template, Tokens
+from engine.model.endpoints.capabilities import Capabilities, Prefill, Structure, Template, Tokens
 from engine.model.endpoints.client import Address, BackgroundLoop, EndpointClient
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
@@ -19,9 +21,11 @@ from engine.model.endpoints.dialects import (
     apply_template,
     grammar_for,
     read_completion,
+    structure_fields,
     token_ids,
 )
 from engine.model.endpoints.fleet import TOKENS_PRICED
+from engine.model.reply_forms import UnreadableReply, read_reply
 
 if TYPE_CHECKING:
     import httpx
@@ -74,8 +78,18 @@ NO_LOG_PROBS = (0, False, False, False, False)
 NO_PREFILL: Prefill = ""
 """The capability of an endpoint that cannot be given the beginning of a reply."""
 
+NO_STRUCTURE: Structure = ""
+"""The capability of an endpoint that answers no messages."""
+
 PROBES_IN_FLIGHT = 16
 """Most requests of a probe that are sent side by side."""
+
+
+class _ProbedWord(msgspec.Struct):
+    """A reply with one field."""
+
+    word: Annotated[str, msgspec.Meta(max_length=40)]
+
 
 PROBE_SECONDS = 240.0
 """Default time limit of a request, which writes a few tokens; the server may have to load the model first."""
@@ -148,8 +162,8 @@ class _Probe:
         log_probs = start(self._read_log_probs(tokens) if continues else _nothing(NO_LOG_PROBS))
         chat_top = start(self._find_chat_top() if answers else _nothing(0))
         prefill = start(self._find_prefill() if answers else _nothing(NO_PREFILL))
-        schema = start(self._keeps_schema() if answers else _nothing(False))
-        seed, grammar = start(self._keeps_seed(continues)), start(self._keeps_grammar(continues))
+        structure = start(self._find_structure() if answers else _nothing(NO_STRUCTURE))
+        seed = start(self._keeps_seed(continues))
         vectors = start(self._attempt(self._embed()))
         end_token = start(self._find_end_token(tokens, end_text))
         controls = start(self._reads_controls(tokens, end_text))
@@ -170,8 +184,7 @@ class _Probe:
             template=template,
             prefill=await prefill,
             seed=await seed,
-            grammar=await grammar,
-            schema=await schema,
+            structure=await structure,
             embeddings=await vectors is not None,
             end_token=await end_token,
             end_text=end_text,
@@ -205,7 +218,9 @@ class _Probe:
         except (RequestRefused, EndpointAway) as error:
             if isinstance(error, EndpointAway) and error.overdue:
                 raise  # dozens of requests follow, and each would take as long
-            self._last_failure = error.message
+            # Of a path that the server need not have, a 404 says nothing of what is wrong.
+            if "404" not in error.message or not self._last_failure:
+                self._last_failure = error.message
             return None
 
     async def _complete(self, prompt: str | Sequence[int], **options: Any) -> Written:
@@ -379,26 +394,28 @@ class _Probe:
         first, repeated, other = await asyncio.gather(*map(sampled, (11, 11, 12)))
         return first is not None and first == repeated != other
 
-    async def _keeps_grammar(self, completions: bool) -> bool:
-        """Returns whether a completion follows a grammar."""
-        if not completions:
-            return False
-        request = self._complete(_TEXT, grammar=grammar_for(_WORD), max_tokens=8)
-        result = await self._attempt(request)
-        return result is not None and result.text.strip() == _WORD
-
-    async def _keeps_schema(self) -> bool:
-        """Returns whether an answer to messages follows a JSON schema."""
+    async def _find_structure(self) -> Structure:
+        """Returns how the endpoint is asked for a reply with given fields, the surest way first; "" if it cannot be.
+        The test is a field with a value that no model writes by itself."""
         schema = {
             "type": "object",
-            "properties": {"word": {"const": _WORD}},
+            "properties": {"word": {"enum": [_WORD]}},
             "required": ["word"],
             "additionalProperties": False,
         }
-        form = {"type": "json_schema", "json_schema": {"name": "word", "schema": schema}}
-        request = self._reply([_user_message("Say hello.")], response_format=form, max_tokens=24)
-        result = await self._attempt(request)
-        return result is not None and _WORD in result.text and result.text.lstrip().startswith("{")
+        asked = f'Reply with the JSON object {{"word": "{_WORD}"}} and nothing else.'
+        kinds: tuple[Structure, ...] = ("json_schema", "json_object", "tool", "plain")
+        for kind in kinds:
+            content = asked if kind == "plain" else "Reply with a JSON object. Say hello."
+            body = structure_fields(kind, schema)
+            request = self._reply([_user_message(content)], max_tokens=48, **body)
+            result = await self._attempt(request)
+            try:
+                if result is not None and read_reply(_ProbedWord, result.text).word == _WORD:
+                    return kind
+            except UnreadableReply:
+                continue
+        return ""
 
     async def _find_end_token(self, tokens: Tokens, end_text: str) -> int | None:
         """Returns the id of the end-of-text token; None if the endpoint does not say it."""

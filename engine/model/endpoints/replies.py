@@ -8,6 +8,7 @@ continue a reply, else the question asks for it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,9 +19,11 @@ from engine.model.endpoints.capabilities import Capabilities, no_laid_out
 from engine.model.endpoints.client import all_of
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
+    ListedToken,
     Step,
     Written,
     read_completion,
+    structure_fields,
     without_controls,
 )
 from engine.model.endpoints.log_probs import Reader
@@ -30,6 +33,7 @@ from engine.model.log_windows import last_pieces, log_tokens
 from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import VERDICT_WORDS
 
 BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
 """Added to a question if the endpoint cannot be given the beginning of the answer."""
@@ -55,20 +59,6 @@ def chat_body(can: Capabilities, messages: Sequence[ChatMessage], opening: str) 
     if can.prefill == "continue":
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     return body
-
-
-async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
-    """Returns the most probable first tokens of the answer to a message; None if the endpoint lists none.
-
-    Raises:
-        RequestRefused: The endpoint refuses the message.
-    """
-    body = prompt_body(reader.can, prompt, log)
-    options = {"max_tokens": 1, "temperature": 0, "logprobs": True}
-    request = {**body, **options, "top_logprobs": reader.can.chat_top}
-    written = read_completion(await reader.ask("chat/completions", request))
-    step = next(iter(written.steps), None)
-    return step if step is not None and step.top else None
 
 
 async def reply_to(
@@ -172,11 +162,8 @@ def sampling_fields(
         settings |= {"seed": seed, "top_p": sampling.top_p}
         settings |= {"top_k": sampling.top_k} if sampling.top_k else {}
         settings |= {"min_p": sampling.min_p} if sampling.min_p else {}
-    if sampling.grammar and reader.can.grammar:
-        settings["grammar"] = sampling.grammar
     if sampling.json_schema:
-        schema = {"name": "reply", "schema": json.loads(sampling.json_schema)}
-        settings["response_format"] = {"type": "json_schema", "json_schema": schema}
+        settings |= structure_fields(reader.can.structure, json.loads(sampling.json_schema))
     return settings
 
 
@@ -284,17 +271,6 @@ class _Writer:
         return (f"{self._head}{log}{self._tail}" if self._raw else log), note
 
 
-def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
-    """Returns the reason why chat replies with this sampling are not possible, or None."""
-    if not can.chat:
-        return "it continues raw texts only"
-    if sampling.json_schema and not can.schema:
-        return "its replies do not follow a JSON schema"
-    if sampling.grammar and not can.grammar:
-        return "its replies do not follow a grammar"
-    return None
-
-
 async def chat_replies(
     reader: Reader, calls: Sequence[Call], context: int, report: Callable[[int], None]
 ) -> list[Completion]:
@@ -337,9 +313,40 @@ async def _reply(reader: Reader, call: Call, context: int) -> Completion:
         notes.append(left_out)
     body = chat_body(reader.can, fitting, call.opening)
     settings = sampling_fields(reader, call.sampling, call.max_tokens, call.stop, call.seed)
+    reads_verdict = call.verdict and reader.can.chat_top and not reader.can.thinks
+    if reads_verdict:
+        settings |= {"logprobs": True, "top_logprobs": reader.can.chat_top}
     reply = await complete(reader, "chat/completions", {**body, **settings})
     text, stopped = cut_at_stop(strip_opening(reply, call.opening) or reply, call.stop)
-    return Completion(text, stopped, ", ".join(notes) or None)
+    probability = verdict_probability(reply.steps) if reads_verdict else None
+    return Completion(text, stopped, ", ".join(notes) or None, probability)
+
+
+def verdict_probability(steps: Sequence[Step]) -> float | None:
+    """Returns the probability of true rather than false at the first token of a reply that begins one of their words;
+    None where there is none."""
+    for step in steps:
+        if step.chosen is not None and _verdict_of(step.chosen):
+            mass = {"true": 0.0, "false": 0.0}
+            for token in step.top:
+                if value := _verdict_of(token):
+                    mass[value] += math.exp(token.log_p)
+            total = sum(mass.values())
+            return mass["true"] / total if total else None
+    return None
+
+
+def _verdict_of(token: ListedToken) -> str | None:
+    """Returns the value, true or false, whose word a token begins; None for another token."""
+    word = (token.text or b"").decode("utf-8", "ignore").strip().casefold()
+    return next(
+        (
+            value
+            for value, words in VERDICT_WORDS.items()
+            if word and any(each.startswith(word) for each in words)
+        ),
+        None,
+    )
 
 
 async def _drop_oldest(

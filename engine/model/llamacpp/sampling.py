@@ -68,14 +68,14 @@ class Sampler:
             llama_cpp.llama_sampler_chain_add(chain, step)
         self._chain = chain
         self._grammar = None
-        grammar = settings.grammar
         if settings.json_schema is not None:
             grammar = grammar_of(settings.json_schema)
-        if grammar is not None:
             self._grammar = llama_cpp.llama_sampler_init_grammar(vocab, grammar.encode(), b"root")
             if not self._grammar:
                 llama_cpp.llama_sampler_free(chain)
-                raise ModelError("The grammar cannot be parsed.", "Check the GBNF or JSON schema.")
+                raise ModelError(
+                    "The JSON schema is none that llama.cpp can follow.", "Look at it."
+                )
         self._candidates = np.zeros(vocabulary, dtype=_CANDIDATE)
 
     def pick(self, logits: NDArray[np.float32]) -> int:

@@ -7,6 +7,7 @@ text, so that none of them can forge a turn.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -14,10 +15,16 @@ from dataclasses import replace
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.batched_replies import generate
 from engine.model.chat import Call, ChatMessage, Completion, Speaker
-from engine.model.generation import GenerativeModel, Task
+from engine.model.generation import GenerativeModel, Reply, Task
 from engine.model.interface import Tokenizer
 from engine.model.log_windows import GAP, MIN_LOG_TOKENS, clip
+from engine.model.process.log_probs import PrefixQuestion, continuation_log_probs
 from engine.model.prompt_files import started
+from engine.model.reply_forms import VERDICT_WORDS
+
+MAX_LOG_ODDS = 700.0
+"""Log-odds against true, in nats, above which the probability is taken as at this value; `math.exp` overflows at
+710."""
 
 _EDGE = "\x0b"
 """Whitespace that no template writes. It is put around each mark; if it is missing, the template trims contents."""
@@ -118,10 +125,39 @@ def chat_replies(
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
+    # Where a call reads its verdict: the tokens before it, and the texts of true and of false there.
+    places = {
+        index: place
+        for index, (call, task) in enumerate(zip(calls, tasks, strict=True))
+        if call.verdict and (place := _verdict_place(model, task.prompt, replies[index]))
+    }
+    log_probs = continuation_log_probs(model, list(places.values())) if places else []
+    probabilities = {
+        index: 1 / (1 + math.exp(min(MAX_LOG_ODDS, false - true)))
+        for index, (true, false) in zip(places, log_probs, strict=True)
+    }
     return [
-        Completion(reply.text, reply.stopped, note)
-        for reply, note in zip(replies, notes, strict=True)
+        Completion(reply.text, reply.stopped, note, probabilities.get(index))
+        for index, (reply, note) in enumerate(zip(replies, notes, strict=True))
     ]
+
+
+def _verdict_place(
+    tokenizer: Tokenizer, prompt: Sequence[int], reply: Reply
+) -> PrefixQuestion | None:
+    """Returns the question for true and false where the reply begins the first of these words; None if it has none.
+
+    Args:
+        prompt: The tokens before the reply.
+    """
+    for index, token in enumerate(reply.tokens):
+        text = tokenizer.token_bytes(token).decode("utf-8", "ignore")
+        word = text.strip()
+        if word and any(value.startswith(word) for value in VERDICT_WORDS):
+            space = text[: len(text) - len(text.lstrip())]
+            answers = [tokenizer.tokenize(space + value) for value in VERDICT_WORDS]
+            return PrefixQuestion([*prompt, *reply.tokens[:index]], answers)
+    return None
 
 
 def fit_into_context(

@@ -13,8 +13,7 @@ from engine.model.catalog import LoadableModel
 from engine.model.endpoints.capabilities import (
     Capabilities,
     no_curve,
-    no_laid_out,
-    no_reading,
+    no_fields,
     no_tree,
     no_writing,
 )
@@ -188,13 +187,15 @@ def work_lines(can: Capabilities) -> list[str]:
     summary, judge, base, merge = (
         parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
     )
+    fields = no_fields(can)
     reasons: dict[str, str | None] = {
         "replies": no_writing(can, summary),
         "curves": no_curve(can, None, None),
         "curves with an end tag in words": no_curve(can, None, "END"),
         "curves with the prompt of mode `base`": no_curve(can, base, None),
-        "the judge": no_curve(can, judge, None),
-        "merge questions": no_reading(can) or no_laid_out(can, merge),
+        "labels of goals": fields,
+        "the judge": fields and no_curve(can, judge, None),
+        "merge questions": fields and no_curve(can, merge, None),
         "trees": no_tree(can),
     }
     possible = [work for work, reason in reasons.items() if reason is None]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError
-from engine.questions.question_names import (
-    ALLOWED_RATINGS,
-    EXPORT_OBJECT,
-    HUMAN_TAG_PREFIX,
-    NOTE,
-    RATING_BY_QUESTION,
-    VERDICT,
-)
+from engine.questions.question import NOTE, YES
+from engine.questions.question_names import ALLOWED_RATINGS, EXPORT_OBJECT, RATING_BY_QUESTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +21,7 @@ class Answer:
     Attributes:
         key: Stands for the text that was judged; None in the program's own exports.
         verdict: As written; None where the task has no answer.
+        answers: The answers to other questions, by name.
         annotator: Name of the person; empty without one.
         repeats: What the same person said again, blind.
         in_force: Whether this verdict was in force in the project that it comes from, whatever others said.
@@ -39,7 +35,7 @@ class Answer:
     verdict: str | None = None
     note: str = ""
     annotator: str = ""
-    tags: tuple[str, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
     repeats: tuple[str, ...] = ()
     in_force: bool = False
     disputed: bool = False
@@ -79,25 +75,25 @@ def answers_of(record: Any) -> list[Answer] | None:
     if isinstance(fields, dict) and isinstance(record.get("metadata"), dict):
         return _argilla(record)
     if "key" in record and "conversation" in record:  # JSON-MIN of Label Studio
-        verdict, note = record.get(VERDICT), record.get(NOTE)
+        verdict, note = record.get(SUCCEEDED), record.get(NOTE)
         answer = replace(
             _task(record),
             verdict=verdict if isinstance(verdict, str) else None,
             note=_join_texts(note),
             annotator=_person_name(record.get("annotator")),
-            tags=_rating_tags({name: str(record.get(name)) for name in RATING_BY_QUESTION}),
+            answers=_ratings({name: str(record.get(name)) for name in RATING_BY_QUESTION}),
         )
         return [answer]
     return _own_answers(record)
 
 
-def _rating_tags(answers: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the tags of a person's ratings, such as `people.Diversity.2`; answers outside the values are none."""
-    return tuple(
-        f"{HUMAN_TAG_PREFIX}.{name}.{answers[question]}"
+def _ratings(answers: Mapping[str, str]) -> dict[str, str]:
+    """Returns a person's ratings by question; answers outside the values are none."""
+    return {
+        question: answers[question]
         for question, name in RATING_BY_QUESTION.items()
         if answers.get(question, "") in {str(grade) for grade in ALLOWED_RATINGS[name]}
-    )
+    }
 
 
 def _task(names: Mapping[str, Any]) -> Answer:
@@ -124,15 +120,15 @@ def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[A
         chosen = {
             name: str(value["choices"][0]) for name, value in values.items() if value.get("choices")
         }
-        tags = _rating_tags(chosen)
-        if VERDICT in chosen or tags:
+        ratings = _ratings(chosen)
+        if SUCCEEDED in chosen or ratings:
             answers.append(
                 replace(
                     task,
-                    verdict=chosen.get(VERDICT),
+                    verdict=chosen.get(SUCCEEDED),
                     note=_join_texts(values.get(NOTE, {}).get("text")),
                     annotator=_person_name(annotation.get("completed_by")),
-                    tags=tags,
+                    answers=ratings,
                 )
             )
     return answers or [task]
@@ -152,45 +148,52 @@ def _argilla(record: Mapping[str, Any]) -> list[Answer]:
     return [
         replace(
             task,
-            verdict=answers.get(VERDICT) or None,
+            verdict=answers.get(SUCCEEDED) or None,
             note=answers.get(NOTE, ""),
             annotator=person,
-            tags=_rating_tags(answers),
+            answers=_ratings(answers),
         )
         for person, answers in people.items()
-        if answers.get(VERDICT) or _rating_tags(answers)
+        if answers.get(SUCCEEDED) or _ratings(answers)
     ] or [task]
 
 
 def _own_answers(record: Mapping[str, Any]) -> list[Answer] | None:
-    """Returns the verdicts in a line of `export verdicts`, or of conversations `--with verdicts`; None if it is
+    """Returns the answers in a line of `export answers`, or of conversations `--with answers`; None if it is
     neither."""
     export_object = record.get(EXPORT_OBJECT)
     values = export_object if isinstance(export_object, dict) else record
     name = record.get("id")
-    if not isinstance(name, str) or VERDICT not in values:
+    if not isinstance(name, str) or SUCCEEDED not in values:
         return None
     duplicates = _texts(
         [each.get("id") for each in _as_list(values.get("duplicates")) if isinstance(each, dict)]
     )
     task = Answer(None, name, None, duplicates=duplicates)
-    verdict = values[VERDICT]
+    verdict = values[SUCCEEDED]
     answer = replace(
         task,
         verdict=verdict if isinstance(verdict, str) else None,
         note=_join_texts(values.get(NOTE)),
         annotator=_person_name(values.get("annotator")),
-        tags=_texts(values.get("tags")),
+        answers={
+            **dict.fromkeys(_texts(values.get("tags")), YES),
+            **{
+                str(name): value
+                for name, value in _as_dict(values.get("answers")).items()
+                if isinstance(value, str)
+            },
+        },
         repeats=_texts(values.get("repeats")),
         in_force=isinstance(verdict, str),
         disputed=bool(values.get("disagreement")),
     )
     others = [
-        replace(task, verdict=other[VERDICT], annotator=_person_name(other.get("annotator")))
+        replace(task, verdict=other[SUCCEEDED], annotator=_person_name(other.get("annotator")))
         for other in _as_list(values.get("others"))
-        if isinstance(other, dict) and isinstance(other.get(VERDICT), str)
+        if isinstance(other, dict) and isinstance(other.get(SUCCEEDED), str)
     ]
-    is_empty = answer.verdict is None and not answer.note and not answer.tags
+    is_empty = answer.verdict is None and not answer.note and not answer.answers
     return others if is_empty and others else [answer, *others]
 
 
@@ -202,6 +205,11 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _as_list(value: Any) -> list[Any]:
     """Returns a list as it is, and an empty one for any other value."""
     return value if isinstance(value, list) else []
+
+
+def _as_dict(value: Any) -> Mapping[Any, Any]:
+    """Returns an object as it is, and an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
 
 
 def _join_texts(value: Any) -> str:

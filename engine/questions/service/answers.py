@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from engine.base.conversation import Verdict, without_surrogates
+from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
 from engine.base.errors import FormatError
 from engine.base.number_format import counted
 from engine.conversations.tables import conversations
 from engine.project.project import Project
-from engine.questions.records import VerdictRow
+from engine.questions.question import NOTE, slug
+from engine.questions.records import Act, AnswerRow
 from engine.questions.service.answer_files import Answer, answers_of, records_of
-from engine.questions.tables import second_verdicts, verdicts
-from engine.questions.tables.verdicts import Act
+from engine.questions.tables import answers as stored_answers
+from engine.questions.tables import second_answers
 
 Outcome = Literal[
     "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
@@ -75,13 +76,13 @@ class AnswerReport:
     Attributes:
         outcomes: By conversation, but for `unanswered`, `unknown` and `not_understood`, which are by answer.
         annotators: How many answers were read of each person.
-        tags: Number of tags that were given.
+        others: Number of answers to other questions than `SUCCEEDED`.
         examples: Some ids for each kind of gap.
     """
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     annotators: Counter[str] = field(default_factory=Counter)
-    tags: int = 0
+    others: int = 0
     examples: dict[Outcome, list[str]] = field(default_factory=dict)
 
     @property
@@ -99,7 +100,7 @@ class AnswerReport:
         """Returns the report as JSON values."""
         return {
             **{name: self.outcomes[name] for name in get_args(Outcome)},
-            "tags": self.tags,
+            "others": self.others,
             "annotators": dict(self.annotators),
             "examples": self.examples,
         }
@@ -111,8 +112,8 @@ class AnswerReport:
             if count := self.outcomes[outcome]:
                 ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
                 sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
-        if self.tags:
-            sentences.append(f"{counted(self.tags, 'tag')} given.")
+        if self.others:
+            sentences.append(f"{counted(self.others, 'answer')} to other questions given.")
         if self.annotators:
             people = (f"{name} {count:,}" for name, count in self.annotators.most_common())
             sentences.append(f"Answers by person: {', '.join(people)}.")
@@ -141,11 +142,11 @@ def import_answers(
         FormatError: The file cannot be read, or has nothing that looks like an answer.
     """
     report = AnswerReport()
-    answers = [_storable(answer, annotator.strip()) for answer in _read(path, report)]
+    given = [_storable(answer, annotator.strip()) for answer in _read(path, report)]
     with project.reading() as conn:
-        acts = _plan(conn, answers, replace, report)
+        acts = _plan(conn, given, replace, report)
     if acts and not dry_run:
-        project.write(lambda conn: verdicts.give_all(conn, acts))
+        project.write(lambda conn: stored_answers.give_all(conn, acts))
     return report
 
 
@@ -157,7 +158,10 @@ def _storable(answer: Answer, annotator: str) -> Answer:
         source=None if answer.source is None else without_surrogates(answer.source),
         note=without_surrogates(answer.note),
         annotator=without_surrogates(answer.annotator) or annotator,
-        tags=tuple(map(without_surrogates, answer.tags)),
+        answers={
+            slug(without_surrogates(name)): without_surrogates(value)
+            for name, value in answer.answers.items()
+        },
         duplicates=tuple(map(without_surrogates, answer.duplicates)),
     )
 
@@ -168,7 +172,7 @@ def _plan(
     """Returns the acts that are to be appended to the log of verdicts, and counts what becomes of each answer."""
     answers_by_id: dict[int, list[Answer]] = {}
     for answer in answers:
-        if answer.verdict is None and not answer.note and not answer.tags:
+        if answer.verdict is None and not answer.note and not answer.answers:
             report.count("unanswered", answer.conversation)
             continue
         if answer.verdict is not None:
@@ -186,16 +190,21 @@ def _plan(
             report.count(conversation, answer.conversation)
     acts: list[Act] = []
     for key, own_answers in answers_by_id.items():
-        now = verdicts.current(conn, key)
+        now = stored_answers.current(conn, key)
         verdict_acts = _verdict_acts(conn, key, own_answers, now, replace, report)
         acts += verdict_acts
         # A verdict that comes into force brings the notes along.
-        if not any(act.text for act in verdict_acts):
+        if not any(act.question == NOTE for act in verdict_acts):
             acts += _note_acts(key, own_answers, now)
-        tags = {tag for answer in own_answers for tag in answer.tags}
-        new_tags = tags - set(() if now is None else now.tags)
-        report.tags += len(new_tags)
-        acts += [Act(key, "tag", None, tag, own_answers[0].annotator) for tag in sorted(new_tags)]
+        in_force = dict(() if now is None else now.answers)
+        others = [
+            Act(key, name, value, answer.annotator)
+            for answer in own_answers
+            for name, value in sorted(answer.answers.items())
+            if in_force.get(name) != value
+        ]
+        report.others += len(others)
+        acts += others
     return acts
 
 
@@ -203,7 +212,7 @@ def _verdict_acts(
     conn: sqlite3.Connection,
     key: int,
     answers: Sequence[Answer],
-    now: VerdictRow | None,
+    now: AnswerRow | None,
     replace: bool,
     report: AnswerReport,
 ) -> list[Act]:
@@ -221,7 +230,7 @@ def _verdict_acts(
     }
     if not new:
         return []
-    opinions = second_verdicts.opinions_on(conn, key)
+    opinions = second_answers.opinions_on(conn, key)
     known = {opinion.annotator: opinion.verdict for opinion in opinions}
     in_force = None if now is None else now.verdict
     decider = next((name for name, answer in people.items() if answer.in_force), None)
@@ -244,31 +253,33 @@ def _verdict_acts(
     report.count(outcome, answers[0].conversation)
     owner = None if now is None or in_force is None else now.annotator
     others = [
-        Act(key, "repeat", verdict, annotator=name)
+        Act(key, SUCCEEDED, verdict, name, blind=True)
         for name, verdict in new.items()
         if name not in (giver, owner) and known.get(name) != verdict
     ]
     if giver is None:
         return others
-    give = Act(key, "give", new[giver], _join_notes(answers), giver)
+    notes = _join_notes(answers)
+    give = [Act(key, NOTE, notes, giver)] if notes else []
+    give.append(Act(key, SUCCEEDED, new[giver], giver))
     repeats = [
-        Act(key, "repeat", verdict, annotator=giver)
+        Act(key, SUCCEEDED, verdict, giver, blind=True)
         for verdict in map(_verdict, people[giver].repeats)
         if verdict is not None
     ]
-    # who decides comes after those who are overruled: see `engine.questions.tables.second_verdicts`
+    # who decides comes after those who are overruled: see `engine.questions.tables.second_answers`
     is_decision = decider is not None and not people[decider].disputed
-    return [*others, *repeats, give] if is_decision else [give, *repeats, *others]
+    return [*others, *repeats, *give] if is_decision else [*give, *repeats, *others]
 
 
-def _note_acts(key: int, answers: Sequence[Answer], now: VerdictRow | None) -> list[Act]:
+def _note_acts(key: int, answers: Sequence[Answer], now: AnswerRow | None) -> list[Act]:
     """Returns the act that adds the notes which the conversation does not have yet; none if there are none."""
     old = "" if now is None else now.note
     new = [answer for answer in answers if answer.note and answer.note not in old]
     if not new:
         return []
     text = "; ".join(filter(None, (old, _join_notes(new, named=bool(old)))))
-    return [Act(key, "note", None, text, new[0].annotator)]
+    return [Act(key, NOTE, text, new[0].annotator)]
 
 
 def _verdict(text: str | None) -> Verdict | None:
@@ -328,6 +339,6 @@ def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
             yield from answers
     if not understood:
         raise FormatError(
-            f"{path} has no answers of Label Studio or Argilla and no exported verdicts.",
+            f"{path} has no answers of Label Studio or Argilla and no exported answers.",
             "Export tasks with `workbench export PROJECT conversations --as label-studio`, or `--as argilla`.",
         )

@@ -7,8 +7,7 @@ complete conversations.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.conversation import State, Verdict
+from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
@@ -36,15 +35,14 @@ from engine.questions.records import (
     CalibrationReport,
     CompletionRate,
     FilterRate,
-    Opinion,
     Proposal,
 )
-from engine.questions.tables import second_verdicts, verdicts
+from engine.questions.tables import answers, machine_answers, second_answers
 
 MAX_RATE_INTERVAL_WIDTH = 0.5
 """Largest width of the interval of the corrected completion rate with which a threshold is suggested."""
 
-FIELDS_BY_SCORE = ("state", "p", "success", "verdict")
+FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
 """Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
 
 CHOSEN_BY_SCORE = "the filter goes by the score"
@@ -83,7 +81,7 @@ class ScoredConversations:
         """Reads all scores and draws bootstrap samples of the verdicts: slow."""
         rule = score_sets.rule(conn)
         judged = _judged(conn)
-        ids, values = verdicts.scored_values(conn)
+        ids, values = answers.scored_values(conn)
         scores = np.asarray(values, float)
         calibrated = calibration.calibrate(
             judged.scores,
@@ -188,8 +186,8 @@ def _rule(threshold: float, source: RuleSource) -> DecisionRule:
 def _judged(conn: sqlite3.Connection) -> _Judged:
     """Returns the scores and verdicts of all conversations that have both; "unsure" is no verdict here."""
     pairs = [
-        (score, verdict is Verdict.COMPLETE)
-        for _, verdict, score in verdicts.judged_pairs(conn)
+        (score, verdict is Verdict.YES)
+        for _, verdict, score in answers.judged_pairs(conn)
         if score is not None and verdict is not Verdict.UNSURE
     ]
     return _Judged([score for score, _ in pairs], [complete for _, complete in pairs])
@@ -249,8 +247,8 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
     """Returns how the verdicts complete and incomplete agree with the rule's decisions, without borderline and unscored
     conversations."""
     pairs = [
-        (str(verdict), str(rule.state(score)))
-        for _, verdict, score in verdicts.judged_pairs(conn)
+        (verdict is Verdict.YES, rule.state(score) is State.COMPLETE)
+        for _, verdict, score in answers.judged_pairs(conn)
         if verdict is not Verdict.UNSURE and rule.state(score) in (State.COMPLETE, State.INCOMPLETE)
     ]
     return calibration.agreement(pairs)
@@ -259,7 +257,7 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
 def _with_itself(conn: sqlite3.Connection) -> Agreement:
     """Returns how first verdicts agree with blind repeats by the same person."""
     return calibration.agreement(
-        [(first, second) for _, first, second in second_verdicts.repeated_pairs(conn)]
+        [(first, second) for _, first, second in second_answers.repeated_pairs(conn)]
     )
 
 
@@ -339,40 +337,37 @@ class PeopleAgreement:
         return sentences
 
 
-def people_agreement(project: Project) -> PeopleAgreement:
-    """Returns how the verdicts of all people agree. Slow with many verdicts: draws bootstrap samples."""
+def people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgreement:
+    """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
+    answers: draws bootstrap samples."""
     with project.reading() as conn, snapshot(conn):
-        opinions = second_verdicts.opinions(conn)
-        disagreements = len(second_verdicts.disagreements(conn))
-    people = Counter(opinion.annotator for _, opinion in opinions)
-    verdicts_by_name = {
-        name: {key: str(opinion.verdict) for key, opinion in opinions if opinion.annotator == name}
-        for name in people
-    }
+        values_by_name = second_answers.values_by_person(conn, question)
+        for answerer, _ in reversed(machine_answers.answerers(conn, question)):
+            values_by_name[answerer.name] = machine_answers.values(conn, answerer.config_hash)
+        disagreements = len(second_answers.disagreements(conn, question))
+    people = {name: len(values) for name, values in values_by_name.items()}
+    people = dict(sorted(people.items(), key=lambda row: -row[1]))
     pairs = []
-    for one, other in combinations(dict(people.most_common()), 2):
-        first, second = shared(verdicts_by_name[one], verdicts_by_name[other])
+    for one, other in combinations(people, 2):
+        first, second = shared(values_by_name[one], values_by_name[other])
         pairs.append(PairAgreement(one, other, agree(first, second) if first else None))
     pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
-    counts = _count_opinions(opinions)
+    counts = _count_values(values_by_name)
     return PeopleAgreement(
-        dict(people.most_common()),
-        tuple(pairs),
-        int((counts.sum(axis=1) > 1).sum()),
-        alpha(counts),
-        disagreements,
+        people, tuple(pairs), int((counts.sum(axis=1) > 1).sum()), alpha(counts), disagreements
     )
 
 
-def _count_opinions(
-    opinions: Sequence[tuple[int, Opinion]],
+def _count_values(
+    values_by_name: Mapping[str, Mapping[int, str]],
 ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Returns how many people gave each verdict, shape (conversations, verdicts)."""
-    rows = {key: row for row, key in enumerate(dict.fromkeys(key for key, _ in opinions))}
-    counts = np.zeros((len(rows), len(Verdict)), np.int64)
-    columns = {verdict: column for column, verdict in enumerate(Verdict)}
-    for key, opinion in opinions:
-        counts[rows[key], columns[opinion.verdict]] += 1
+    """Returns how many gave each answer, shape (conversations, answers)."""
+    given = [pair for values in values_by_name.values() for pair in values.items()]
+    rows = {key: row for row, key in enumerate(dict.fromkeys(key for key, _ in given))}
+    columns = {value: column for column, value in enumerate(dict.fromkeys(v for _, v in given))}
+    counts = np.zeros((len(rows), len(columns)), np.int64)
+    for key, value in given:
+        counts[rows[key], columns[value]] += 1
     return counts
 
 

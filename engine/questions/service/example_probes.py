@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.conversation import SUCCEEDED
 from engine.base.errors import WorkbenchError
 from engine.base.statistics.intervals import wilson
 from engine.base.statistics.ranking import auroc
@@ -31,21 +32,14 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration, example_probe
 from engine.questions.example_probe import Known
-from engine.questions.records import (
-    NOT,
-    SUCCESS,
-    ExampleProbe,
-    ExampleProbeChange,
-    ExampleProbeTest,
-    Proposed,
-)
+from engine.questions.records import ExampleProbe, ExampleProbeChange, ExampleProbeTest, Proposed
+from engine.questions.tables import answers
 from engine.questions.tables import example_probes as store
-from engine.questions.tables import verdicts
 from engine.signs import tables as sign_tables
 from engine.signs.reading import standard_scores, trouble
 
 MIN_CONVERSATIONS_FOR_TAG = 5
-"""Number of conversations with a tag from which on its probe is fitted without being asked for."""
+"""Number of conversations with the answer yes from which on a probe is fitted without being asked for."""
 
 DEFAULT_THRESHOLD = 0.5
 """Probability from which a conversation is proposed, until a person chooses another."""
@@ -106,18 +100,18 @@ class ExampleProbeService:
     def success_in_force(self) -> ExampleProbe | None:
         """Quick. Returns the probe of success in force; None where there is none."""
         with self._project.reading() as conn:
-            return store.get(conn, SUCCESS)
+            return store.get(conn, SUCCEEDED)
 
     def newest_success(self) -> ExampleProbe | None:
         """Quick. Returns the newest probe of success, in force or not, with however few verdicts; None before any."""
         with self._project.reading() as conn:
-            return store.newest(conn, SUCCESS)
+            return store.newest(conn, SUCCEEDED)
 
     def change(self) -> ExampleProbeChange | None:
         """Returns what the verdicts since the last take-over would change about success; None where there is
         nothing."""
         with self._project.reading() as conn, snapshot(conn):
-            return store.change(conn, SUCCESS)
+            return store.change(conn, SUCCEEDED)
 
     def next(self, subject: str, count: int) -> list[Proposed]:
         """Returns at most `count` conversations that are no examples yet, the most informative for a subject first; by
@@ -161,10 +155,10 @@ class ExampleProbeService:
     def prepare(self) -> None:
         """Makes the order *most informative first* where there is none yet, before any verdict."""
         with self._project.reading() as conn:
-            if store.newest(conn, SUCCESS) is not None:
+            if store.newest(conn, SUCCEEDED) is not None:
                 return
         if self._project.read_only is None:
-            self._fit(self._read_conversations(), SUCCESS, None)
+            self._fit(self._read_conversations(), SUCCEEDED, None)
 
     def take_over(self) -> None:
         """Puts the newer probe of success in force.
@@ -172,7 +166,7 @@ class ExampleProbeService:
         Raises:
             ProjectReadOnly: The project cannot be written.
         """
-        self._project.write(lambda conn: store.take_over(conn, SUCCESS))
+        self._project.write(lambda conn: store.take_over(conn, SUCCEEDED))
         self._changed()
 
     def noticed(self) -> None:
@@ -232,13 +226,11 @@ class ExampleProbeService:
         """Returns the subjects whose examples changed enough since their newest fit."""
         with self._project.reading() as conn, snapshot(conn):
             tags = [
-                name
-                for name, count in verdicts.tags(conn)
-                if count >= MIN_CONVERSATIONS_FOR_TAG and not name.startswith(NOT)
+                name for name, count in answers.tags(conn) if count >= MIN_CONVERSATIONS_FOR_TAG
             ]
             return [
                 subject
-                for subject in (SUCCESS, *tags)
+                for subject in (SUCCEEDED, *tags)
                 if _is_due(store.newest(conn, subject), len(store.examples(conn, subject)))
             ]
 
@@ -248,7 +240,7 @@ class ExampleProbeService:
             signs = sign_tables.values(conn)
             config = hidden_states.config_with_most_states(conn)
             boundaries = [] if config is None else list(hidden_states.last_boundaries(conn, config))
-            score_by_id = dict(zip(*verdicts.scored_values(conn), strict=True))
+            score_by_id = dict(zip(*answers.scored_values(conn), strict=True))
         scores = standard_scores(signs.values)
         states = None
         if boundaries:
@@ -310,7 +302,7 @@ class ExampleProbeService:
         marked = conversations.ids[mark != 0].tolist()
         group = self._groups(conversations, marked)
         known = conversations.known
-        if subject != SUCCESS:
+        if subject != SUCCEEDED:
             known = known._replace(guess=np.zeros(len(mark)))
         p = example_probe.fit(known, mark, group)
         place = np.full(len(mark), -1)
@@ -336,7 +328,7 @@ class ExampleProbeService:
             now = store.get(conn, subject)
             is_relied_on = now is not None and now.tells and now.test is not None and now.test.firm
             takes_over = not is_relied_on and probe.test is not None and probe.test.enough
-            store.put(conn, probe, values, in_force=subject != SUCCESS or takes_over)
+            store.put(conn, probe, values, in_force=subject != SUCCEEDED or takes_over)
 
         self._project.write(write)
         return probe

@@ -1,4 +1,4 @@
-"""The triage queue, verdicts, notes and tags of one open project."""
+"""The triage queue and the answers of people in one open project."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
-from engine.questions.records import QueueOrder, TriagePage, TriagePlace, VerdictRow
-from engine.questions.tables import second_verdicts, triage_queue, verdicts
-from engine.questions.tables.verdicts import Act
+from engine.questions.question import NOTE
+from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
+from engine.questions.tables import answers, second_answers, triage_queue
 from engine.signs import tables as sign_tables
 
 T = TypeVar("T")
@@ -64,106 +64,82 @@ class TriageService:
         self._changed()
         return result
 
-    def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
+    def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> AnswerRow:
         """Stores a verdict and returns it."""
         return self._store(
-            lambda conn: verdicts.give(conn, conversation_id, verdict, note, self.annotator)
+            lambda conn: answers.give(conn, conversation_id, verdict, note, self.annotator)
         )
 
-    def repeat(self, conversation_id: int, verdict: Verdict) -> VerdictRow:
+    def repeat(self, conversation_id: int, verdict: Verdict) -> AnswerRow:
         """Stores a second verdict, given blind, and returns it; the current verdict does not change."""
         return self._store(
-            lambda conn: verdicts.repeat(conn, conversation_id, verdict, self.annotator)
+            lambda conn: answers.repeat(conn, conversation_id, verdict, self.annotator)
         )
 
-    def note(self, conversation_id: int, note: str) -> VerdictRow:
+    def note(self, conversation_id: int, note: str) -> AnswerRow:
         """Stores a note and returns it; the verdict stays as it is."""
-        return self._store(lambda conn: verdicts.note(conn, conversation_id, note, self.annotator))
+        return self._store(lambda conn: answers.note(conn, conversation_id, note, self.annotator))
 
     def tag(self, conversation_ids: Sequence[int], tag: str) -> None:
         """Tags conversations in one act."""
-        self._store(lambda conn: verdicts.tag(conn, conversation_ids, tag, self.annotator))
+        self._store(lambda conn: answers.tag(conn, conversation_ids, tag, self.annotator))
 
     def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
         """Takes a tag from conversations in one act."""
-        self._store(lambda conn: verdicts.untag(conn, conversation_ids, tag, self.annotator))
+        self._store(lambda conn: answers.untag(conn, conversation_ids, tag, self.annotator))
 
-    def give_all(
-        self,
-        conversation_ids: Sequence[int],
-        verdict: Verdict | None = None,
-        *,
-        blind: bool = False,
-        note: str | None = None,
-        tags: Sequence[str] = (),
-        untags: Sequence[str] = (),
-    ) -> list[Act]:
-        """Gives conversations the same verdict, note and tags in one act that one undo takes back.
+    def answer(self, acts: Sequence[Act]) -> int:
+        """Answers questions in one act that one undo takes back, and returns on how many conversations that changes
+        something; what is there already is not stored again."""
+        new = []
+        for act in acts:
+            now = self.current(act.conversation_id)
+            in_force: dict[str, str | None] = {} if now is None else dict(now.answers)
+            if now is not None:
+                in_force |= {NOTE: now.note or None, SUCCEEDED: now.verdict}
+            if act.blind or act.question == SUCCEEDED or in_force.get(act.question) != act.value:
+                new.append(replace(act, annotator=self.annotator))
+        if new:
+            self._store(lambda conn: answers.give_all(conn, new))
+        return len({act.conversation_id for act in new})
 
-        Args:
-            blind: The verdict was given without seeing others: the current verdict does not change.
-            note: An empty one takes the note away; None leaves it.
-            untags: Tags that are taken away.
-
-        Returns:
-            What was stored: a verdict always, of the rest what the conversations did not have so already.
-        """
-        acts: list[Act] = []
-        for key in conversation_ids:
-            now = self.current(key)
-            if verdict is not None:
-                acts.append(Act(key, "repeat" if blind else "give", verdict))
-            if note is not None and note != ("" if now is None else now.note):
-                acts.append(Act(key, "note", text=note))
-            tags_in_force = set(() if now is None else now.tags)
-            added = {" ".join(name.split()) for name in tags} - {""} - tags_in_force
-            removed = {" ".join(name.split()) for name in untags} & tags_in_force
-            acts += [Act(key, "tag", text=name) for name in sorted(added)]
-            acts += [Act(key, "untag", text=name) for name in sorted(removed)]
-        acts = [replace(act, annotator=self.annotator) for act in acts]
-        if acts:
-            self._store(lambda conn: verdicts.give_all(conn, acts))
-        return acts
-
-    def undo(self) -> VerdictRow | None:
+    def undo(self) -> AnswerRow | None:
         """Undoes the newest act in force and returns it; None when nothing is left."""
-        return self._store(verdicts.undo)
+        return self._store(answers.undo)
 
-    def redo(self) -> VerdictRow | None:
+    def redo(self) -> AnswerRow | None:
         """Redoes the act that the newest undo took back; None when there is none."""
-        return self._store(verdicts.redo)
+        return self._store(answers.redo)
 
-    def current(self, conversation_id: int) -> VerdictRow | None:
+    def current(self, conversation_id: int) -> AnswerRow | None:
         """Returns the current verdict, note and tags of a conversation; None when it has none of them."""
         with self._project.reading() as conn:
-            return verdicts.current(conn, conversation_id)
+            return answers.current(conn, conversation_id)
 
     def tally(self) -> dict[Verdict, int]:
         """Returns the number of conversations with each verdict; every verdict is a key."""
         with self._project.reading() as conn:
-            return verdicts.tally(conn)
+            return answers.tally(conn)
 
     def to_repeat(self, count: int) -> list[int]:
         """Returns the ids of at most `count` conversations to judge again, at random among those that this person
         judged once and not recently."""
         with self._project.reading() as conn:
-            return second_verdicts.to_repeat(
+            return second_answers.to_repeat(
                 conn, count, RECENT_VERDICTS, random.Random(count), self.annotator
             )
 
     def to_judge_second(self, count: int) -> list[int]:
         """Returns the ids of at most `count` conversations at random that others judged and this person did not."""
         with self._project.reading() as conn:
-            return second_verdicts.to_judge_second(
-                conn, count, random.Random(count), self.annotator
-            )
+            return second_answers.to_judge_second(conn, count, random.Random(count), self.annotator)
 
     def place(self) -> TriagePlace:
         """Returns the stored place of the person in the queue; where there is none, the beginning of the order that
         suits the project: the most trouble first before there are verdicts, then the most informative first."""
         with self._project.reading() as conn:
             stored = settings.get(conn, PLACE)
-            if stored is None and any(verdicts.tally(conn).values()):
+            if stored is None and any(answers.tally(conn).values()):
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")
             if stored is None and next(sign_tables.by_trouble(conn), None) is not None:

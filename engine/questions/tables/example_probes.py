@@ -12,61 +12,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED
 from engine.base.statistics.intervals import Interval, Share
 from engine.project.sql import chunks, placeholders, to_json
+from engine.questions.question import NO, YES
 from engine.questions.records import (
     CHANCE,
-    NOT,
-    SUCCESS,
     CompletionRate,
     ExampleProbe,
     ExampleProbeChange,
     ExampleProbeTest,
     Proposed,
 )
-from engine.questions.tables.verdicts import CURRENT_TAGS, CURRENT_VERDICTS
+from engine.questions.tables.answers import CURRENT_ANSWERS
 
 Value = tuple[int, float | None, int | None]
 """Conversation, its probability, and its place in the order *most informative first*; None for an example."""
 
 
-def examples(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
-    """Returns what a person said: whether a conversation succeeded, or deserves a tag, in the order of ids.
-
-    A verdict "complete" or "incomplete" is an example of success. A tag is a positive example of itself. Its negative
-    examples are the tag `not-TAG`, and a verdict that was given after the tag was first used, without the tag: the
-    person had the tag in mind and did not give it.
-    """
-    if subject == SUCCESS:
-        rows = conn.execute(
-            f"SELECT conversation_id, verdict FROM ({CURRENT_VERDICTS})"
-            " WHERE verdict IN ('complete', 'incomplete') ORDER BY conversation_id"
-        )
-        return {key: verdict == Verdict.COMPLETE for key, verdict in rows}
-    (first_act,) = conn.execute(
-        "SELECT min(id) FROM verdict WHERE kind = 'tag' AND note = ?", (subject,)
-    ).fetchone()
-    if first_act is None:
-        return {}
-    example_by_id = dict.fromkeys(
-        (
-            row[0]
-            for row in conn.execute(
-                "SELECT conversation_id FROM (SELECT v.conversation_id AS conversation_id, max(v.id) AS at"
-                f" FROM verdict AS v JOIN ({CURRENT_VERDICTS}) AS j USING (conversation_id)"
-                " WHERE v.kind = 'give' GROUP BY v.conversation_id) WHERE at > ?",
-                (first_act,),
-            )
-        ),
-        False,
+def examples(conn: sqlite3.Connection, question: str) -> dict[int, bool]:
+    """Returns which conversations people answered a yes-no question on with yes (true) and with no, in the order of
+    ids."""
+    rows = conn.execute(
+        f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ? AND value IN (?, ?)"
+        " ORDER BY conversation_id",
+        (question, YES, NO),
     )
-    for name, positive in ((NOT + subject, False), (subject, True)):
-        for (key,) in conn.execute(
-            f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag = ?", (name,)
-        ):
-            example_by_id[key] = positive
-    return dict(sorted(example_by_id.items()))
+    return {key: value == YES for key, value in rows}
 
 
 def put(
@@ -133,21 +105,20 @@ def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
 
 
 VALUES_IN_FORCE = (
-    "SELECT v.conversation_id AS conversation_id, v.p AS p FROM taught_value AS v"
+    "SELECT v.conversation_id AS conversation_id, v.p AS p, v.p AS value FROM taught_value AS v"
     " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
-    f" AND v.p IS NOT NULL AND (t.subject <> '{SUCCESS}'"
+    f" AND v.p IS NOT NULL AND (t.subject <> '{SUCCEEDED}'"
     f" OR coalesce(json_extract(t.figures, '$.auroc.low') > {CHANCE}, TRUE))"
 )
 """(conversation_id, p) under the probe in force of a subject, as a query to select from; of success nothing while its
 own test is at chance (`ExampleProbeTest.tells`)."""
 
-PROPOSED = (
-    "SELECT v.conversation_id AS conversation_id FROM taught_value AS v"
-    " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
-    " AND v.p >= t.threshold AND v.place IS NOT NULL"
+PREDICTIONS = (
+    f"SELECT v.conversation_id AS conversation_id, CASE WHEN v.p >= t.threshold THEN '{YES}' ELSE '{NO}' END"
+    " AS value FROM taught_value AS v JOIN taught AS t ON t.id = v.taught_id"
+    " WHERE t.subject = ? AND t.in_force = 1 AND v.p IS NOT NULL AND v.place IS NOT NULL"
 )
-"""(conversation_id) of those for which a probe in force predicts a tag, as a query to select from; it does not know
-examples given since."""
+"""(conversation_id, value) that a probe in force predicts of those that were no examples, as a query to select from."""
 
 
 def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:
@@ -159,7 +130,7 @@ def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]
             conn.execute(
                 f"SELECT conversation_id, p FROM ({VALUES_IN_FORCE})"
                 f" WHERE conversation_id IN ({placeholders(keys)})",
-                (SUCCESS, *keys),
+                (SUCCEEDED, *keys),
             ).fetchall()
         )
     return p_by_id

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Mapping
+from typing import Any
 
-from engine.base.conversation import State, Verdict
+from engine.base.conversation import SUCCEEDED, State, Verdict
+from engine.base.errors import NotFound
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filter_fields import (
     FIELDS,
+    QUESTION_FIELD,
     CountedValues,
     CountValues,
     FieldQuery,
@@ -19,6 +22,7 @@ from engine.conversations.filter_fields import (
     OrderConversations,
 )
 from engine.conversations.filters import Term
+from engine.conversations.tables.earlier_states import IS_IN_FORCE
 from engine.conversations.tables.fields import (
     choice_counts,
     counted,
@@ -31,13 +35,45 @@ from engine.conversations.tables.fields import (
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
-from engine.questions.records import NOT, SUCCESS
-from engine.questions.tables.example_probes import PROPOSED, VALUES_IN_FORCE
-from engine.questions.tables.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
-from engine.questions.tables.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
+from engine.questions.question import slug
+from engine.questions.tables import questions
+from engine.questions.tables.answers import (
+    CURRENT_ANSWERS,
+    CURRENT_NOTES,
+    CURRENT_TAGS,
+    CURRENT_VERDICTS,
+)
+from engine.questions.tables.example_probes import PREDICTIONS, VALUES_IN_FORCE
+from engine.questions.tables.second_answers import (
+    DISAGREEMENTS,
+    NAMED_OPINIONS,
+    disagreements_on,
+    opinions_on_question,
+)
 
-PROPOSED_SIGN = "?"
-"""End of the name of a tag that stands for what its probe predicts."""
+DISAGREE = "disagree"
+"""The value that matches conversations on which people disagree about a question."""
+
+MACHINE_KINDS = ("pattern", "model", "file")
+"""What can answer questions beside people and examples."""
+
+PEOPLE = f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
+"""(conversation_id, value) of the answers in force of people to a question."""
+
+MACHINES = (
+    "SELECT m.conversation_id AS conversation_id, m.value AS value FROM answerer AS a"
+    " JOIN machine_answer AS m USING (config_hash) WHERE m.value IS NOT NULL AND a.question = ?"
+)
+"""(conversation_id, value) of the answers of a pattern, a model or a file to a question."""
+
+MACHINES_WHERE_NO_PERSON = (
+    f"{MACHINES} AND a.rowid = (SELECT max(rowid) FROM answerer AS newer WHERE newer.question = a.question)"
+    f" AND a.question <> '{SUCCEEDED}' AND NOT EXISTS"
+    " (SELECT 1 FROM answer AS v WHERE v.question = a.question"
+    f" AND v.conversation_id = m.conversation_id AND v.kind = 'give' AND {IS_IN_FORCE}"
+    " AND v.value IS NOT NULL)"
+)
+"""The same of what answered last, where no person has; a verdict is that of a person alone."""
 
 
 def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversations, CountValues]:
@@ -79,20 +115,90 @@ _note = _by_statement(CURRENT_NOTES, "note")[0]
 _annotator, _by_annotator, _annotator_counts = _by_statement(NAMED_OPINIONS, "annotator")
 
 
-def _tag_or_proposal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those with a tag, and for a name with a question mark those for which its probe proposes it."""
-    result = _tag(conn, term, among)
-    for name in named_values(term):
-        if name.endswith(PROPOSED_SIGN):
-            result |= _proposed(conn, among, storable(name).removesuffix(PROPOSED_SIGN))
-    return result
+def _answered(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those on which the answer to the question of the term is one of its values.
+
+    Raises:
+        NotFound: There is no such question, or nobody of that name answered it.
+    """
+    name, _, by = term.key.partition("@")
+    compares = term.span or term.op != ":"
+    sql, parameters = _answers_by(conn, name, by, probabilities=compares)
+    values = tuple(storable(value).casefold() for value in named_values(term))
+    if compares:
+        inner = number("CAST(value AS REAL)", term)
+        result = of_statement(
+            conn,
+            among,
+            f"SELECT conversation_id FROM ({sql}) WHERE {inner.text}",
+            (*parameters, *inner.values),
+        )
+    else:
+        named = (
+            f"SELECT conversation_id FROM ({sql}) WHERE lower(value) IN ({placeholders(values)})"
+        )
+        result = of_statement(conn, among, named, (*parameters, *values))
+    if DISAGREE in values:
+        result |= of_statement(conn, among, disagreements_on(name))
+    return with_any_or_none(term, among, result, lambda: of_statement(conn, among, sql, parameters))
 
 
-def _proposed(conn: sqlite3.Connection, among: IdSet, tag: str) -> IdSet:
-    """Returns those for which the probe of a tag proposes it, and which a person has not marked since."""
-    marked = f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag IN (?, ?)"
-    proposed = of_statement(conn, among, PROPOSED, (tag,))
-    return proposed - of_statement(conn, among, marked, (tag, NOT + tag))
+def _answers_by(
+    conn: sqlite3.Connection, question: str, by: str, *, probabilities: bool = False
+) -> tuple[str, tuple[Any, ...]]:
+    """Returns the query of (conversation_id, value) of the answers to a question, with its parameters.
+
+    Args:
+        by: Who answers: `person`, `examples`, `pattern`, `model`, `file`, or the name of somebody or something; empty
+            for people, and where they have not answered, for what answered last beside examples.
+        probabilities: Whether examples give probabilities instead of answers.
+
+    Raises:
+        NotFound: There is no such question, or nobody of that name answered it.
+    """
+    known = questions.names(conn)
+    if question not in known:
+        raise NotFound(
+            f"There is no field and no question “{question}”.",
+            f"Questions are {', '.join(known)}. To search for the text itself, quote it.",
+        )
+    if by == "examples":
+        if probabilities:
+            return VALUES_IN_FORCE, (question,)
+        answered = f"SELECT conversation_id FROM ({PEOPLE})"
+        unanswered = f"SELECT * FROM ({PREDICTIONS}) WHERE conversation_id NOT IN ({answered})"
+        return unanswered, (question, question)
+    if by == "person":
+        return PEOPLE, (question,)
+    if not by:
+        return f"{PEOPLE} UNION ALL {MACHINES_WHERE_NO_PERSON}", (question,) * 2
+    if by in MACHINE_KINDS:
+        return f"{MACHINES} AND a.kind = ?", (question, by)
+    people = questions.annotators(conn, question)
+    names = [name for name in people if name and slug(name) == by]
+    machines = questions.machines(conn, question)
+    names += [name for name in machines if slug(name) == by]
+    if not names:
+        everybody = ", ".join(slug(name) for name in (*people, *machines) if name)
+        raise NotFound(
+            f"Nobody of the name “{by}” has answered “{question}”.",
+            f"Who has: {everybody or 'nobody with a name'}.",
+        )
+    in_names = placeholders(names)
+    return (
+        f"SELECT conversation_id, verdict AS value FROM ({opinions_on_question(question)})"
+        f" WHERE annotator IN ({in_names}) UNION ALL {MACHINES} AND a.name IN ({in_names})",
+        (*names, question, *names),
+    )
+
+
+def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    """Returns the names of the questions, or the answers to one with their numbers of conversations."""
+    name, _, by = field.partition(".")[2].partition("@")
+    if not name:
+        return [(name, None) for name in questions.names(conn)[:limit]]
+    sql, parameters = _answers_by(conn, name, by)
+    return counted(conn, sql, among, limit, parameters=parameters)
 
 
 def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -111,8 +217,8 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     result = among - among
     if "verdict" in term.values:
         rows = f"SELECT conversation_id FROM ({CURRENT_VERDICTS}) WHERE verdict = ?"
-        result |= complete & of_statement(conn, among, rows, (Verdict.INCOMPLETE,))
-        result |= incomplete & of_statement(conn, among, rows, (Verdict.COMPLETE,))
+        result |= complete & of_statement(conn, among, rows, (Verdict.NO,))
+        result |= incomplete & of_statement(conn, among, rows, (Verdict.YES,))
     if "people" in term.values:
         result |= of_statement(conn, among, DISAGREEMENTS)
     if "scores" in term.values:
@@ -127,23 +233,24 @@ def _success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose probability of success is in the range of the term."""
     inner = number("p", term)
     sql = f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {inner.text}"
-    return of_statement(conn, among, sql, (SUCCESS, *inner.values))
+    return of_statement(conn, among, sql, (SUCCEEDED, *inner.values))
 
 
 def _by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the conversations by their probability of success."""
-    return in_order(conn, among, f"FROM ({VALUES_IN_FORCE}) WHERE TRUE", "p", (SUCCESS,))
+    return in_order(conn, among, f"FROM ({VALUES_IN_FORCE}) WHERE TRUE", "p", (SUCCEEDED,))
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
-    "verdict": FieldQuery(_verdict, _by_verdict, count_values=_verdict_counts, is_selective=True),
+    SUCCEEDED: FieldQuery(_verdict, _by_verdict, count_values=_verdict_counts, is_selective=True),
     "disagreement": FieldQuery(
         _disagreement, count_values=choice_counts(_disagreement, FIELDS["disagreement"].choices)
     ),
     "annotator": FieldQuery(
         _annotator, _by_annotator, count_values=_annotator_counts, is_selective=True
     ),
-    "tag": FieldQuery(_tag_or_proposal, _by_tag, count_values=_tag_counts, is_selective=True),
+    "tag": FieldQuery(_tag, _by_tag, count_values=_tag_counts, is_selective=True),
+    QUESTION_FIELD: FieldQuery(_answered, count_values=_answer_counts),
     "note": FieldQuery(_note, is_selective=True),
     "success": FieldQuery(_success, _by_success),
 }

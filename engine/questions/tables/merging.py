@@ -1,4 +1,4 @@
-"""The part of verdicts, notes and tags in a merge of two projects; see `engine.conversations.tables.merging`."""
+"""The part of people's answers in a merge of two projects; see `engine.conversations.tables.merging`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from engine.conversations.records import MergeReport
 from engine.conversations.tables.merging import note_conflict
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 
-_ACT_COLUMNS = "id, conversation_id, kind, verdict, note, given_at, annotator, target"
+_ACT_COLUMNS = "id, conversation_id, question, kind, value, given_at, annotator, target"
 """Columns of an act; `target` is the id of the act that it takes back, or none."""
 
 _TIME = 5
@@ -26,26 +26,26 @@ def count_differing_verdicts(
 ) -> None:
     """Counts the conversations whose verdict in force differs."""
     new_ids = dict(conn.execute("SELECT old, new FROM match WHERE known"))
-    ours = dict(verdicts.in_force(conn))
-    for key, verdict in verdicts.in_force(theirs):
+    ours = dict(answers.in_force(conn))
+    for key, verdict in answers.in_force(theirs):
         if key in new_ids and ours.get(new_ids[key], verdict) is not verdict:
             name = "SELECT external_id FROM main.conversation WHERE id = ?"
             note_conflict(conn, report, "verdicts", name, (new_ids[key],))
 
 
-def add_verdicts(conn: sqlite3.Connection, report: MergeReport) -> None:
-    """Adds verdicts, notes and tags in the order in which they were given, and the earlier texts that some are of.
+def add_answers(conn: sqlite3.Connection, report: MergeReport) -> None:
+    """Adds answers in the order in which they were given, and the earlier texts that some are of.
 
     Each is an *act*, and an undo is one whose target is the act that it takes back. An act that both files have, with
     the same target, is one. The newest act is the one in force, so all acts are numbered anew.
     """
     new_ids = dict(conn.execute("SELECT old, new FROM match"))
-    our_acts = conn.execute(f"SELECT {_ACT_COLUMNS} FROM main.verdict ORDER BY id").fetchall()
+    our_acts = conn.execute(f"SELECT {_ACT_COLUMNS} FROM main.answer ORDER BY id").fetchall()
     our_ids = {act[1:]: act[0] for act in our_acts}
     act_keys: dict[int, _ActKey] = {}  # by their id of the act: our act if we have it, else theirs
     added = []  # their acts that we lack: id there, the other columns, and the key of the target
     for act_id, conversation_id, *content, target in conn.execute(
-        f"SELECT {_ACT_COLUMNS} FROM other.verdict ORDER BY id"
+        f"SELECT {_ACT_COLUMNS} FROM other.answer ORDER BY id"
     ):
         target_key = None if target is None else act_keys[target]
         row = (new_ids[conversation_id], *content)
@@ -69,11 +69,11 @@ def add_verdicts(conn: sqlite3.Connection, report: MergeReport) -> None:
         rows.append((number, *act[1:], None if target_key is None else numbers[target_key]))
     _add_earlier_states(conn, numbers, act_keys)
     if added:
-        conn.execute("DELETE FROM main.verdict")
+        conn.execute("DELETE FROM main.answer")
         conn.executemany(
-            f"INSERT INTO main.verdict ({_ACT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+            f"INSERT INTO main.answer ({_ACT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
         )
-        report.added["verdicts, notes and tags"] = len(added)
+        report.added["answers"] = len(added)
 
 
 def _add_earlier_states(
@@ -85,16 +85,16 @@ def _add_earlier_states(
         numbers: New numbers of all acts.
         act_keys: Which acts those of the other file are, by their ids there.
     """
-    acts_until = "SELECT id FROM {}.verdict WHERE conversation_id = ? AND id <= ?"
+    acts_until = "SELECT id FROM {}.answer WHERE conversation_id = ? AND id <= ?"
     for key, conversation_id, last in conn.execute(
-        "SELECT id, conversation_id, verdict_id FROM main.earlier_state"
+        "SELECT id, conversation_id, answer_id FROM main.earlier_state"
     ).fetchall():
         acts = conn.execute(acts_until.format("main"), (conversation_id, last))
         number = max((numbers["ours", act_id] for (act_id,) in acts), default=0)
-        conn.execute("UPDATE main.earlier_state SET verdict_id = ? WHERE id = ?", (number, key))
+        conn.execute("UPDATE main.earlier_state SET answer_id = ? WHERE id = ?", (number, key))
     columns = "hash, line, raw, truth, messages, packed, score"
     for old_id, new_id, source_id, last, replaced_at, *rest in conn.execute(
-        f"SELECT m.old, m.new, s.new, verdict_id, replaced_at, {columns} FROM other.earlier_state AS o"
+        f"SELECT m.old, m.new, s.new, answer_id, replaced_at, {columns} FROM other.earlier_state AS o"
         " JOIN match AS m ON m.old = o.conversation_id JOIN source_match AS s ON s.old = o.source_id"
         " WHERE NOT EXISTS (SELECT 1 FROM main.earlier_state AS e WHERE e.conversation_id = m.new"
         " AND e.hash = o.hash) ORDER BY o.id"
@@ -102,7 +102,7 @@ def _add_earlier_states(
         acts = conn.execute(acts_until.format("other"), (old_id, last))
         number = max((numbers[act_keys[act_id]] for (act_id,) in acts), default=0)
         conn.execute(
-            f"INSERT INTO main.earlier_state (conversation_id, source_id, verdict_id, replaced_at, {columns})"
+            f"INSERT INTO main.earlier_state (conversation_id, source_id, answer_id, replaced_at, {columns})"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (new_id, source_id, number, replaced_at, *rest),
         )

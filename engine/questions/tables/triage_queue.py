@@ -5,7 +5,7 @@
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
-- `people`: conversations that have verdicts on which people disagree (`engine.questions.tables.second_verdicts`), in id
+- `people`: conversations that have verdicts on which people disagree (`engine.questions.tables.second_answers`), in id
   order; the only order of what has verdicts already.
 - `unsure`: by response trees. First conversations in the top tenth of both the number of leaves and minus the best
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
@@ -30,7 +30,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from engine.base.conversation import State
+from engine.base.conversation import SUCCEEDED, State
 from engine.completeness.records import DecisionRule, mode_in_words
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -40,9 +40,9 @@ from engine.conversations.tables import selecting
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
-from engine.questions.records import NO_NAME, SUCCESS, QueueOrder, TriageItem, TriagePage
-from engine.questions.tables import example_probes, second_verdicts
-from engine.questions.tables.verdicts import CURRENT_VERDICTS, scored_values
+from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage
+from engine.questions.tables import example_probes, second_answers
+from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values
 from engine.signs import tables as sign_tables
 from engine.signs.records import in_words
 from engine.trees import tables as trees
@@ -56,7 +56,7 @@ SAMPLE_GROUPS = 20
 SAMPLE_SEED = 7
 """Seed of the calibration sample."""
 
-_WITHOUT_VERDICT = Term("verdict", ":", ("none",))
+_WITHOUT_VERDICT = Term(SUCCEEDED, ":", ("none",))
 """The condition of all orders but `people`."""
 
 _SCORED = (
@@ -143,7 +143,7 @@ def _opinions(conn: sqlite3.Connection, conversation_id: int) -> str:
     """Returns what each person says of a conversation, as the reason why it is in the queue."""
     opinions = (
         f"{opinion.annotator or NO_NAME} says {opinion.verdict}"
-        for opinion in second_verdicts.opinions_on(conn, conversation_id)
+        for opinion in second_answers.opinions_on(conn, conversation_id)
     )
     return f"people disagree: {', '.join(opinions)}"
 
@@ -239,10 +239,7 @@ def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
     """Returns what tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
     modes = [mode_in_words(config.mode, config.features) for _, config in both]
     by_model = modes[0] == modes[1]
-    names = [
-        config.model if by_model or config.mode == "outside" else mode
-        for mode, (_, config) in zip(modes, both, strict=True)
-    ]
+    names = [config.model for _, config in both] if by_model else modes
     if len(set(names)) == 1:
         names = [config.adapter or config.model for _, config in both]
     if len(set(names)) == 1:
@@ -294,10 +291,10 @@ _NO_SIGNS = "no sign of trouble"
 
 def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     """Returns the waiting conversations in the order of the newest probe of success, then those it did not rank."""
-    newest = example_probes.newest(conn, SUCCESS)
+    newest = example_probes.newest(conn, SUCCEEDED)
     remaining_ids = dict.fromkeys(waiting)
     items: list[TriageItem] = []
-    for key, p in example_probes.in_order(conn, SUCCESS):
+    for key, p in example_probes.in_order(conn, SUCCEEDED):
         if len(items) == page:
             return items
         if key in remaining_ids:
@@ -305,7 +302,7 @@ def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> li
             items.append(
                 TriageItem(key, _informative_reason(p if newest and newest.tells else None))
             )
-    judged = example_probes.unranked(conn, SUCCESS)
+    judged = example_probes.unranked(conn, SUCCEEDED)
     return items + [
         TriageItem(key, _JUDGED_THEN if key in judged else _NOT_RANKED)
         for key in list(remaining_ids)[: page - len(items)]

@@ -23,7 +23,7 @@ from engine.questions.calibration import Calibration, completion_rate, state_cou
 from engine.questions.records import CompletionRate
 from engine.questions.service.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.questions.tables import example_probes
-from engine.questions.tables.verdicts import CURRENT_TAGS
+from engine.questions.tables.answers import CURRENT_TAGS
 from engine.signs import tables as signs
 from engine.trees import tables as trees
 

@@ -249,9 +249,7 @@ def _read_test_data(
     test_part = None if test.run_name is None else part_to_test(run_named(path, test.run_name))
     adapter = None if test.adapter is None else _recorded_adapter_name(catalog, test.adapter)
     with project.reading() as conn, snapshot(conn):
-        # scores from outside are of whole conversations only, so that none could be cut
-        all_configs = [config for config in score_sets.configs(conn) if config.mode != "outside"]
-        configs = _matching_configs(all_configs, test.mode, adapter)
+        configs = _matching_configs(score_sets.configs(conn), test.mode, adapter)
         runs_in_use: dict[str | None, RunDirectory] = {
             config.adapter: runs_by_name[config.adapter]
             for config in configs

@@ -25,7 +25,7 @@ from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import SeparationRow
@@ -41,7 +41,7 @@ MIN_SCORED_SHARE = 0.5
 TITLE = "verdicts of people"
 """Title of the table."""
 
-_HOW_TO_GIVE = "Give verdicts in triage, or bring them with `workbench verdicts import`."
+_HOW_TO_GIVE = "Give verdicts in triage, or bring them with `workbench answers --import`."
 """Says how verdicts come into a project."""
 
 
@@ -68,16 +68,16 @@ class VerdictValidation:
 
 
 def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
-    """Returns every set of scores, outside ones too, compared with the verdicts in force.
+    """Returns every set of scores compared with the verdicts in force.
 
     Raises:
         UsageError: There are too few verdicts, or nothing that was judged is scored.
     """
     with project.reading() as conn, snapshot(conn):
         ids = frozenset(selecting.ids(conn, query))
-        verdict_by_id = {key: verdict for key, verdict in verdicts.in_force(conn) if key in ids}
+        verdict_by_id = {key: verdict for key, verdict in answers.in_force(conn) if key in ids}
         complete = {
-            key: verdict is Verdict.COMPLETE
+            key: verdict is Verdict.YES
             for key, verdict in verdict_by_id.items()
             if verdict is not Verdict.UNSURE
         }

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.conversation import SUCCEEDED
 from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
@@ -39,7 +40,6 @@ from engine.jobs.contract import Lane, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records import SUCCESS
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, PRECISION, Past, Rule, Rules, calibrate
 from engine.results.watch.watched_inputs import WatchedInput
@@ -199,7 +199,7 @@ class WatchStage:
             reported = watched.reported_boundaries(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running_ids(conn)
-            verdicts = example_probes.examples(conn, SUCCESS)
+            verdicts = example_probes.examples(conn, SUCCEEDED)
             # at the first watch, nothing was reported yet and all that is there is past
             ended = [
                 key

@@ -36,8 +36,14 @@ from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.question_names import ALLOWED_RATINGS, HUMAN_TAG_PREFIX, RATING
-from engine.questions.tables import verdicts
+from engine.questions.question_names import (
+    ALLOWED_RATINGS,
+    QUESTION_BY_RATING,
+    RATING,
+    RATING_BY_QUESTION,
+)
+from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.tables import machine_answers
 from engine.results.metrics.known_outcomes import TurnRow, by_turns
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions
@@ -323,25 +329,27 @@ def label_rows(rows: Sequence[PlayRow]) -> list[LabelRow]:
     return labels
 
 
-def tag_ratings(project: Project, rows: Sequence[PlayRow], annotator: str) -> int:
-    """Tags conversations with their ratings, such as `rating.Diversity.2`, and takes the tags of other grades of the
-    same ratings away; returns how many tags were given.
+def answer_ratings(project: Project, rows: Sequence[PlayRow], config_hash: str, model: str) -> int:
+    """Stores the ratings as answers of a model to a question for each, such as `diversity`, and returns their number.
 
     Args:
-        annotator: Stored as who gave the tags.
+        config_hash: Of the setting that they were made in.
     """
-    tags_to_give: dict[str, list[int]] = {}
-    tags_to_remove: dict[str, list[int]] = {}
-    for row in rows:
-        for name, grade in _ratings_of(row).items():
-            for value in ALLOWED_RATINGS[name]:
-                ids = tags_to_give if value == grade else tags_to_remove
-                ids.setdefault(f"{RATING}.{name}.{value}", []).append(_conversation(row))
 
     def work(conn: sqlite3.Connection) -> int:
-        for tag, ids in tags_to_remove.items():
-            verdicts.untag(conn, ids, tag, annotator)
-        return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in tags_to_give.items())
+        count = 0
+        for question, name in RATING_BY_QUESTION.items():
+            rated = [
+                (row.run_id, MachineAnswer(_conversation(row), str(_ratings_of(row)[name])))
+                for row in rows
+                if name in _ratings_of(row)
+            ]
+            answerer = Answerer(f"{config_hash}/{question}", question, "model", model)
+            machine_answers.register(conn, answerer)
+            for run_id, answer in rated:
+                machine_answers.put(conn, answerer.config_hash, run_id, [answer])
+            count += len(rated)
+        return count
 
     return project.write(work)
 
@@ -380,7 +388,7 @@ class AgreementRow:
 def rating_agreement(
     rows: Sequence[PlayRow],
     truths: Mapping[int, Mapping[str, Any]],
-    tags: Mapping[int, Sequence[str]],
+    answers_of_people: Mapping[int, Mapping[str, str]],
 ) -> list[AgreementRow]:
     """Returns the agreement of the model with published annotations, and of its ratings with people's.
 
@@ -388,7 +396,7 @@ def rating_agreement(
 
     Args:
         truths: Truth of the annotated conversations by id.
-        tags: Their tags by id; people's ratings are tags such as `people.Diversity.2`.
+        answers_of_people: What people answered by id, by the name of the question, such as `diversity`.
     """
     agreements: list[AgreementRow] = []
     for name, grades in ALLOWED_RATINGS.items():
@@ -402,13 +410,9 @@ def rating_agreement(
             label_of_other = ratings.get(name) if isinstance(ratings, Mapping) else None
             if label_of_other in grades:
                 published.append((label_of_model, label_of_other))
-            grades_of_people = [
-                grade
-                for grade in grades
-                if f"{HUMAN_TAG_PREFIX}.{name}.{grade}" in tags.get(key, ())
-            ]
-            if len(grades_of_people) == 1:
-                people.append((label_of_model, grades_of_people[0]))
+            grade = answers_of_people.get(key, {}).get(QUESTION_BY_RATING[name])
+            if grade is not None and grade.isdecimal() and int(grade) in grades:
+                people.append((label_of_model, int(grade)))
         for other, pairs in (("published", published), ("people", people)):
             if pairs:
                 agreements.append(_agreement(RATING, name, other, pairs, grades))

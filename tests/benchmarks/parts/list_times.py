@@ -25,8 +25,8 @@ from tests.benchmarks.parts.list_project import COMMON_WORD, RARE_WORD, SOURCES,
 SCREEN, PAGE, PAGES = 60, 200, 100
 FILTERS = (
     *("state:incomplete", "state:unscored", "turns>5", "p<.3", f"source:{SOURCES[1]}"),
-    *("date>=2025-06", "date:2024-03,2025-03", "verdict:none", f"tag:{TAG}", "name:77"),
-    *("length:100..500", "-state:complete turns>3 p>.2 date:2024 verdict:none"),
+    *("date>=2025-06", "date:2024-03,2025-03", "succeeded:none", f"tag:{TAG}", "name:77"),
+    *("length:100..500", "-state:complete turns>3 p>.2 date:2024 succeeded:none"),
 )
 SEARCHES = {
     "rare": RARE_WORD,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from engine.model.endpoints.capabilities import Capabilities
-from engine.model.prompt_files import Prompt
 from tests.engine.completeness.test_block import JUDGE, TALK, item, long_talk
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, says
@@ -95,6 +93,7 @@ class TestHonesty:
             ("bare", Question(None), "no log-probabilities"),
             ("llama-cpp-python", Question(None), "names tokens by their texts"),
             ("llama-cpp-python", JUDGE, "does not say how it lays out messages"),
+            ("chat", JUDGE, "answers messages only"),
         ],
     )
     def test_refused_before_anything_is_asked(
@@ -171,36 +170,3 @@ class TestHonesty:
         ends = [body["prompt"][:-1] for body in peer.completions]
         assert all(CONTROL["<|end|>"] not in prompt for prompt in ends)
         assert sent
-
-
-class TestJudgeByMessages:
-    YES_NO = Question(Prompt("judge", True, "", "\n\nDone?", "", "y", "n", (), 0))
-
-    def judged(self, can: Capabilities, peer: ToyPeer) -> ItemScore:
-        (score,) = client([peer], can).ask(Score([item(PLAIN, 2, 4)], self.YES_NO))
-        return score
-
-    def test_words_are_read_off_the_first_token(self) -> None:
-        """In mode `judge` a chat endpoint gives the probabilities of the answers in its list."""
-        with endpoint("chat") as (_, (peer,)):
-            peer.top = 259
-            can = replace(capabilities("chat"), chat_top=259)
-            score = self.judged(can, peer)
-            texts = item(PLAIN, 2, 4).texts
-            asked = peer.toy.render_chat(
-                [{"role": "user", "content": f"{''.join(texts)}\n\nDone?"}]
-            )
-            expected = peer.toy.tokenize(asked, special=True)
-        from tests.engine.model.toy import log_prob
-
-        assert score.curve[-1].p_end == pytest.approx(math.exp(log_prob(expected, b"y")), rel=1e-5)
-        assert score.curve[-1].p_continue == pytest.approx(
-            math.exp(log_prob(expected, b"n")), rel=1e-5
-        )
-
-    def test_words_that_are_not_listed(self) -> None:
-        """An answer that is not in the list leaves the conversation unscored."""
-        with endpoint("chat") as (_, (peer,)):
-            score = self.judged(replace(capabilities("chat"), chat_top=1), peer)
-        assert score.unscored is not None
-        assert "1 most probable" in score.unscored

@@ -123,7 +123,7 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("text", "at", "told"),
         [
-            ("colour:red", 0, "no field"),
+            ("turs:red", 0, "no field"),
             ("turns>5 state:done", 14, "no value"),
             ("turns:many", 6, "no value"),
             ("state>complete", 5, "compared"),
@@ -159,7 +159,7 @@ class TestRefusing:
     def test_a_field_that_is_not_there_names_near_ones(self) -> None:
         """A slip of the pen is answered with the fields that it may have been."""
         with pytest.raises(FilterError) as caught:
-            parse_filter("gaol:pay")
+            parse_filter("goals:pay")
 
         assert "goal" in caught.value.hint.split("?")[0]
 
@@ -202,7 +202,7 @@ class TestCompleting:
 
     def test_what_is_being_written(self) -> None:
         """The rest of the line is the filter without the term at the cursor, and without what cannot be read."""
-        text = "state:incomplete model: turns>2 oops:1"
+        text = "state:incomplete model: turns>2 turns:many"
 
         found = term_at_cursor(text, text.index("model:") + 6)
 

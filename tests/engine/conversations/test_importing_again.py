@@ -36,9 +36,9 @@ from engine.model.catalog import FIRST_LAYERS
 from engine.model.process.process import ModelProcess
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
-from engine.questions.records import EarlierActs
+from engine.questions.records import EarlierAnswers
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import second_verdicts
+from engine.questions.tables import second_answers
 from engine.simulate.demo.samples import write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
@@ -233,21 +233,21 @@ class TestGrown:
         read(project, write(tmp_path / "a.jsonl", self.OLD))
         give_scores(project, {1: 0.75})
         triage = TriageService(project)
-        triage.give(1, Verdict.COMPLETE, "she knows")
-        triage.repeat(1, Verdict.INCOMPLETE)
+        triage.give(1, Verdict.YES, "she knows")
+        triage.repeat(1, Verdict.NO)
         triage.tag([1], "tram")
         stage = self._grow(project, tmp_path)
         assert "1 had a verdict on the earlier text" in stage.summary()
         current = triage.current(1)
         assert current is not None
         assert (current.verdict, current.note, current.tags) == (None, "she knows", ("tram",))
-        assert current.earlier == EarlierActs(2, Verdict.COMPLETE, True, ("tram",))
+        assert current.earlier == EarlierAnswers(2, Verdict.YES, True, (("tram", "yes"),))
         assert row(project).verdict is None
         assert row(project).tags == ("tram",)
-        assert triage.tally()[Verdict.COMPLETE] == 0
+        assert triage.tally()[Verdict.YES] == 0
         assert [item.conversation_id for item in triage.queue().items] == [1]
         assert found_by(project, "tag:tram") == [1]
-        (exported,) = second_verdicts.export_verdicts(project.reader())
+        (exported,) = second_answers.export_verdicts(project.reader())
         assert exported.verdict == current
         assert exported.repeats == ()
 
@@ -255,18 +255,18 @@ class TestGrown:
         """A new verdict is in force; taken back, the one on the shorter text is told again."""
         read(project, write(tmp_path / "a.jsonl", self.OLD))
         triage = TriageService(project)
-        triage.give(1, Verdict.INCOMPLETE, "no ferry")
+        triage.give(1, Verdict.NO, "no ferry")
         self._grow(project, tmp_path)
-        triage.give(1, Verdict.COMPLETE)
+        triage.give(1, Verdict.YES)
         current = triage.current(1)
         assert current is not None
-        assert (current.verdict, current.note) == (Verdict.COMPLETE, "no ferry")
-        assert current.earlier == EarlierActs(2, None, True)
+        assert (current.verdict, current.note) == (Verdict.YES, "no ferry")
+        assert current.earlier == EarlierAnswers(2, None, True)
         triage.undo()
         current = triage.current(1)
         assert current is not None
         assert current.verdict is None
-        assert current.earlier == EarlierActs(2, Verdict.INCOMPLETE, True)
+        assert current.earlier == EarlierAnswers(2, Verdict.NO, True)
         triage.undo()
         assert triage.current(1) is None
 

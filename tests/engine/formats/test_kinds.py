@@ -94,6 +94,18 @@ def test_one_odd_item_does_not_refuse_a_conversation(odd: Any, position: int) ->
     assert sum(unread.times for unread in record.account.unknown.values()) == 1
 
 
+def test_one_odd_item_does_not_refuse_a_conversation_of_a_mapping() -> None:
+    """Formats that are mapping files pass over an item that is no message, too."""
+    contents = [
+        {"role": "user", "parts": [{"text": "Water the roses"}]},
+        {"role": "divider", "parts": [{"text": "---"}]},
+        {"role": "model", "parts": [{"text": "Watered."}]},
+    ]
+    record = one(lines({"contents": contents}))
+    assert said(record) == ROSES
+    assert record.conversation.meta["events"] == [contents[1]]
+
+
 def test_an_odd_first_record_does_not_refuse_the_others() -> None:
     """A list of conversations or messages may begin with something else."""
     assert said(one(json.dumps([{"version": 1}, *MESSAGES]).encode())) == ROSES
@@ -456,3 +468,34 @@ def test_messages_as_python_shows_them() -> None:
     ]
     answer = {"choices": [{"message": {"role": "assistant", "content": "Watered."}}]}
     assert said(one(lines(generation("1", {"messages": shown}, answer)))) == CALLED
+
+
+@pytest.mark.parametrize(
+    ("given", "answered"),
+    [
+        ({"messages": [{"_role": "user", "_content": [{"text": "Water the roses"}]}]},
+         {"replies": [{"_role": "assistant", "_content": [{"text": "Watered."}]}]}),
+        ({"messages": [{"content": "Water the roses", "source": "user", "type": "UserMessage"}]},
+         {"content": "Watered.", "finish_reason": "stop"}),
+        ({"user_input": "Water the roses", "session": "z"}, {"final_output": "Watered.", "usage": {}}),
+        ("developer: Be kind\nuser: Water the roses\nassistant: None", "Watered."),
+    ],
+    ids=["Haystack", "AutoGen", "an agent", "a text"],
+)  # fmt: skip
+def test_inputs_and_outputs_of_agent_frameworks(given: Any, answered: Any) -> None:
+    """What a span was given and answered is read in each framework's own form."""
+    assert said(one(lines(generation("1", given, answered))))[-2:] == ROSES
+
+
+def test_log_records_of_a_span_are_its_messages() -> None:
+    """Events of GenAI that were logged as records of their own, a line each, are the messages of their span."""
+    about = {"trace_id": "t", "span_id": "s", "timestamp": "2026-01-01T10:00:01Z"}
+    records = [
+        {
+            **about,
+            "attributes": {"event.name": "gen_ai.user.message"},
+            "body": {"content": "Water the roses"},
+        },
+        {**about, "attributes": {"event.name": "gen_ai.choice"}, "body": {"message": MESSAGES[1]}},
+    ]
+    assert said(one(lines(*records))) == ROSES

@@ -96,7 +96,7 @@ def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     summarise = SummariseStage(project, process, scored.model(), prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
     cluster = ClusterStage(project, decision_log, embed, k=3)
-    label = LabelStage(project, process, scored.model(), prompt("label", 12))
+    label = LabelStage(project, process, scored.model(), prompt("label-json", 40))
     return [summarise, embed, cluster, label, propose(project, process, decision_log)]
 
 
@@ -113,7 +113,6 @@ def propose(
         scored.model(),
         MergeQueueCache(project, decision_log),
         prompt("merge", 0),
-        prompt("merge-reason", 12),
         limit=2,
     )
 

@@ -10,22 +10,20 @@ from hypothesis import strategies as st
 
 from engine.goals.questions import (
     EXAMPLES,
-    LABEL_CHARS,
     MAX_LABEL_WORDS,
     MERGE_CHARS,
     LogProb,
     MergeQuestion,
     ask_merges,
     choose,
+    clean_label,
     clipped,
     continuation,
-    label_body,
     likelihood_ratios,
     list_prefix,
     merge_body,
-    read_label,
+    numbered_lists,
     read_mixed,
-    read_reason,
     read_summary,
     with_context,
     yes_probability,
@@ -36,7 +34,6 @@ from tests.engine.goals.toy_asker import ToyAsker
 
 SUMMARY = parse_prompt("summary", prompt_text("summary"))
 MERGE = parse_prompt("merge", prompt_text("merge"))
-REASON = parse_prompt("merge-reason", prompt_text("merge-reason"))
 
 
 class TestSummary:
@@ -120,8 +117,18 @@ class TestBodies:
     def test_short_enough(self) -> None:
         """Ten texts of each list, however long, stay within what a small context holds."""
         texts = ["word " * 1000] * EXAMPLES
-        assert len(label_body(texts, texts)) < 2 * EXAMPLES * (LABEL_CHARS + 3) + 50
         assert len(merge_body(texts, texts, texts)) < 3 * EXAMPLES * (MERGE_CHARS + 3) + 60
+
+    def test_numbered_lists(self) -> None:
+        """Each list is numbered between its marks, which no text can close; what there is no room for is counted."""
+        texts = ["pay </group> now", *(f"order {number} " * 40 for number in range(40))]
+        lists = numbered_lists(2_000, not_in_group=["fly"], group=texts)
+        assert lists.startswith(
+            "<not-in-group>\n1. fly\n</not-in-group>\n\n<group>\n1. pay < /group>"
+        )
+        assert len(lists) < 2_200
+        shown = lists.count("\n") - 6
+        assert f"[{41 - shown} more are left out here]\n</group>" in lists
 
 
 class TestChoose:
@@ -139,55 +146,23 @@ class TestChoose:
 
 
 class TestNames:
-    def test_label_and_sentence(self) -> None:
-        """A constrained reply gives label and sentence; quotes around the label are removed."""
-        named = read_label(' "book a train."\nSentence: The user wants to travel.', ["train"])
-        assert (named.label, named.description, named.reason) == (
-            "Book a train",
-            "The user wants to travel.",
-            "",
-        )
-
-    def test_words_instead(self) -> None:
-        """Without a usable label the distinctive words name the cluster, and the reason says so."""
-        for reply in ("", " ...\nSentence: ", " I'm sorry, but"):
-            named = read_label(reply, ["train", "ticket", "seat", "bus"])
-            assert named.label == "train, ticket, seat"
-            assert named.reason == "the model gave no label"
-            assert named.description == ""
-
-    @pytest.mark.parametrize("label", ["What is the task?", "Possible Titles", "Help!", "Group 3"])
-    def test_words_of_the_question(self, label: str) -> None:
-        """A label that only repeats the question is rejected."""
-        assert read_label(f" {label}\nSentence: ", ["train", "seat"]).label == "train, seat"
+    @pytest.mark.parametrize(
+        "label",
+        ["What is the task?", "Possible Titles", "Help!", "Group 3", "", " ...", "I'm sorry"],
+    )
+    def test_no_label(self, label: str) -> None:
+        """A label that only repeats the question, has no word or refuses is none."""
+        assert clean_label(label) == ""
 
     def test_openings_and_loose_ends(self) -> None:
-        """Openings such as `Task 1:`, and trailing words such as `to`, are removed from a label."""
-        reply = " Task 1: Find a movie to\nSentence: The user wants to watch."
-        assert read_label(reply, []).label == "Find a movie"
-        assert read_label(" Question: To the", ["word"]).label == "word"
-
-    def test_long_label(self) -> None:
-        """A long label is cut to a few words."""
-        assert len(read_label(" a b c d e f g h i", []).label.split()) == MAX_LABEL_WORDS
-
-    def test_reason(self) -> None:
-        """The beginning of the reason is kept; label and sentence of the merged group are parsed from what
-        follows it.
-        """
-        reply = " find a room.\nLabel: Hotel rooms\nSentence: The user wants to find a room."
-        named = read_reason(REASON, reply)
-        assert named.reason == "In both groups the user wants to find a room."
-        assert (named.label, named.description) == (
-            "Hotel rooms",
-            "The user wants to find a room.",
-        )
+        """Quotes, openings such as `Task 1:`, and trailing words such as `to`, are removed from a label."""
+        assert clean_label(" Task 1: Find a movie to") == "Find a movie"
+        assert clean_label('"book a train."') == "Book a train"
 
     @given(st.text())
     def test_any_reply(self, reply: str) -> None:
-        """Any reply is parsed without an exception."""
-        assert read_label(reply, ["word"]).label
-        read_reason(REASON, reply)
+        """Any reply is read without an exception, and a label has a few words at most."""
+        assert len(clean_label(reply).split()) <= MAX_LABEL_WORDS
         text, reason = read_summary(SUMMARY, reply, cut=False)
         assert bool(text) == (reason is None)
 
@@ -200,7 +175,7 @@ class TestMerge:
             MergeQuestion(("Yes Yes Yes",), ("b",), ("c",)),
             MergeQuestion(("No No",), ("e",), ("f",)),
         ]
-        found = ask_merges(asker, MERGE, questions)
+        found = ask_merges(asker.log_probs, MERGE, questions)
         assert [body.index("Yes Yes") < body.index("- b") for body, _ in asker.asked[:4:2]] == [
             True,
             False,
@@ -222,6 +197,7 @@ class TestMerge:
         assert model_says_yes(0.6, 0.3) is False
         assert model_says_yes(0.5, 0.5) is False
         assert model_says_yes(None, 0.3) is None
+        assert model_says_yes(0.95, None) is True
 
 
 TEXTS = {"a": ["book train"], "b": ["book bus"], "c": ["cook rice"]}
@@ -231,8 +207,8 @@ MIXED = {"a": ["x y"], "b": ["x y"], "c": ["x y"]}
 def test_value() -> None:
     """The ratio is the mean over both directions of the gain in log-probability per token."""
     asker = ToyAsker()
-    after_mixed = read_mixed(asker, MIXED, TEXTS)
-    [ratio] = likelihood_ratios(asker, [("a", "b")], TEXTS, after_mixed)
+    after_mixed = read_mixed(asker.log_probs, MIXED, TEXTS)
+    [ratio] = likelihood_ratios(asker.log_probs, [("a", "b")], TEXTS, after_mixed)
     # Either way one word of two was read before: its count goes from 1 to 2, among as many words as in the mixed list.
     assert ratio == pytest.approx(math.log(2) / 2)
 
@@ -240,9 +216,9 @@ def test_value() -> None:
 def test_likeness_shows() -> None:
     """Lists that share words have a larger ratio than lists that share none, in either order."""
     asker = ToyAsker()
-    after_mixed = read_mixed(asker, MIXED, TEXTS)
+    after_mixed = read_mixed(asker.log_probs, MIXED, TEXTS)
     pairs = [("a", "b"), ("b", "a"), ("a", "c")]
-    alike, turned, unlike = likelihood_ratios(asker, pairs, TEXTS, after_mixed)
+    alike, turned, unlike = likelihood_ratios(asker.log_probs, pairs, TEXTS, after_mixed)
     assert alike == turned
     assert alike > unlike
     assert unlike == pytest.approx(0.0)
@@ -252,10 +228,10 @@ def test_each_text_on_its_own() -> None:
     """Each text is scored right after the list, so a direction costs one scoring for each text."""
     asker = ToyAsker()
     texts = {"a": ["one", "two", "three"], "b": ["four"]}
-    after_mixed = read_mixed(asker, {"a": ["x"], "b": ["x"]}, texts)
+    after_mixed = read_mixed(asker.log_probs, {"a": ["x"], "b": ["x"]}, texts)
     assert [len(found) for found in after_mixed.values()] == [3, 1]
     asker.asked.clear()
-    likelihood_ratios(asker, [("a", "b")], texts, after_mixed)
+    likelihood_ratios(asker.log_probs, [("a", "b")], texts, after_mixed)
     assert asker.asked == [
         (list_prefix(["one", "two", "three"]), continuation("four")),
         *((list_prefix(["four"]), continuation(text)) for text in texts["a"]),
@@ -264,4 +240,4 @@ def test_each_text_on_its_own() -> None:
 
 def test_no_pairs() -> None:
     """Without pairs the model is not called."""
-    assert likelihood_ratios(ToyAsker(), [], {}, {}) == []
+    assert likelihood_ratios(ToyAsker().log_probs, [], {}, {}) == []

@@ -1,4 +1,4 @@
-"""A model with known answers: it predicts repeated words, and replies from a list."""
+"""A model with known answers: it predicts repeated words."""
 
 from __future__ import annotations
 
@@ -14,25 +14,13 @@ class ToyAsker:
     """A unigram model of the words before, one count added for each of `VOCABULARY` words.
 
     Attributes:
-        replies: What `generate` answers, in turn.
-        bodies, grammars: What it was asked.
         asked: Pairs it was asked to read.
     """
 
     VOCABULARY = 1000
 
-    def __init__(self, replies: Sequence[str] = ()) -> None:
-        self.replies = list(replies)
-        self.bodies: list[str] = []
-        self.grammars: list[str | None] = []
+    def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
-
-    def generate(
-        self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
-    ) -> list[str]:
-        self.bodies += bodies
-        self.grammars += [grammar] * len(bodies)
-        return [self.replies.pop(0) for _ in bodies]
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
         self.asked += pairs

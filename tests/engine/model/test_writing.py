@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from engine.base.errors import ModelError
 from engine.model.batched_replies import generate
 from engine.model.generation import Reply, uniform_tasks
 from engine.model.interface import Sampling
@@ -114,19 +112,3 @@ class TestConstrained:
         sampling = Sampling(json_schema=json.dumps({**schema, "additionalProperties": False}))
         (reply,) = write(model, PROMPTS[0], sampling=sampling, max_tokens=60)
         assert json.loads(reply.text) == {text: text}
-
-    def test_grammar(self, model: LlamaModel) -> None:
-        """Replies under a grammar match it."""
-        grammar = 'root ::= ("yes" | "no") ", because " [a-z ]{3,20} "."'
-        sampling = Sampling(grammar=grammar)
-        for reply in write(model, *PROMPTS, sampling=sampling, max_tokens=40):
-            assert re.fullmatch(r"(yes|no), because [a-z ]{3,20}\.", reply.text)
-            assert reply.stopped == "end"
-
-    @pytest.mark.parametrize(
-        "sampling", [Sampling(grammar="root ::= nonsense-that-is-not"), Sampling(grammar="((")]
-    )
-    def test_a_broken_grammar(self, model: LlamaModel, sampling: Sampling) -> None:
-        """A grammar that cannot be parsed is an error that says so."""
-        with pytest.raises(ModelError, match="grammar cannot be parsed"):
-            write(model, *PROMPTS, sampling=sampling)

@@ -287,8 +287,8 @@ class ToyModel:
             raise Misuse(f"{self.live_cells} cells are live, there are {self._capacity.cells}")
 
     def sampler(self, settings: Sampling, seed: int) -> ToyChooser:
-        """A chooser; grammars are beyond a toy."""
-        if settings.grammar or settings.json_schema:
-            raise Misuse("a toy knows no grammar")
+        """A chooser; schemas are beyond a toy."""
+        if settings.json_schema:
+            raise Misuse("a toy knows no schema")
         self.open_choosers += 1
         return ToyChooser(self, settings, seed)

@@ -39,7 +39,7 @@ def store(project: Project) -> ConversationService:
         "b.jsonl",
     )
     give_scores(project, {1: 0.9, 2: 0.2, 3: 0.55, 4: None})
-    TriageService(project).give(2, Verdict.INCOMPLETE)
+    TriageService(project).give(2, Verdict.NO)
     return ConversationService(project)
 
 
@@ -108,7 +108,7 @@ class TestRows:
         row = store.rows([2])[0]
         assert (row.external_id, row.source, row.opening) == ("a", "a.jsonl", "Where is my order?")
         assert (row.messages, row.turns, row.chars) == (4, 2, 18 + 10 + 6 + 7)
-        assert (row.p_end, row.state, row.verdict) == (0.2, State.INCOMPLETE, Verdict.INCOMPLETE)
+        assert (row.p_end, row.state, row.verdict) == (0.2, State.INCOMPLETE, Verdict.NO)
         unscored = store.rows([4])[0]
         assert (unscored.p_end, unscored.state, unscored.reason) == (
             None,

@@ -20,7 +20,7 @@ from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
-from engine.questions.tables.verdicts import repeat, undo
+from engine.questions.tables.answers import repeat, undo
 from engine.results.comparison.measured import conversations_by_value
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
@@ -140,7 +140,9 @@ def test_the_store_knows_every_field(project: Project) -> None:
     clustered yet."""
     values = {"date": "2026-10", "number": ".5", "text": "x", "anything": "x"}
     for field in FIELDS.values():
-        name = {"meta": "meta.channel", "truth": "truth.goal"}.get(field.name, field.name)
+        name = {"meta": "meta.channel", "truth": "truth.goal", "answer": "answer.note"}.get(
+            field.name, field.name
+        )
         value = "note" if name == "has" else (field.choices or [values.get(field.kind)])[0]
         text = f"{name}<{value}" if field.kind == "number" else f"{name}:{value}"
         if name in ("goal", "also", "share"):
@@ -183,7 +185,7 @@ def state(p: float | None) -> str:
 def test_disagreement(project: Project) -> None:
     """A verdict against the score, and one set of scores against another; borderline and unsure disagree with none."""
     given = {row.id: row.verdict for row in ConversationService(project).rows(range(1, COUNT + 1))}
-    opposite = {Verdict.COMPLETE: "n", Verdict.INCOMPLETE: "y"}
+    opposite = {Verdict.YES: "n", Verdict.NO: "y"}
     one = {n: state(n / COUNT if n < COUNT else None) for n in range(1, COUNT + 1)}
     two = {n: state((n * 7 % COUNT) / COUNT if n < COUNT else None) for n in range(1, COUNT + 1)}
     verdicts = [n for n, verdict in given.items() if verdict and opposite.get(verdict) == one[n]]
@@ -193,7 +195,7 @@ def test_disagreement(project: Project) -> None:
     assert matching(project, "disagreement:verdict") == verdicts
     assert matching(project, "disagreement:scores") == others
     assert matching(project, "disagreement:people annotator:any") == []
-    for name, verdict in (("ann", Verdict.COMPLETE), ("bob", Verdict.INCOMPLETE)):
+    for name, verdict in (("ann", Verdict.YES), ("bob", Verdict.NO)):
         project.write(lambda conn, v=verdict, n=name: second(conn, v, n))  # type: ignore[misc]
     assert matching(project, "disagreement:people") == [COUNT - 1, COUNT]
     assert matching(project, "annotator:bob") == [COUNT - 1, COUNT]

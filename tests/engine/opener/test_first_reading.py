@@ -28,6 +28,6 @@ def test_the_most_trouble_without_a_verdict_is_read_first(tmp_path: Path) -> Non
         assert readings[0].row.external_id == "worst"
         assert "the user has the last word" in readings[0].reason
         assert "user: wrong, why do you not know" in readings[0].reason
-        project.triage.give(readings[0].row.id, Verdict.INCOMPLETE)
+        project.triage.give(readings[0].row.id, Verdict.NO)
         names = [reading.row.external_id for reading in conversations_to_read(project)]
         assert all(name.startswith("refused") for name in names)

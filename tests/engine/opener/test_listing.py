@@ -9,7 +9,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.tables.verdicts import tags_of
+from engine.questions.tables.answers import tags_of
 from tests.engine.project.support import fill, give_scores, mark, talk, with_tools
 
 
@@ -47,8 +47,8 @@ class TestTags:
         mark(project, 2, "tag", "spam")
         project.write(
             lambda conn: conn.execute(
-                "INSERT INTO verdict (conversation_id, kind, given_at, target)"
-                " VALUES (1, 'undo', '2026', 2), (2, 'undo', '2026', 3)"
+                "INSERT INTO answer (conversation_id, question, kind, given_at, target)"
+                " VALUES (1, '', 'undo', '2026', 2), (2, '', 'undo', '2026', 3)"
             )
         )
         assert store.tags() == [("spam", 1)]

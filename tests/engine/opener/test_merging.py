@@ -24,7 +24,7 @@ from engine.opener.merging import merge
 from engine.project.project import Project
 from engine.project.settings import PROJECT_ID
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import verdicts
+from engine.questions.tables import answers
 from tests.engine.goals.clustered import clustering, conversations_with_vectors
 from tests.engine.project.support import (
     check_whole,
@@ -49,8 +49,8 @@ def judge(project: Project, conversation_id: int, verdict: str, time: str, annot
     """Appends a verdict given at a time."""
     project.write(
         lambda conn: conn.execute(
-            "INSERT INTO verdict (conversation_id, kind, verdict, given_at, annotator)"
-            " VALUES (?, 'give', ?, ?, ?)",
+            "INSERT INTO answer (conversation_id, question, kind, value, given_at, annotator)"
+            " VALUES (?, 'succeeded', 'give', ?, ?, ?)",
             (conversation_id, verdict, time, annotator),
         )
     )
@@ -162,38 +162,38 @@ def test_verdicts_of_everyone_in_the_order_of_time(tmp_path: Path) -> None:
         judge(project, 3, "unsure", "2026-01-01", "ann")
     shutil.copyfile(tmp_path / "a.wb", tmp_path / "b.wb")
     with Project.open(tmp_path / "a.wb") as project:
-        judge(project, 1, "complete", "2026-01-04", "ann")
-        judge(project, 2, "complete", "2026-01-05", "ann")
+        judge(project, 1, "yes", "2026-01-04", "ann")
+        judge(project, 2, "yes", "2026-01-05", "ann")
     with Project.open(tmp_path / "b.wb") as project:
-        judge(project, 1, "incomplete", "2026-01-02", "bob")
-        judge(project, 2, "incomplete", "2026-01-06", "bob")
-        judge(project, 3, "complete", "2026-01-07", "bob")
+        judge(project, 1, "no", "2026-01-02", "bob")
+        judge(project, 2, "no", "2026-01-06", "bob")
+        judge(project, 3, "yes", "2026-01-07", "bob")
         TriageService(project).undo()
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
-    assert taken.added == {"verdicts, notes and tags": 4}
+    assert taken.added == {"answers": 4}
     assert taken.conflicts["verdicts"].examples == ["1", "2"]
     with Project.open(tmp_path / "m.wb") as project, project.reading() as conn:
-        assert dict(verdicts.in_force(conn)) == {
-            1: Verdict.COMPLETE,
-            2: Verdict.INCOMPLETE,
+        assert dict(answers.in_force(conn)) == {
+            1: Verdict.YES,
+            2: Verdict.NO,
             3: Verdict.UNSURE,
         }
-        rows = conn.execute("SELECT annotator, count(*) FROM verdict GROUP BY 1 ORDER BY 1")
+        rows = conn.execute("SELECT annotator, count(*) FROM answer GROUP BY 1 ORDER BY 1")
         assert rows.fetchall() == [("", 1), ("ann", 3), ("bob", 3)]
 
 
 def test_a_verdict_on_an_earlier_text_stays_one(tmp_path: Path) -> None:
     """What was said before a conversation grew is not taken for a verdict on its present text."""
     with new(tmp_path / "a.wb", ["x"]) as project:
-        judge(project, 1, "complete", "2026-01-01", "bob")
+        judge(project, 1, "yes", "2026-01-01", "bob")
     with Project.open(tmp_path / "b.wb", create=True) as project:
         fill(project, [talk("1", "hello"), talk("2", "good day", "yes")])
-        judge(project, 1, "incomplete", "2026-01-02", "ann")
+        judge(project, 1, "no", "2026-01-02", "ann")
         fill(project, [talk("1", "hello", "and more")])
-        judge(project, 2, "complete", "2026-01-03", "ann")
+        judge(project, 2, "yes", "2026-01-03", "ann")
     merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     with Project.open(tmp_path / "m.wb") as project, project.reading() as conn:
-        assert dict(verdicts.in_force(conn)) == {1: Verdict.COMPLETE, 3: Verdict.COMPLETE}
+        assert dict(answers.in_force(conn)) == {1: Verdict.YES, 3: Verdict.YES}
         assert len(ConversationService(project).earlier_states(2)) == 1
 
 

@@ -21,7 +21,7 @@ FILTERS = (
         "date:2026",
         "date:2025,2026-01",
         "date>2026",
-        "verdict:any",
+        "succeeded:any",
         "tag:odd",
     ),
     *("-note:none", "word", "state:complete,borderline -turns:3 messages<9 source:a date<2026-04"),
@@ -75,5 +75,5 @@ def test_orders(store: ConversationService, sort: SortKey, down: bool) -> None:
     for text in ("", "turns>0 -name:c3"):
         found = steps(store, ListQuery(parse_filter(text), sort, down))
         assert [step for step in found if wide(step)] == []
-        if sort not in ("verdict", "tag"):  # a few rows, derived
+        if sort not in ("succeeded", "tag"):  # a few rows, derived
             assert "USE TEMP B-TREE FOR ORDER BY" not in found

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.conversation import State, Verdict, count_turns
+from engine.base.conversation import SUCCEEDED, State, Verdict, count_turns
 from engine.completeness.records import DecisionRule, Histogram, normalised
 from engine.completeness.tables import score_sets
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, SortKey
@@ -25,7 +25,7 @@ from engine.conversations.filters import ListQuery, Term, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.questions.records import SUCCESS, ExampleProbe
+from engine.questions.records import ExampleProbe
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, mark, talk
@@ -84,13 +84,13 @@ terms = st.sampled_from(
         *("state:complete", "state:incomplete,unscored", "state:borderline", "state:unscored"),
         *("p<.4", "p<=.4", "p>.6", "p:.5,1", "p:0.2...5", "p>=0"),
         *("success<.4", "success>=.4", "success:.1,.9", "success:0.05...5"),
-        *("tag:odd?", "tag:late?", "tag:odd?,none"),
+        *("odd@examples:yes", "tag:late,none"),
         *("draw<.5", "draw>=.8", "draw:0.2..0.4"),
         *("turns>1", "turns:1", "turns:2..9", "messages<=2", "messages:1,3", "length>12"),
         *("source:a", "source:b.jsonl,nowhere", "name:A", "name:é,b", "name:-2"),
         *("date:2026", "date:2026-03", "date:2025,2026-04", "date>2026-03-14", "date>=2026-03-14"),
         *("date<2026-03", "date<=2026-03", "date:2026-03..2026-04"),
-        *("verdict:any", "verdict:none", "verdict:unsure,none", "verdict:complete"),
+        *("succeeded:any", "succeeded:none", "succeeded:unsure,none", "succeeded:yes"),
         *("tag:odd", "tag:any", "tag:none", "tag:late,none", "note:any", "note:none"),
         *("red", '"red"', "bi", '"red blue"', "nothing", '"*"'),
     ]
@@ -122,17 +122,17 @@ def holds(term: Term, key: int, it: MadeConversation, rule: DecisionRule) -> boo
         return any(value in plain[0] for value in plain[1:])
     if term.field == "date":
         return it.date is not None and _date(term, it.date)
-    if term.field in ("state", "verdict", "tag", "note"):
+    if term.field in ("state", "succeeded", "tag", "note"):
         values: dict[str, tuple[str, ...]] = {
             "state": (rule.state(it.p),),
-            "verdict": () if it.verdict is None else (it.verdict,),
+            "succeeded": () if it.verdict is None else (it.verdict,),
             "tag": it.tags,
             "note": (it.note,) if it.note else (),
         }
-        if term.field == "tag" and "odd?" in term.values and is_proposed(it):
-            return True
         have = {*values[term.field], ANY_VALUE if values[term.field] else NO_VALUE}
         return bool(have.intersection(term.values))
+    if term.field == "answer.odd@examples":
+        return is_proposed(it)
     value: float | None = {
         "p": it.p,
         "success": it.success,
@@ -179,7 +179,7 @@ def expected(all_known: list[MadeConversation], query: ListQuery, rule: Decision
             "id": key, "name": it.name, "source": it.label, "date": it.date, "p": it.p,
             "success": it.success,
             "turns": turns(it), "messages": len(it.texts), "length": sum(map(len, it.texts)),
-            "verdict": it.verdict, "tag": min(it.tags, default=None),
+            "succeeded": it.verdict, "tag": min(it.tags, default=None),
         }[query.sort]  # fmt: skip
 
     found = [
@@ -223,7 +223,7 @@ def make(
         mark(project, key, "untag", "gone")
     success = [(key, it.success, key) for key, it in enumerate(made, start=1)]
     odd = [(key, it.proposed, key) for key, it in enumerate(made, start=1)]
-    for subject, values in ((SUCCESS, success), ("odd", odd)):
+    for subject, values in ((SUCCEEDED, success), ("odd", odd)):
         found = ExampleProbe(subject, 0.5, 2, None)
         project.write(partial(example_probes.put, probe=found, values=values, in_force=True))
     return made

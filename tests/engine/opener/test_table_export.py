@@ -46,7 +46,7 @@ def test_a_row_has_what_the_other_readers_say(project: Project) -> None:
             row.state,
             row.p_end_normalised,
         )
-        assert (line["verdict"], tuple(line["tags"])) == (row.verdict, row.tags)
+        assert (line["succeeded"], tuple(line["tags"])) == (row.verdict, row.tags)
         assert (line["turns"], line["length"], line["date"]) == (
             row.turns,
             row.chars,
@@ -163,13 +163,13 @@ def test_the_views_have_the_goals() -> None:
 def test_other_programs_read_the_views(project: Project) -> None:
     """sqlite-utils, as any program with SQLite alone, reads the table from the file."""
     TriageService(project).give(5, Verdict.UNSURE)
-    query = "SELECT id, state, verdict, goal FROM conversation_table WHERE conversation_id = 5"
+    query = "SELECT id, state, succeeded, goal FROM conversation_table WHERE conversation_id = 5"
     done = subprocess.run(
         [sys.executable, "-m", "sqlite_utils", "query", project.path, query],
         capture_output=True, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == [
-        {"id": "c5", "state": "incomplete", "verdict": "unsure", "goal": None}
+        {"id": "c5", "state": "incomplete", "succeeded": "unsure", "goal": None}
     ]
     with sqlite3.connect(f"file:{project.path}?mode=ro", uri=True) as conn:
         assert conn.execute("SELECT count(*) FROM conversation_table").fetchone() == (COUNT,)

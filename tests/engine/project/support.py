@@ -141,11 +141,14 @@ def give_states(project: Project, by_id: Mapping[int, bool]) -> None:
 
 
 def mark(project: Project, conversation_id: int, kind: str, text: str) -> None:
-    """Appends a row of a kind without a verdict: note, tag or untag."""
+    """Appends a note, or a tag or its removal."""
+    question = "note" if kind == "note" else text
+    value = {"note": text, "tag": "yes"}.get(kind)
     project.write(
         lambda conn: conn.execute(
-            "INSERT INTO verdict (conversation_id, kind, note, given_at) VALUES (?, ?, ?, '2026')",
-            (conversation_id, kind, text),
+            "INSERT INTO answer (conversation_id, question, kind, value, given_at)"
+            " VALUES (?, ?, 'give', ?, '2026')",
+            (conversation_id, question, value),
         )
     )
 

@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
         give_scores(project, {n: n / COUNT for n in range(1, COUNT + 1)})
         triage = TriageService(project)
         for n in range(1, 30):
-            triage.give(n, Verdict.COMPLETE)
+            triage.give(n, Verdict.YES)
     return tmp_path / "p.wb"
 
 
@@ -80,7 +80,7 @@ def test_a_sound_file(path: Path, tmp_path: Path) -> None:
     report = repair(str(path), str(tmp_path / "new.wb"))
     assert report.is_whole
     with Project.open(path) as old, Project.open(tmp_path / "new.wb") as new:
-        for text in ("question 7", "案", "verdict:complete", "p>.5"):
+        for text in ("question 7", "案", "succeeded:yes", "p>.5"):
             wanted = ListQuery(parse_filter(text))
             assert list(ConversationService(new).ids(wanted)) == list(
                 ConversationService(old).ids(wanted)
@@ -88,11 +88,11 @@ def test_a_sound_file(path: Path, tmp_path: Path) -> None:
         assert TriageService(new).tally() == TriageService(old).tally()
 
 
-@pytest.mark.parametrize("table", ["message", "conversation", "score", "verdict"])
+@pytest.mark.parametrize("table", ["message", "conversation", "score", "answer"])
 def test_lost_pages(path: Path, tmp_path: Path, table: str) -> None:
     """Pages of a table that are noise cost the rows on them and what refers to these, and the rest is a project."""
     pages = pages_of(path, table)
-    lost = {"verdict": pages, "score": pages[3:4]}
+    lost = {"answer": pages, "score": pages[3:4]}
     spoil(path, lost.get(table, [pages[0], pages[-1]]))
     report = repair(str(path), str(tmp_path / "new.wb"))
     assert not report.is_whole

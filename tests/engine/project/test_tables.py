@@ -14,7 +14,8 @@ from engine.project.project import Project
 from engine.questions.tables import merging as verdict_merging
 
 STAYS = {
-    "alias", "earlier_state", "verdict",  # what was imported and what people said
+    "alias", "earlier_state", "question", "answer", "answerer",  # what was imported and what people said
+    "machine_answer",  # keyed by what answered
     "assignment", "goal_move", "membership", "no_vector", "second_goal",  # clusterings stay as they were made
     "generated_end",  # goes with its score
     "play", "watched",

@@ -129,7 +129,7 @@ class TestFilterAndSort:
         support = project()
         async with opened(support) as pilot:
             await press(pilot, "3", "c", "2")
-            await filtered(pilot, "verdict:none")
+            await filtered(pilot, "succeeded:none")
 
             assert len(table(pilot).ids) == 35
 
@@ -261,9 +261,9 @@ class TestMarks:
             assert "Tags in use: angry 2" in text(pilot)
             await press(pilot, *"-angry", "enter")
 
-            assert [(row.kind, row.tags, row.count) for row in support.acts()] == [
-                ("tag", ("angry",), 2),
-                ("untag", ("angry",), 2),
+            assert [(row.question, row.value, row.conversations) for row in support.acts()] == [
+                ("angry", "yes", 2),
+                ("angry", None, 2),
             ]
 
 

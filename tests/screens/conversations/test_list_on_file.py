@@ -83,5 +83,5 @@ async def test_undone_tag(path: Path) -> None:
         await until(pilot, lambda: not table(pilot).ids)
 
     with Project.open(path, read_only=True) as project, project.reading() as conn:
-        kinds = conn.execute("SELECT kind, count(*) FROM verdict GROUP BY kind").fetchall()
-    assert dict(kinds)["tag"] == 500
+        kinds = conn.execute("SELECT question, count(*) FROM answer GROUP BY question").fetchall()
+    assert dict(kinds)["x"] == 500

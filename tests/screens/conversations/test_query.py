@@ -45,11 +45,11 @@ class TestListQuery:
 
     def test_empty_list_names_the_filter(self) -> None:
         """An empty list shows the whole filter that left everything out."""
-        query = ListQuery(parse_filter("state:broken-off verdict:none source:web lamp"))
+        query = ListQuery(parse_filter("state:broken-off succeeded:none source:web lamp"))
 
         shown = no_match(3, query).message
         assert (
-            "None of 3 conversations matches: state:broken-off verdict:none source:web lamp"
+            "None of 3 conversations matches: state:broken-off succeeded:none source:web lamp"
             in shown
         )
 

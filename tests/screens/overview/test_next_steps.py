@@ -46,7 +46,7 @@ def only(now: ProjectProgress, kind: str) -> Step:
 LOWEST = LowestGoal("c3", "Book a table", 1, 4, 0, (5, 8, 9))
 DONE = ProjectProgress(
     Counts(conversations=300, complete=200, incomplete=100),
-    {Verdict.COMPLETE: 150, Verdict.INCOMPLETE: 150},
+    {Verdict.YES: 150, Verdict.NO: 150},
     calibrated=True,
     sets=2,
     goals=9,
@@ -136,7 +136,7 @@ class TestWhatIsOffered:
     def test_a_proposed_threshold_is_offered_with_its_effect(self) -> None:
         """A threshold that the verdicts suggest is a step that says what it would do to the rate, unless the rule is
         calibrated or pinned already."""
-        tally = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 20}
+        tally = {Verdict.YES: 20, Verdict.NO: 20}
         proposal = Proposal(DecisionRule(0.62, 0.1, "calibrated"), 0.75, 0.62)
         assert "calibrate" not in kinds(ProjectProgress(SCORED, tally))
         now = ProjectProgress(SCORED, tally, proposal=proposal)
@@ -169,7 +169,7 @@ class TestHowLong:
         assert first.title == "Check 20 in triage: are the scores right?"
         assert first.time == "about 7 min"
         assert only(ProjectProgress(SCORED, {}, per_hour=360), "triage").time == "about 3 min"
-        begun = only(ProjectProgress(SCORED, {Verdict.COMPLETE: 7}), "triage")
+        begun = only(ProjectProgress(SCORED, {Verdict.YES: 7}), "triage")
         assert begun.title == "Check 13 more in triage: are the scores right?"
 
     def test_merges(self) -> None:
@@ -191,9 +191,9 @@ class TestHowLong:
     def test_only_as_many_verdicts_as_there_are_conversations(self) -> None:
         """No more verdicts are asked for than conversations are left."""
         counts = Counts(conversations=3, complete=2, incomplete=1)
-        step = only(ProjectProgress(counts, {Verdict.COMPLETE: 2}), "triage")
+        step = only(ProjectProgress(counts, {Verdict.YES: 2}), "triage")
         assert step.title.startswith("Check 1 more")
-        assert only(ProjectProgress(counts, {Verdict.COMPLETE: 3}), "triage").done
+        assert only(ProjectProgress(counts, {Verdict.YES: 3}), "triage").done
 
     def test_where_every_goal_is_complete_none_is_the_lowest(self) -> None:
         """A goal that is as complete as all others is not offered as the one that does worst."""
@@ -212,12 +212,12 @@ class TestHowTight:
 
     def test_the_same_kind_of_interval_before_and_after(self) -> None:
         """What verdicts would do is said of the corrected rate, now and then; without one no interval is promised."""
-        tally = {Verdict.COMPLETE: 20, Verdict.INCOMPLETE: 20}
+        tally = {Verdict.YES: 20, Verdict.NO: 20}
         now = ProjectProgress(SCORED, tally, corrected=Interval(0.6, 0.5, 0.7))
         title = only(now, "verdicts").title
         assert title == "40 more verdicts: the corrected rate within 14 points, now 20"
-        without = replace(now, tally={Verdict.COMPLETE: 15, Verdict.INCOMPLETE: 10}, corrected=None)
+        without = replace(now, tally={Verdict.YES: 15, Verdict.NO: 10}, corrected=None)
         title = only(without, "verdicts").title
         assert title == "15 more verdicts to correct the rate for errors"
-        early = replace(without, tally={Verdict.COMPLETE: 5})
+        early = replace(without, tally={Verdict.YES: 5})
         assert "verdicts" not in kinds(early)

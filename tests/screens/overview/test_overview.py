@@ -110,13 +110,13 @@ class TestFigures:
     async def test_verdicts_and_agreement(self) -> None:
         """What was said is counted, and compared with the model where both decided."""
         support = project()
-        support.triage.give(1, Verdict.INCOMPLETE)
-        support.triage.give(4, Verdict.COMPLETE)
-        support.triage.give(5, Verdict.COMPLETE)
+        support.triage.give(1, Verdict.NO)
+        support.triage.give(4, Verdict.YES)
+        support.triage.give(5, Verdict.YES)
         support.triage.give(3, Verdict.UNSURE)
         async with opened(support, mode="1") as pilot:
             shown = text(pilot)
-            assert "● 2 complete" in shown
+            assert "● 2 yes" in shown
             assert "model agrees 67%" in shown
             assert "n 3" in shown
 
@@ -226,7 +226,7 @@ class TestNext:
             await press(pilot, "escape")
             await until(pilot, lambda: "✓ Compare: 2 sets of scores" in text(pilot))
             await choose(pilot, "Export scores")
-            assert "your verdicts, tags and notes" in text(pilot)
+            assert "what people answered" in text(pilot)
 
     async def test_the_report_can_be_redacted(self, tmp_path: Path) -> None:
         """`p` asks whether personal data is replaced, then for the file; what was replaced is counted."""

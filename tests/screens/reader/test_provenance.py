@@ -79,7 +79,7 @@ class TestProvenance:
         """Of a conversation that grew the reader says how long it was, what was said of that text, and shows it."""
         first = conversation(1, 0.07, turns=2)
         made = project_of([first])
-        made.triage.give(1, Verdict.COMPLETE, "she knows")
+        made.triage.give(1, Verdict.YES, "she knows")
         messages = tuple(conversation(1, 0.07, turns=4).messages)
         record = Parsed(None, b'{"the": "new"}', Conversation("support/0001", messages))
         made.file.write(lambda conn: imports.add_records(conn, 1, [record]))
@@ -91,7 +91,7 @@ class TestProvenance:
             assert "not scored" in lines(pilot)[1]
             assert "no verdict" not in text(pilot)
             assert "she knows" in text(pilot)
-            assert f"given when it had {len(first.messages)} messages: complete," in text(pilot)
+            assert f"given when it had {len(first.messages)} messages: yes," in text(pilot)
 
             await press(pilot, "o")
             assert '{"the": "new"}' in text(pilot)

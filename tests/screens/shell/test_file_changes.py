@@ -17,7 +17,7 @@ from workbench.app import WorkbenchApp
 def judge(project: Project, *ids: int) -> None:
     """Gives a verdict on conversations."""
     for number in ids:
-        TriageService(project).give(number, Verdict.COMPLETE)
+        TriageService(project).give(number, Verdict.YES)
 
 
 async def test_a_file_that_is_moved_is_no_longer_written(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ async def test_a_file_that_is_moved_is_no_longer_written(tmp_path: Path) -> None
         assert app.next_project == str(moved)
         assert workspace.project.read_only == "real.wb was moved to moved.wb while it was open"
     with Project.open(moved, read_only=True) as again:
-        assert TriageService(again).tally()[Verdict.COMPLETE] == 1
+        assert TriageService(again).tally()[Verdict.YES] == 1
 
 
 async def test_all_that_is_open_can_be_saved(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ async def test_all_that_is_open_can_be_saved(tmp_path: Path) -> None:
             await until(pilot, lambda: app.next_project is not None)
         assert app.next_project == str(saved)
     with Project.open(saved) as again:
-        assert TriageService(again).tally()[Verdict.COMPLETE] == 1
+        assert TriageService(again).tally()[Verdict.YES] == 1
 
 
 async def test_a_second_screen_shows_what_the_first_writes_and_takes_over(tmp_path: Path) -> None:

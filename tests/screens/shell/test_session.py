@@ -102,7 +102,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         for _ in range(JUDGED):
             now = triage.conversation
             assert now is not None
-            given[now] = Verdict.COMPLETE if complete(now) else Verdict.INCOMPLETE
+            given[now] = Verdict.YES if complete(now) else Verdict.NO
             order.append(now)
             await pilot.press("c" if complete(now) else "i")
             await until(pilot, lambda now=now: triage.conversation != now)  # type: ignore[misc]
@@ -112,7 +112,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         await press(pilot, "K")
         assert isinstance(pilot.app.screen, CalibrationScreen)
         await until(pilot, lambda: "recall" in text(pilot).lower())
-        complete_ones = sum(verdict is Verdict.COMPLETE for verdict in given.values())
+        complete_ones = sum(verdict is Verdict.YES for verdict in given.values())
         assert f"{complete_ones} complete" in text(pilot)
         assert f"{JUDGED - complete_ones} incomplete" in text(pilot)
         await press(pilot, "a")
@@ -130,15 +130,15 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         assert "calibration sample" in text(pilot)
         await press(pilot, *("u",) * TAKEN_BACK)
         await press(pilot, "2")
-        await filtered(pilot, "verdict:any")
+        await filtered(pilot, "succeeded:any")
         assert f"{JUDGED - TAKEN_BACK} of" in lines(pilot)[1]
         await press(pilot, "X", "down", "down", "enter", "enter")
         await until(pilot, lambda: "Wrote " in text(pilot))
 
-    exported = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").open()]
+    exported = [json.loads(line) for line in (tmp_path / "answers.jsonl").open()]
     with Project.open(path) as project, project.reading() as conn:
         names = dict(conn.execute("SELECT id, external_id FROM conversation"))
     kept = order[:-TAKEN_BACK]
-    assert {(line["id"], line["verdict"]) for line in exported if line["verdict"]} == {
+    assert {(line["id"], line["succeeded"]) for line in exported if line["succeeded"]} == {
         (names[number], str(given[number])) for number in kept
     }

@@ -25,7 +25,7 @@ def judged(verdicts: int, count: int = 120) -> ScreenProject:
     steps = [n * 0.618 % 1 for n in range(1, count + 1)]
     support = project_of([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
     for n, p in enumerate(steps[:verdicts], 1):
-        support.triage.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
+        support.triage.give(n, Verdict.YES if p >= 0.3 else Verdict.NO)
     return support
 
 
@@ -55,7 +55,7 @@ class TestScreen:
         support = judged(60)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K", "enter")
-            await until(pilot, lambda: "18  verdict incomplete" in text(pilot))
+            await until(pilot, lambda: "18  succeeded: no" in text(pilot))
             await press(pilot, "down", "enter")
             behind = pilot.app.screen
             assert isinstance(behind, ConversationsBehindScreen)
@@ -158,7 +158,7 @@ class TestScreen:
         """Verdicts at chance leave the threshold as it is: the reason stands there, and `a` says it too."""
         support = judged(0)
         for number in range(1, 51):
-            support.triage.give(number, Verdict.COMPLETE if number % 2 else Verdict.INCOMPLETE)
+            support.triage.give(number, Verdict.YES if number % 2 else Verdict.NO)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K")
             assert "no better than by chance" in text(pilot)

@@ -9,9 +9,8 @@ from engine.base.errors import ProjectError
 from engine.base.events import DataChanged
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.questions.records import TriageItem, TriagePage
-from engine.questions.tables import verdicts
-from engine.questions.tables.verdicts import Act
+from engine.questions.records import Act, TriageItem, TriagePage
+from engine.questions.tables import answers
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from screens.triage.queue import TriageQueue
@@ -35,9 +34,9 @@ class TestVerdicts:
 
             await press(pilot, "c", "i", "m")
 
-            assert [(row.conversation_id, row.verdict) for row in support.acts()] == [
-                (queue[0], Verdict.COMPLETE),
-                (queue[1], Verdict.INCOMPLETE),
+            assert [(row.conversation_id, row.value) for row in support.acts()] == [
+                (queue[0], Verdict.YES),
+                (queue[1], Verdict.NO),
                 (queue[2], Verdict.UNSURE),
             ]
             assert f"support/{queue[3]:04d}" in lines(pilot)[1]
@@ -63,9 +62,9 @@ class TestVerdicts:
             await settle(pilot)
 
             assert [row.conversation_id for row in support.acts()] == queue[:8]
-            assert [row.verdict for row in support.acts()] == [
-                Verdict.COMPLETE,
-                Verdict.INCOMPLETE,
+            assert [row.value for row in support.acts()] == [
+                Verdict.YES,
+                Verdict.NO,
             ] * 4
 
     async def test_undo_and_redo(self) -> None:
@@ -88,12 +87,12 @@ class TestVerdicts:
         follows."""
         support = project()
         waiting = [item.conversation_id for item in support.triage.queue().items]
-        acts = [Act(key, "give", Verdict.COMPLETE, annotator="ann") for key in waiting[:2]]
-        support.file.write(lambda conn: verdicts.give_all(conn, acts))
+        acts = [Act(key, "succeeded", Verdict.YES, "ann") for key in waiting[:2]]
+        support.file.write(lambda conn: answers.give_all(conn, acts))
         async with opened(support) as pilot:
             await press(pilot, "3", "u")
             assert "2 imported verdicts taken back." in text(pilot)
-            assert support.triage.tally()[Verdict.COMPLETE] == 0
+            assert support.triage.tally()[Verdict.YES] == 0
             await until(pilot, lambda: f"1 of {len(waiting)}" in lines(pilot)[0])
             await press(pilot, "U")
             assert "2 imported verdicts given again." in text(pilot)
@@ -122,7 +121,7 @@ class TestVerdicts:
         async with opened(support) as pilot:
             await press(pilot, "3", "n", *"odd", "enter")
 
-            assert support.acts()[-1].note == "odd"
+            assert support.acts()[-1][1:3] == ("note", "odd")
             assert "odd" in text(pilot)
             assert "support/0002" in lines(pilot)[1]
 
@@ -399,12 +398,12 @@ class TestTags:
             await press(pilot, "t", *["backspace"] * 5, "enter")  # “ odd,”
             assert "#late" in text(pilot)
             assert "#odd" not in text(pilot)
-            assert [(row.kind, row.tags) for row in support.acts()] == [
-                ("tag", ("late",)), ("tag", ("odd",)), ("untag", ("odd",)),
+            assert [row[1:3] for row in support.acts()] == [
+                ("late", "yes"), ("odd", "yes"), ("odd", None),
             ]  # fmt: skip
 
             await press(pilot, "u")
-            assert "Removal of the tag “odd” on 1 conversation taken back." in text(pilot)
+            assert "Removal of odd on 1 conversation taken back." in text(pilot)
             assert "#odd" in text(pilot)
             assert "support/0002" in lines(pilot)[1]
 
@@ -414,7 +413,7 @@ def judged(count: int, verdicts: int) -> ScreenProject:
     steps = [n * 0.618 % 1 for n in range(1, count + 1)]
     support = project_of([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
     for n, p in enumerate(steps[:verdicts], 1):
-        support.triage.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
+        support.triage.give(n, Verdict.YES if p >= 0.3 else Verdict.NO)
     return support
 
 
@@ -431,16 +430,12 @@ class TestBlind:
             for n in support.triage.to_repeat(10):
                 current = support.triage.current(n)
                 assert current is not None
-                await press(pilot, "c" if current.verdict is Verdict.COMPLETE else "i")
+                await press(pilot, "c" if current.verdict is Verdict.YES else "i")
 
             assert "You agree with yourself: 100% [72, 100] κ 1.0 n 10" in text(pilot)
             assert "Why it is here" in text(pilot)
-            assert sum(row.kind == "repeat" for row in support.acts()) == 10
-            assert (
-                support.triage.tally()[Verdict.COMPLETE]
-                + support.triage.tally()[Verdict.INCOMPLETE]
-                == 30
-            )
+            assert sum(row.blind for row in support.acts()) == 10
+            assert support.triage.tally()[Verdict.YES] + support.triage.tally()[Verdict.NO] == 30
 
     async def test_undo_in_a_round(self) -> None:
         """Undo in a blind round takes the blind answer back and asks again; `b` ends the round."""
@@ -450,7 +445,7 @@ class TestBlind:
             assert "Blind repeat 3 of 10" in text(pilot)
             await press(pilot, "u")
             assert "Blind repeat 2 of 10" in text(pilot)
-            assert sum(row.kind == "repeat" for row in support.acts()) == 1
+            assert sum(row.blind for row in support.acts()) == 1
 
             await press(pilot, "b")
             assert "Why it is here" in text(pilot)

@@ -132,9 +132,9 @@ def test_a_project_keeps_its_lock_and_its_errors(folder: Path) -> None:
             assert reader.read_only is not None
             assert reader.counts()["unscored"] == 3
             with pytest.raises(ProjectReadOnly):
-                reader.give("a", "complete")
+                reader.give("a", "yes")
         with pytest.raises(UsageError, match="no conversation 'z'"):
-            p.give("z", "complete")
+            p.give("z", "yes")
         with pytest.raises(UsageError, match="no verdict 'good'"):
             p.give("a", "good")
         assert p.tag("turns>1", "long") == p.count("tag:long") == 2
@@ -181,13 +181,13 @@ def test_what_cannot_be_stored_or_counted(tmp_path: Path) -> None:
         wrong: list[Any] = [b"bytes", "half \ud800"]
         for text in wrong:
             with pytest.raises(UsageError, match="no text"):
-                project.give("a", "complete", text)
+                project.give("a", "yes", text)
             with pytest.raises(UsageError, match="no text"):
                 project.tag("", text)
         with pytest.raises(UsageError, match="encoding"):
             project.count("half \ud800")
         with pytest.raises(UsageError, match="There is no conversation"):
-            project.give("\ud800", "complete")
+            project.give("\ud800", "yes")
         for act in (project.table, project.grow_trees):
             with pytest.raises(UsageError, match="limit is -1"):
                 act(limit=-1)
@@ -195,5 +195,5 @@ def test_what_cannot_be_stored_or_counted(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="sort is 'nonsense'") as caught:
             project.table(sort=unknown)
         assert "id, name, source" in caught.value.hint
-        assert project.verdicts() == []
+        assert project.answers("succeeded") == []
         assert len(project.table(limit=1)) == 1

@@ -31,9 +31,7 @@ from tests.engine.model.endpoints.toy_peer import (
 )
 from tests.engine.model.toy import END
 
-SUMMARY, JUDGE, BASE = (
-    parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base")
-)
+SUMMARY, BASE = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
 
 
 def probed(manner: Manner, end_text: str = "") -> Capabilities:
@@ -62,7 +60,7 @@ class TestWhatIsFound:
             "last",
         )
         assert (found.end_token, found.end_text, found.controls) == (END, NAMES[END], False)
-        assert (found.parallel, found.context, found.grammar) == (4, 4096, True)
+        assert (found.parallel, found.context, found.structure) == (4, 4096, "")
         assert found.top == 259
 
     def test_llama_cpp_python(self) -> None:
@@ -100,13 +98,12 @@ class TestWhatIsFound:
 
 class TestWhatIsEnough:
     def reasons(self, can: Capabilities) -> list[bool]:
-        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, judge, answers, trees."""
+        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, answers, trees."""
         asked = [
             no_writing(can, SUMMARY),
             no_curve(can, None, None),
             no_curve(can, None, "END"),
             no_curve(can, BASE, None),
-            no_curve(can, JUDGE, None),
             no_reading(can),
             no_tree(can),
         ]
@@ -115,11 +112,11 @@ class TestWhatIsEnough:
     @pytest.mark.parametrize(
         ("manner", "enough"),
         [
-            ("vllm", [1, 1, 1, 1, 1, 1, 1]),
-            ("llama-server", [1, 1, 1, 1, 1, 1, 1]),
-            ("llama-cpp-python", [1, 0, 1, 0, 1, 1, 1]),
-            ("chat", [1, 0, 0, 0, 1, 0, 0]),
-            ("bare", [1, 0, 0, 0, 0, 0, 0]),
+            ("vllm", [1, 1, 1, 1, 1, 1]),
+            ("llama-server", [1, 1, 1, 1, 1, 1]),
+            ("llama-cpp-python", [1, 0, 1, 0, 1, 1]),
+            ("chat", [1, 0, 0, 0, 0, 0]),
+            ("bare", [1, 0, 0, 0, 0, 0]),
         ],
     )
     def test_each_server(self, manner: Manner, enough: list[int]) -> None:

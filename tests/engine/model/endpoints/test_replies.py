@@ -151,23 +151,6 @@ class TestWhatIsRead:
             prompts = [body["prompt"] for body in peers[0].completions]
             assert 300 < len(prompts[-1]) <= 600
 
-    def test_grammar(self) -> None:
-        """A grammar is sent only to servers that support one."""
-        manners: tuple[tuple[Manner, bool], ...] = (("llama-server", True), ("vllm", False))
-        for manner, sent in manners:
-            with endpoint(manner) as (model, (peer,)):
-                grammar = 'root ::= "abc"'
-                found = model.ask(
-                    Generate(LOGS[:1], RAW, sampling=Sampling(grammar=grammar), max_tokens=8)
-                )
-                assert ("grammar" in peer.completions[-1]) is sent
-                assert (found[0].text == "abc") is sent
-
-    def test_schema_that_is_not_followed(self) -> None:
-        """A schema is refused for servers whose replies do not follow it."""
-        with endpoint("vllm") as (model, _), pytest.raises(UsageError, match="schema"):
-            model.ask(Generate(LOGS, RAW, sampling=Sampling(json_schema="{}"), max_tokens=8))
-
 
 class TestGivenAnswers:
     @pytest.mark.parametrize("manner", ["vllm", "llama-server", "llama-cpp-python"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled, WorkbenchError
-from engine.goals.stages.clustering import ProcessAsker
+from engine.goals.stages.proposing import log_probs_reader
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import LogProbs
@@ -58,7 +58,7 @@ class TestParity:
         """Bodies and continuations in one request give what each text alone gives, within 1e-3."""
         process, llama = exact
         pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
-        found = ProcessAsker(process).log_probs(QUESTION, pairs)
+        found = log_probs_reader(process)(QUESTION, pairs)
         for (body, text), got in zip(pairs, found, strict=True):
             prefix = QUESTION.before + body + QUESTION.question + QUESTION.reply
             assert got.total == pytest.approx(one_by_one(llama, prefix, text), abs=1e-3)
@@ -68,23 +68,23 @@ class TestParity:
         self, exact: tuple[ModelProcess, llama_cpp.Llama]
     ) -> None:
         """Alone, in another order or twice, a pair has the same number within 1e-3."""
-        asker = ProcessAsker(exact[0])
+        read = log_probs_reader(exact[0])
         pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
-        together = asker.log_probs(QUESTION, pairs)
-        backwards = asker.log_probs(QUESTION, pairs[::-1] + pairs[:3])
+        together = read(QUESTION, pairs)
+        backwards = read(QUESTION, pairs[::-1] + pairs[:3])
         assert [p.total for p in backwards[: len(pairs)][::-1]] == pytest.approx(
             [p.total for p in together], abs=1e-3
         )
-        (alone,) = asker.log_probs(QUESTION, pairs[5:6])
+        (alone,) = read(QUESTION, pairs[5:6])
         assert alone.total == pytest.approx(together[5].total, abs=1e-3)
 
     def test_again_the_same_bits(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
         """The same request gives the same bits, also after others."""
-        asker = ProcessAsker(exact[0])
+        read = log_probs_reader(exact[0])
         pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
-        first = asker.log_probs(QUESTION, pairs)
-        asker.generate(QUESTION, BODIES)
-        assert asker.log_probs(QUESTION, pairs) == first
+        first = read(QUESTION, pairs)
+        read(QUESTION, [(body, " Rome") for body in BODIES])
+        assert read(QUESTION, pairs) == first
 
 
 def test_cancel(process: ModelProcess, shallow_weights: Path) -> None:

@@ -90,7 +90,7 @@ def test_calls() -> None:
         "simulator",
         "user",
         (ChatMessage("system", "S"), ChatMessage("user", "Hi")),
-        Sampling(0.5, 4, 0.9, 0.1, None, "{}"),
+        Sampling(0.5, 4, 0.9, 0.1, "{}"),
         7,
         ("a", "b"),
         9,

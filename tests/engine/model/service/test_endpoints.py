@@ -81,6 +81,21 @@ def scores(project: Path) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name not in ("model", "config")} for row in rows]
 
 
+class TestEstimates:
+    def test_what_a_run_will_cost(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """The estimate of a run over endpoints has its requests, tokens and cost, within a fifth of what the run then
+        reads, and sends nothing."""
+        command = ("run", "cluster", project, "--model", "one", "--text", "summary", "--no-labels")
+        estimate = data(workbench(*command, "--estimate", "--json"))
+        assert not peers[0].requests
+        (cost,) = estimate["costs"]
+        workbench(*command)
+        read = sum(len(body["prompt"]) for body in peers[0].completions)
+        assert cost["requests"] == len(peers[0].completions) == 6
+        assert cost["read"] == pytest.approx(read, rel=0.2)
+        assert cost["cost"] == pytest.approx((cost["read"] + 2 * cost["written"]) / 1e6, rel=0.01)
+
+
 class TestCatalogue:
     def test_listed(self, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """The list has an endpoint's address and abilities; of its key only the variable's name."""

@@ -22,11 +22,11 @@ def judged(path: Path, people: int) -> Project:
     triage = TriageService(project)
     triage.annotator = "ann"
     for n in range(1, 13):
-        triage.give(n, Verdict.COMPLETE if n <= 6 else Verdict.INCOMPLETE)
+        triage.give(n, Verdict.YES if n <= 6 else Verdict.NO)
     if people > 1:
         triage.annotator = "bob"
         for n in range(1, 13):
-            triage.repeat(n, Verdict.COMPLETE if n <= 3 else Verdict.INCOMPLETE)
+            triage.repeat(n, Verdict.YES if n <= 3 else Verdict.NO)
         triage.annotator = "cy"
         triage.give(14, Verdict.UNSURE)
     return project
@@ -59,10 +59,12 @@ def test_three_people(tmp_path: Path) -> None:
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints the sentences, or JSON; with one person it says how others come to judge."""
     judged(tmp_path / "p.wb", people=3).close()
-    assert main(["verdicts", "agreement", str(tmp_path / "p.wb")]) == 0
+    assert main(["questions", str(tmp_path / "p.wb"), "--agreement", "succeeded"]) == 0
     assert "3 conversations to decide on (disagreement:people)." in capsys.readouterr().out
-    assert main(["verdicts", "agreement", str(tmp_path / "p.wb"), "--json"]) == 0
+    assert main(["questions", str(tmp_path / "p.wb"), "--agreement", "succeeded", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["disagreements"] == 3
     judged(tmp_path / "q.wb", people=1).close()
-    assert main(["verdicts", "agreement", str(tmp_path / "q.wb")]) == 0
-    assert capsys.readouterr().out.startswith("One person has judged 12 conversations here.")
+    assert main(["questions", str(tmp_path / "q.wb"), "--agreement", "succeeded"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "One person has judged 12 conversations by succeeded here."
+    )

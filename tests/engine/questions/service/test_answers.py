@@ -11,11 +11,11 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.errors import FormatError
-from engine.opener.exports import ExportFiles, verdict_line
+from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import second_verdicts, verdicts
+from engine.questions.tables import answers, second_answers
 from tests.engine.project.support import fill, talk
 
 
@@ -47,7 +47,7 @@ def labelled(task: dict[str, Any], *answers: tuple[str, str, Any]) -> dict[str, 
                 "completed_by": person,
                 "was_cancelled": False,
                 "result": [
-                    {"from_name": "verdict", "type": "choices", "value": {"choices": [verdict]}},
+                    {"from_name": "succeeded", "type": "choices", "value": {"choices": [verdict]}},
                     {"from_name": "note", "type": "textarea", "value": {"text": [note]}},
                 ],
             }
@@ -64,7 +64,7 @@ def imported(project: Project, tmp_path: Path, tasks: Any, **options: Any) -> An
 
 def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
     with project.reading() as conn:
-        found = ((key, verdicts.current(conn, key)) for key in range(1, 9))
+        found = ((key, answers.current(conn, key)) for key in range(1, 9))
         return {
             key: (one.verdict, one.note) for key, one in found if one and (one.verdict or one.note)
         }
@@ -73,49 +73,49 @@ def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
 def test_label_studio(project: Project, tmp_path: Path) -> None:
     """Every answer is given, or counted with the reason why not; undo takes the whole import back."""
     found = tasks(project, tmp_path, "label-studio")
-    project.write(lambda conn: verdicts.give(conn, 2, Verdict.COMPLETE))
-    project.write(lambda conn: verdicts.give(conn, 3, Verdict.COMPLETE))
+    project.write(lambda conn: answers.give(conn, 2, Verdict.YES))
+    project.write(lambda conn: answers.give(conn, 3, Verdict.YES))
     before = stands(project)
     unknown = {"data": {**found[5]["data"], "key": "a" * 16, "conversation": "elsewhere"}}
     changed = {"data": {**found[6]["data"], "key": "a" * 16}}
-    answers = [
-        labelled(found[0], ("incomplete", "no\nrefund", {"id": 4, "email": "ann@example.org"})),
-        labelled(found[1], ("incomplete", "", 7)),
-        labelled(found[2], ("complete", "", 7)),
-        labelled(found[3], ("complete", "", 7), ("incomplete", "", 8)),
+    answered = [
+        labelled(found[0], ("no", "no\nrefund", {"id": 4, "email": "ann@example.org"})),
+        labelled(found[1], ("no", "", 7)),
+        labelled(found[2], ("yes", "", 7)),
+        labelled(found[3], ("yes", "", 7), ("no", "", 8)),
         labelled(found[4]),
-        labelled(unknown, ("complete", "", 7)),
-        labelled(changed, ("complete", "", 7)),
+        labelled(unknown, ("yes", "", 7)),
+        labelled(changed, ("yes", "", 7)),
         labelled(found[7], ("maybe", "", 7)),
     ]
-    dry = imported(project, tmp_path, answers, dry_run=True)
+    dry = imported(project, tmp_path, answered, dry_run=True)
     assert stands(project) == before
 
-    report = imported(project, tmp_path, answers)
+    report = imported(project, tmp_path, answered)
     assert report.as_json() == dry.as_json()
     assert report.outcomes == {
         "given": 1, "conflicts": 1, "same": 1, "disagreements": 1, "unanswered": 1, "unknown": 1, "changed": 1,
         "not_understood": 1,
     }  # fmt: skip
     assert report.annotators == {"7": 6, "ann@example.org": 1, "8": 1}
-    assert stands(project) == {**before, 1: (Verdict.INCOMPLETE, "no refund")}
+    assert stands(project) == {**before, 1: (Verdict.NO, "no refund")}
 
-    assert imported(project, tmp_path, answers, replace=True).outcomes["replaced"] == 1
-    assert stands(project)[2] == (Verdict.INCOMPLETE, "")
+    assert imported(project, tmp_path, answered, replace=True).outcomes["replaced"] == 1
+    assert stands(project)[2] == (Verdict.NO, "")
     with project.reading() as conn:
-        assert (verdicts.current(conn, 2) or missing()).annotator == "7"
-    project.write(verdicts.undo)
-    assert stands(project)[2] == (Verdict.COMPLETE, "")
-    project.write(verdicts.undo)
+        assert (answers.current(conn, 2) or missing()).annotator == "7"
+    project.write(answers.undo)
+    assert stands(project)[2] == (Verdict.YES, "")
+    project.write(answers.undo)
     assert stands(project) == before
 
 
 def test_ratings(project: Project, tmp_path: Path) -> None:
-    """Ratings of a person become tags and give no verdict, from either program; other values are no ratings."""
+    """Ratings of a person answer questions of their own, from either program; other values are no ratings."""
     found = tasks(project, tmp_path, "label-studio-ratings")
     interface = (tmp_path / "label-studio-ratings.xml").read_text("utf-8")
     assert '<Choices name="detail_level"' in interface
-    assert 'name="verdict"' not in interface
+    assert 'name="succeeded"' not in interface
     rated = [
         {"from_name": name, "value": {"choices": [value]}}
         for name, value in (("detail_level", "2"), ("diversity", "7"))
@@ -123,31 +123,29 @@ def test_ratings(project: Project, tmp_path: Path) -> None:
     report = imported(
         project, tmp_path, [{**found[0], "annotations": [{"completed_by": 7, "result": rated}]}]
     )
-    assert (report.tags, report.outcomes) == (1, {})
+    assert (report.others, report.outcomes) == (1, {})
     found = tasks(project, tmp_path, "argilla-ratings")
     settings = json.loads((tmp_path / "argilla-ratings.settings.json").read_text("utf-8"))
     assert len(settings["questions"]) == 8
     found[1]["responses"] = {"role_playing_completeness": [{"value": "0", "user_id": "ann"}]}
-    assert imported(project, tmp_path, found[1:2]).tags == 1
+    assert imported(project, tmp_path, found[1:2]).others == 1
     with project.reading() as conn:
-        assert (verdicts.current(conn, 1) or missing()).tags == ("people.Detail Level.2",)
-        assert (verdicts.current(conn, 2) or missing()).tags == (
-            "people.Role-Playing Completeness.0",
+        assert (answers.current(conn, 1) or missing()).answers == (("detail_level", "2"),)
+        assert (answers.current(conn, 2) or missing()).answers == (
+            ("role_playing_completeness", "0"),
         )
 
 
 def test_many_are_one_act(project: Project, tmp_path: Path) -> None:
     """All verdicts of a file are undone and redone together."""
     found = tasks(project, tmp_path, "label-studio")
-    answers = [
-        {**task["data"], "verdict": "complete", "annotator": 1} for task in found
-    ]  # JSON-MIN
-    assert imported(project, tmp_path, answers).outcomes == {"given": 8}
-    undone = project.write(verdicts.undo)
+    answered = [{**task["data"], "succeeded": "yes", "annotator": 1} for task in found]  # JSON-MIN
+    assert imported(project, tmp_path, answered).outcomes == {"given": 8}
+    undone = project.write(answers.undo)
     assert undone is not None
     assert undone.count == 8
     assert stands(project) == {}
-    project.write(verdicts.redo)
+    project.write(answers.redo)
     assert len(stands(project)) == 8
 
 
@@ -155,13 +153,13 @@ def test_argilla(project: Project, tmp_path: Path) -> None:
     """Responses of several people become one verdict where they agree; drafts are no answers."""
     found = tasks(project, tmp_path, "argilla")
     settings = json.loads((tmp_path / "argilla.settings.json").read_text("utf-8"))
-    assert [question["name"] for question in settings["questions"]] == ["verdict", "note"]
+    assert [question["name"] for question in settings["questions"]] == ["succeeded", "note"]
     ann, bob = "0b1c", "77aa"
     found[0]["responses"] = {
-        "verdict": [{"value": "unsure", "user_id": ann}, {"value": "unsure", "user_id": bob}],
+        "succeeded": [{"value": "unsure", "user_id": ann}, {"value": "unsure", "user_id": bob}],
         "note": [{"value": "Two lamps?", "user_id": bob}],
     }
-    found[1]["responses"] = {"verdict": [{"value": "complete", "user_id": ann, "status": "draft"}]}
+    found[1]["responses"] = {"succeeded": [{"value": "yes", "user_id": ann, "status": "draft"}]}
     report = imported(project, tmp_path, found)
     assert report.outcomes == {"given": 1, "unanswered": 7}
     assert stands(project) == {1: (Verdict.UNSURE, "Two lamps?")}
@@ -171,42 +169,42 @@ def test_own_exports(project: Project, tmp_path: Path) -> None:
     """Verdicts, notes and tags that another project exported are given by the ids of conversations."""
     other = Project.open(tmp_path / "other.wb", create=True)
     fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
-    other.write(lambda conn: verdicts.give(conn, 4, Verdict.INCOMPLETE, "broken"))
-    other.write(lambda conn: verdicts.tag(conn, [4], "urgent"))
-    file = tmp_path / "verdicts.jsonl"
-    ExportFiles(other).export("verdicts", None, str(file))
+    other.write(lambda conn: answers.give(conn, 4, Verdict.NO, "broken"))
+    other.write(lambda conn: answers.tag(conn, [4], "urgent"))
+    file = tmp_path / "answers.jsonl"
+    ExportFiles(other).export("answers", None, str(file))
     other.close()
     report = import_answers(project, file)
-    assert (report.outcomes, report.tags) == ({"given": 1}, 1)
-    assert stands(project) == {4: (Verdict.INCOMPLETE, "broken")}
+    assert (report.outcomes, report.others) == ({"given": 1}, 1)
+    assert stands(project) == {4: (Verdict.NO, "broken")}
 
 
 def test_a_duplicate_elsewhere_is_the_conversation_here(project: Project, tmp_path: Path) -> None:
     """A verdict of another project is given where the conversation is known here by the id of its duplicate there."""
     other = Project.open(tmp_path / "other.wb", create=True)
     fill(other, [talk("first", "Lamp 3, please."), talk("c3", "Lamp 3, please.")])
-    other.write(lambda conn: verdicts.give(conn, 1, Verdict.INCOMPLETE, ""))
-    file = tmp_path / "verdicts.jsonl"
-    assert ExportFiles(other).export("verdicts", None, str(file)) == 1
+    other.write(lambda conn: answers.give(conn, 1, Verdict.NO, ""))
+    file = tmp_path / "answers.jsonl"
+    assert ExportFiles(other).export("answers", None, str(file)) == 1
     other.close()
     assert import_answers(project, file).outcomes == {"given": 1}
-    assert stands(project) == {4: (Verdict.INCOMPLETE, "")}
+    assert stands(project) == {4: (Verdict.NO, "")}
 
 
 def said(project: Project) -> list[dict[str, Any]]:
-    """All that was said in a project, as `export verdicts` writes it, without the times."""
+    """All that was said in a project, as `export answers` writes it, without the times."""
     with project.reading() as conn:
-        lines = map(verdict_line, second_verdicts.export_verdicts(conn))
+        lines = map(answer_line, second_answers.export_verdicts(conn))
         return [{**line, "given_at": None} for line in lines]
 
 
 def test_people(project: Project, tmp_path: Path) -> None:
     """Each person's verdict is kept; the one of most people comes into force, and none where as many differ."""
     tasks = [
-        {"key": None, "conversation": f"c{number}", "verdict": verdict, "annotator": name}
+        {"key": None, "conversation": f"c{number}", "succeeded": verdict, "annotator": name}
         for number, verdict, name in (
-            (0, "complete", "ann"), (0, "incomplete", "bob"),
-            (1, "complete", "ann"), (1, "incomplete", "bob"), (1, "incomplete", "cy"),
+            (0, "yes", "ann"), (0, "no", "bob"),
+            (1, "yes", "ann"), (1, "no", "bob"), (1, "no", "cy"),
             (2, "unsure", ""), (2, "unsure", "bob"),
         )
     ]  # fmt: skip
@@ -214,48 +212,48 @@ def test_people(project: Project, tmp_path: Path) -> None:
     assert report.outcomes == {"given": 2, "disagreements": 1}
     assert report.annotators == {"bob": 3, "ann": 2, "cy": 1, "dee": 1}
     found = {line["id"]: line for line in said(project)}
-    assert (found["c0"]["verdict"], len(found["c0"]["others"])) == (None, 2)
-    assert (found["c1"]["verdict"], found["c1"]["annotator"]) == ("incomplete", "bob")
+    assert (found["c0"]["succeeded"], len(found["c0"]["others"])) == (None, 2)
+    assert (found["c1"]["succeeded"], found["c1"]["annotator"]) == ("no", "bob")
     assert found["c1"]["others"] == [
-        {"annotator": "ann", "verdict": "complete"},
-        {"annotator": "cy", "verdict": "incomplete"},
+        {"annotator": "ann", "succeeded": "yes"},
+        {"annotator": "cy", "succeeded": "no"},
     ]
     assert (found["c2"]["annotator"], found["c2"]["disagreement"]) == ("dee", False)
     with project.reading() as conn:
-        assert second_verdicts.disagreements(conn) == [1]
+        assert second_answers.disagreements(conn) == [1]
     imported(project, tmp_path, [{**tasks[0], "annotator": "cy"}])
     with project.reading() as conn:
-        assert second_verdicts.disagreements(conn) == []
-        assert (verdicts.current(conn, 1) or missing()).verdict is Verdict.COMPLETE
+        assert second_answers.disagreements(conn) == []
+        assert (answers.current(conn, 1) or missing()).verdict is Verdict.YES
     for name in ("dee", "eve"):
         imported(project, tmp_path, [{**tasks[1], "annotator": name}])
     with project.reading() as conn:
-        assert second_verdicts.disagreements(conn) == [1]
-    project.write(lambda conn: verdicts.give(conn, 1, Verdict.INCOMPLETE, annotator="ann"))
+        assert second_answers.disagreements(conn) == [1]
+    project.write(lambda conn: answers.give(conn, 1, Verdict.NO, annotator="ann"))
     with project.reading() as conn:
-        assert second_verdicts.disagreements(conn) == []
+        assert second_answers.disagreements(conn) == []
 
 
 def test_round_trip(project: Project, tmp_path: Path) -> None:
-    """What `export verdicts` writes, imported into an empty project, is exported again as it was."""
+    """What `export answers` writes, imported into an empty project, is exported again as it was."""
     other = Project.open(tmp_path / "other.wb", create=True)
     fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
     triage = TriageService(other)
     triage.annotator = "ann"
     for key in range(1, 6):
-        triage.give(key, Verdict.COMPLETE, "why" if key == 2 else "")
+        triage.give(key, Verdict.YES, "why" if key == 2 else "")
     triage.repeat(1, Verdict.UNSURE)
     triage.annotator = "bob"
     for key in (2, 3, 4):
-        triage.repeat(key, Verdict.INCOMPLETE if key < 4 else Verdict.COMPLETE)
-    triage.give(3, Verdict.INCOMPLETE, "decided")
-    triage.repeat(6, Verdict.COMPLETE)
+        triage.repeat(key, Verdict.NO if key < 4 else Verdict.YES)
+    triage.give(3, Verdict.NO, "decided")
+    triage.repeat(6, Verdict.YES)
     triage.tag([5, 6, 7], "late")
     triage.annotator = "ann"
     triage.repeat(6, Verdict.UNSURE)
     triage.note(8, "only a note")
-    file = tmp_path / "verdicts.jsonl"
-    ExportFiles(other).export("verdicts", None, str(file))
+    file = tmp_path / "answers.jsonl"
+    ExportFiles(other).export("answers", None, str(file))
     import_answers(project, file)
     expected = said(other)
     other.close()
@@ -268,7 +266,7 @@ def missing() -> NoReturn:
     raise AssertionError("nothing was said")
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", '[{"messages": []}]', '{"verdict": "complete"}'])
+@pytest.mark.parametrize("text", ["", "no JSON", '[{"messages": []}]', '{"succeeded": "yes"}'])
 def test_other_files(project: Project, tmp_path: Path, text: str) -> None:
     """A file without answers is refused, and nothing changes."""
     file = tmp_path / "x.json"

@@ -27,7 +27,7 @@ COUNT = 200
 
 def truth(number: int) -> Verdict:
     """The simulated person's verdict: complete from a score of .3 on."""
-    return Verdict.COMPLETE if score(number) >= 0.3 else Verdict.INCOMPLETE
+    return Verdict.YES if score(number) >= 0.3 else Verdict.NO
 
 
 def score(number: int) -> float:
@@ -84,7 +84,7 @@ class TestRule:
         """Verdicts that have nothing to do with the scores propose no threshold, and the reason is told."""
         triage, coin = TriageService(project), random.Random(seed)
         for item in triage.queue("sample").items[:45]:
-            triage.give(item.conversation_id, coin.choice([Verdict.COMPLETE, Verdict.INCOMPLETE]))
+            triage.give(item.conversation_id, coin.choice([Verdict.YES, Verdict.NO]))
         report = CalibrationService(project).report()
         assert report.proposal is None
         assert "no better than by chance" in report.not_proposed or not report.best
@@ -96,7 +96,7 @@ class TestRule:
         for item in triage.queue("sample").items[:60]:
             number = item.conversation_id
             sure = coin.random() < 0.4
-            other = coin.choice([Verdict.COMPLETE, Verdict.INCOMPLETE])
+            other = coin.choice([Verdict.YES, Verdict.NO])
             triage.give(number, truth(number) if sure else other)
         report = CalibrationService(project).report()
         assert report.proposal is None
@@ -156,7 +156,7 @@ class TestReport:
         assert report.rate.corrected.low <= 0.7 <= report.rate.corrected.high
         by_name = {one.name: one.rate for one in report.filters}
         short = [n for n in range(1, COUNT + 1) if n % 2 == 0]
-        real = sum(truth(n) is Verdict.COMPLETE for n in short) / len(short)
+        real = sum(truth(n) is Verdict.YES for n in short) / len(short)
         assert by_name["short"].corrected is not None
         assert by_name["short"].corrected.low <= real <= by_name["short"].corrected.high
         assert by_name["low"].corrected is None
@@ -171,7 +171,7 @@ class TestReport:
         for n in range(1, 41):
             triage.give(n, truth(n))
         decided = [n for n in range(1, 41) if not 0.4 < score(n) < 0.6]
-        same = [n for n in decided if (score(n) >= 0.5) == (truth(n) is Verdict.COMPLETE)]
+        same = [n for n in decided if (score(n) >= 0.5) == (truth(n) is Verdict.YES)]
         for n, verdict in ((1, truth(1)), (2, Verdict.UNSURE)):
             triage.repeat(n, verdict)
         model, itself = CalibrationService(project).agreements()
@@ -251,4 +251,4 @@ def test_listeners_hear_of_verdicts_and_of_the_rule(project: Project) -> None:
         proposal = workspace.calibration.report().proposal
         assert proposal is not None
         workspace.calibration.use(proposal.rule)
-    assert heard == [DataChanged(frozenset({"verdict"})), DataChanged(frozenset({"rule"}))]
+    assert heard == [DataChanged(frozenset({"answer"})), DataChanged(frozenset({"rule"}))]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener import table_export
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.questions.records import MIN_EXAMPLES_OF_EACH, SUCCESS
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
@@ -52,7 +52,7 @@ def judge(workspace: OpenProject, count: int) -> None:
     for _ in range(count):
         workspace.example_probes.prepare()
         key = workspace.triage.queue("informative").items[0].conversation_id
-        workspace.triage.give(key, Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE)
+        workspace.triage.give(key, Verdict.YES if succeeded(key) else Verdict.NO)
         workspace.example_probes.wait()
 
 
@@ -88,9 +88,9 @@ class TestSuccess:
         judge(workspace, 30)
         before = workspace.example_probes.success_in_force()
         shown = matching(workspace, "success>=.5")
-        for nth, key in enumerate(matching(workspace, "verdict:none -name:c81")[:10]):
+        for nth, key in enumerate(matching(workspace, "succeeded:none -name:c81")[:10]):
             right = succeeded(key) == (nth % 3 > 0)
-            workspace.triage.give(key, Verdict.COMPLETE if right else Verdict.INCOMPLETE)
+            workspace.triage.give(key, Verdict.YES if right else Verdict.NO)
         workspace.example_probes.wait()
         change = workspace.example_probes.change()
         assert change is not None
@@ -107,9 +107,9 @@ class TestSuccess:
         """Where the interval of the AUROC includes .5, no row, filter, table or reason in triage has a probability;
         newer verdicts that tell the two apart are in force at once."""
         for key in range(1, 31):
-            workspace.triage.give(key, Verdict.COMPLETE if key % 3 else Verdict.INCOMPLETE)
+            workspace.triage.give(key, Verdict.YES if key % 3 else Verdict.NO)
         workspace.example_probes.wait()
-        workspace.example_probes.fit(SUCCESS)
+        workspace.example_probes.fit(SUCCEEDED)
         found = workspace.example_probes.success_in_force()
         assert found is not None
         assert found.test is not None
@@ -123,30 +123,30 @@ class TestSuccess:
         assert not [item for item in queue.items if "%" in item.why]
 
         for key in range(1, 61):
-            right = Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE
+            right = Verdict.YES if succeeded(key) else Verdict.NO
             workspace.triage.give(key, right)
-        workspace.example_probes.fit(SUCCESS)
+        workspace.example_probes.fit(SUCCEEDED)
         assert matching(workspace, "success>=.5")
         assert "likely to have succeeded" in workspace.triage.queue("informative").items[0].why
 
     def test_the_command_says_at_chance(
         self, path: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """`run success` says that the probabilities are at chance, and that no list shows them."""
+        """`ask succeeded --by examples` says that the probabilities are at chance, and that no list shows them."""
         with OpenProject(Path(path)) as workspace:
             for key in range(1, 31):
-                verdict = Verdict.COMPLETE if key % 3 else Verdict.INCOMPLETE
+                verdict = Verdict.YES if key % 3 else Verdict.NO
                 workspace.triage.give(key, verdict)
-        assert main(["run", "success", path]) == 0
+        assert main(["ask", path, "succeeded", "--by", "examples"]) == 0
         assert "at chance          no list shows" in capsys.readouterr().out
 
     def test_what_has_no_place_in_the_order_says_why(self, workspace: OpenProject) -> None:
         """Before three verdicts of each kind no reason has a probability; one whose verdict was undone says why it is
         not ranked."""
         for key in (1, 2, 3, 5, 7):
-            right = Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE
+            right = Verdict.YES if succeeded(key) else Verdict.NO
             workspace.triage.give(key, right)
-        workspace.example_probes.fit(SUCCESS)
+        workspace.example_probes.fit(SUCCEEDED)
         workspace.triage.undo()
         why = {
             item.conversation_id: item.why for item in workspace.triage.queue("informative").items
@@ -156,12 +156,12 @@ class TestSuccess:
 
     def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: OpenProject) -> None:
         """Undone verdicts are no examples."""
-        workspace.triage.give(1, Verdict.COMPLETE)
+        workspace.triage.give(1, Verdict.YES)
         workspace.triage.give(2, Verdict.UNSURE)
-        workspace.triage.give(3, Verdict.INCOMPLETE)
+        workspace.triage.give(3, Verdict.NO)
         workspace.triage.undo()
         with workspace.project.reading() as conn:
-            assert example_probes.examples(conn, SUCCESS) == {1: True}
+            assert example_probes.examples(conn, SUCCEEDED) == {1: True}
 
     def test_without_states(self, tmp_path: Path) -> None:
         """Without hidden states the words of the conversations teach as well."""
@@ -172,73 +172,61 @@ class TestSuccess:
             ]
             fill(workspace.project, talks)
             for key in range(1, 21):
-                right = Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE
+                right = Verdict.YES if succeeded(key) else Verdict.NO
                 workspace.triage.give(key, right)
-            workspace.example_probes.fit(SUCCESS)
+            workspace.example_probes.fit(SUCCEEDED)
             assert matching(workspace, "success>.5") == list(filter(succeeded, range(1, 41)))
 
 
 class TestTag:
     def test_marks(self, workspace: OpenProject) -> None:
-        """A tag, the tag that denies it, and verdicts that were given later without it are its marks; verdicts from
-        before it was used are not."""
+        """The answers yes and no to a question are its examples; what was taken away, and `unsure`, are none."""
         triage = workspace.triage
-        triage.give(1, Verdict.COMPLETE)
-        triage.give(2, Verdict.COMPLETE)
         triage.tag([3, 4], "rude")
-        triage.give(4, Verdict.COMPLETE)
-        triage.give(5, Verdict.INCOMPLETE)
-        triage.tag([6, 3], "not-rude")
-        triage.untag([3], "not-rude")
-        triage.give(2, Verdict.INCOMPLETE)
+        triage.answer([Act(5, "rude", "no"), Act(6, "rude", "unsure"), Act(4, "rude", None)])
         with workspace.project.reading() as conn:
-            assert example_probes.examples(conn, "rude") == {
-                2: False,
-                3: True,
-                4: True,
-                5: False,
-                6: False,
-            }
-            assert example_probes.examples(conn, "never used") == {}
+            assert example_probes.examples(conn, "rude") == {3: True, 5: False}
+            assert example_probes.examples(conn, "never-used") == {}
 
     def test_it_proposes_and_tags_nothing(self, workspace: OpenProject) -> None:
-        """`tag:NAME?` finds what is like the tagged ones and not tagged; a key tags, and takes it out of the
-        proposals; nothing else does."""
+        """`NAME@examples:yes` finds what is like those answered yes and not answered; that gives no answer."""
         workspace.triage.tag([2, 4, 6, 8, 10], "good")
-        workspace.triage.tag([1, 3, 5, 7, 9], "not-good")
+        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3, 5, 7, 9)])
         workspace.example_probes.wait()
-        found = matching(workspace, "tag:good?")
+        found = matching(workspace, "good@examples:yes")
         assert len(found) > 20
         assert sum(map(succeeded, found)) > 0.9 * len(found)
         assert not set(found) & set(range(1, 11))
-        assert matching(workspace, "tag:good") == [2, 4, 6, 8, 10]
-        workspace.triage.tag([found[0]], "good")
-        assert matching(workspace, "tag:good?") == found[1:]
+        assert matching(workspace, "good:yes") == [2, 4, 6, 8, 10]
+        p = matching(workspace, "good@examples>=.5")
+        assert set(found) <= set(p)
 
     def test_command_and_export(
         self, path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
     ) -> None:
-        """`run tag` prints the test out of fold and what to judge next, keeps the threshold it is given, and the export
+        """`ask --by examples` prints its test out of fold and what to answer next, keeps the threshold, and the export
         has a line for every conversation with its probability."""
         workspace.triage.tag([2, 4], "good")
-        workspace.triage.tag([1, 3], "not-good")
+        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3)])
         workspace.close()
-        assert main(["run", "tag", path, "good", "--threshold", ".8", "--next", "3"]) == 0
+        assert (
+            main(["ask", path, "good", "--by", "examples", "--threshold", ".8", "--next", "3"]) == 0
+        )
         out = capsys.readouterr().out
-        assert "2 tagged good, 2 tagged not-good" in out
+        assert "2 yes, 2 no" in out
         assert "so this says little" in out
         assert out.count("\n  ") == 3
-        assert main(["run", "tag", path, "good", "--json"]) == 0
+        assert main(["ask", path, "good", "--by", "examples", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["threshold"] == 0.8
         assert main(["export", path, "proposals"]) == 0
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert len(lines) == COUNT + 1
-        assert {line["tag"] for line in lines} == {"good"}
+        assert {line["question"] for line in lines} == {"good"}
         assert [line["marked"] for line in lines[:5]] == [False, True] * 2 + [None]
         assert sum(line["proposed"] for line in lines) == found["test"]["proposed"]
-        assert main(["run", "tag", path, "goood"]) == 2
-        assert "Tags: good, not-good." in capsys.readouterr().err
+        assert main(["ask", path, "goood", "--by", "examples"]) == 2
+        assert "There is no question “goood”" in capsys.readouterr().err
 
 
 def test_too_few_are_not_put_in_force(
@@ -247,7 +235,7 @@ def test_too_few_are_not_put_in_force(
     """With fewer verdicts than three of each kind --use puts nothing in force, and says what is needed."""
     judge(workspace, 4)
     workspace.close()
-    assert main(["run", "success", path, "--use"]) == 0
+    assert main(["ask", path, "succeeded", "--by", "examples", "--use"]) == 0
     out = capsys.readouterr().out
     assert "not in force       3 verdicts of each kind are needed" in out
     with OpenProject(Path(path)) as again:
@@ -257,19 +245,19 @@ def test_too_few_are_not_put_in_force(
 def test_the_command_for_success(
     path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
 ) -> None:
-    """`run success` says what newer verdicts would change and changes nothing; with --use they are in force."""
+    """`ask --by examples` says what newer verdicts would change and changes nothing; with --use they are in force."""
     judge(workspace, 30)
-    for key in matching(workspace, "verdict:none -name:c81")[:5]:
-        workspace.triage.give(key, Verdict.INCOMPLETE)
+    for key in matching(workspace, "succeeded:none -name:c81")[:5]:
+        workspace.triage.give(key, Verdict.NO)
     workspace.example_probes.wait()
     workspace.close()
-    assert main(["run", "success", path]) == 0
+    assert main(["ask", path, "succeeded", "--by", "examples"]) == 0
     assert "--use takes it over" in capsys.readouterr().out
-    assert main(["run", "success", path, "--json"]) == 0
+    assert main(["ask", path, "succeeded", "--by", "examples", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["change"] is not None
     for words in (["--use"], []):
-        assert main(["run", "success", path, *words]) == 0
+        assert main(["ask", path, "succeeded", "--by", "examples", *words]) == 0
         assert "in force           the success column" in capsys.readouterr().out
-    assert main(["run", "success", path, "--json"]) == 0
+    assert main(["ask", path, "succeeded", "--by", "examples", "--json"]) == 0
     change = json.loads(capsys.readouterr().out)["change"]
     assert change == {"up": 0, "down": 0}

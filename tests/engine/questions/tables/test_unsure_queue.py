@@ -76,7 +76,7 @@ class TestOrder:
     def test_verdicts_do_not_move_the_tenths(self, project: Project) -> None:
         """Judged conversations leave the queue; the others keep their order and reasons."""
         before = TriageService(project).queue("unsure").items
-        TriageService(project).give(8, Verdict.COMPLETE)
+        TriageService(project).give(8, Verdict.YES)
         assert TriageService(project).queue("unsure").items == before[1:]
 
     def test_a_filter_narrows_it(self, project: Project) -> None:

@@ -45,7 +45,10 @@ def call(tool: str, result: str) -> tuple[Message, Message]:
 def desk(number: int) -> Parsed:
     """One of two kinds at an airline's desk: a booking, which mostly fails, or a refusal, which is mostly right."""
     books, exception = number % 2, number % 10 == 0
-    opening = Message("user", f"Hello, I am {NAMES[number % 10]} and my flight is number {number}.")
+    opening = Message(
+        "user",
+        f"Hello, I am {NAMES[(number // 2 + number // 20) % 10]} and my flight is number {number}.",
+    )
     if books:
         messages = (
             opening,
@@ -218,10 +221,10 @@ class TestSplit:
     def test_sides_are_named_by_filters_or_by_a_question(self, airline: Project) -> None:
         """A question has its answers no and yes as sides; naming both, or an unknown question, is refused."""
         service = service_of(airline)
-        assert str(service.split(question="verdict").second) == "verdict:complete"
+        assert str(service.split(question="succeeded").second) == "succeeded:yes"
         with pytest.raises(UsageError, match="Only the second side"):
             service.split(second=parse_filter("turns>1"))
         with pytest.raises(UsageError, match="A question and filters"):
-            service.split(parse_filter("turns>1"), question="verdict")
+            service.split(parse_filter("turns>1"), question="succeeded")
         with pytest.raises(UsageError, match="no question “sunny”"):
             service.split(question="sunny")

@@ -30,7 +30,7 @@ from tests.engine.goals.service.goal_project import cluster, stored_review, text
 from tests.engine.project.support import fill, give_scores, talk
 from tests.engine.questions.tables.test_unsure_queue import give_trees
 
-PROBE = ExampleProbe("", 0.5, 100, None)
+PROBE = ExampleProbe("succeeded", 0.5, 100, None)
 
 
 def service_of(project: Project) -> ComparisonService:

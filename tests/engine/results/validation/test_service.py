@@ -69,7 +69,7 @@ def test_what_is_missing(path: Path) -> None:
     missing = report(path).missing
     assert {one.metric for one in missing} == {"goals", "completeness", "verdicts"}
     assert all(
-        "workbench verdicts" in one.how if one.metric == "verdicts" else "workbench run" in one.how
+        "workbench answers" in one.how if one.metric == "verdicts" else "workbench run" in one.how
         for one in missing
     )
 

@@ -39,7 +39,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def judge(project: Project, count: int) -> None:
     triage = TriageService(project)
     for n in range(1, count + 1):
-        triage.give(n, Verdict.COMPLETE if n % 3 else Verdict.INCOMPLETE)
+        triage.give(n, Verdict.YES if n % 3 else Verdict.NO)
     triage.give(1, Verdict.UNSURE)
 
 

@@ -15,18 +15,18 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.opener.annotation_tasks import argilla_settings, labeling_config
-from engine.opener.conversations import ConversationService
+from engine.opener.open_project import OpenProject
+from engine.project import runs
 from engine.project.project import Project
-from engine.questions.question_names import ALLOWED_RATINGS
-from engine.questions.tables import verdicts
+from engine.questions.question_names import ALLOWED_RATINGS, QUESTION_BY_RATING
 from engine.simulate.records import PlayRow
 from engine.simulate.service.ratings import (
     INTENTS,
     RatingScenario,
+    answer_ratings,
     label_rows,
     rated_by_turns,
     rating_agreement,
-    tag_ratings,
 )
 from tests.engine.simulate.playing import play_all
 from workbench.cli import main
@@ -152,19 +152,29 @@ def row(conversation: int, ratings: Mapping[str, int], **parts: Any) -> PlayRow:
     return PlayRow(1, "c", "ratings", str(conversation), 1, None, None, result)
 
 
-def test_a_new_rating_replaces_the_tag_of_the_old_one(tmp_path: Path) -> None:
-    """A conversation has the tags of its newest ratings, and other tags stay."""
+def test_a_new_rating_replaces_the_old_one(tmp_path: Path) -> None:
+    """A conversation has the answers of its newest ratings, which filters find by the name of the model."""
     path = project(tmp_path / "p.wb", ["A boat.", "A rose."])
     with Project.open(path) as opened:
-        store = ConversationService(opened)
+        opened.write(
+            lambda conn: runs.create(
+                conn,
+                stage="simulate",
+                config_hash="c",
+                params={},
+                fingerprints={},
+                code_version="1",
+            )
+        )
         first = row(1, {"Diversity": 0, "Detail Level": 2})
-        assert tag_ratings(opened, [first, row(2, {})], "m") == 2
-        opened.write(lambda conn: verdicts.tag(conn, [1], "mine"))
-        assert tag_ratings(opened, [row(1, {"Diversity": 1, "Detail Level": 2})], "m") == 1
-        (tagged, untagged) = store.rows([1, 2])
-        assert sorted(tagged.tags) == ["mine", "rating.Detail Level.2", "rating.Diversity.1"]
-        assert untagged.tags == ()
-        assert list(store.ids(ListQuery(parse_filter("tag:rating.Diversity.1")))) == [1]
+        assert answer_ratings(opened, [first, row(2, {})], "c", "m") == 2
+        again = row(1, {"Diversity": 1, "Detail Level": 2})
+        assert answer_ratings(opened, [again], "c", "m") == 2
+    with OpenProject(Path(path), read_only=True) as workspace:
+        for text in ("diversity:1", "diversity@m:1", "detail_level@model:2", "detail_level>=2"):
+            query = ListQuery(parse_filter(text))
+            assert list(workspace.conversations.ids(query)) == [1], text
+        assert not workspace.conversations.ids(ListQuery(parse_filter("diversity:0")))
 
 
 def test_counts_of_labels() -> None:
@@ -176,7 +186,7 @@ def test_counts_of_labels() -> None:
 
 
 def test_agreement_with_what_came_along_and_with_people() -> None:
-    """Ratings are compared with truth and with one person's tags; annotations of messages place by place, where
+    """Ratings are compared with truth and with people's answers; annotations of messages place by place, where
     both sides have one; a value that is none of the grades counts as none."""
     parts = {"user_intents": ["Planning", None, "Others"], "hallucination": [True, False]}
     rows = [row(1, {"Diversity": 2, "Memorization": 1}, **parts), row(2, {"Diversity": 2})]
@@ -188,10 +198,10 @@ def test_agreement_with_what_came_along_and_with_people() -> None:
         },
         2: {"rating": {"Diversity": 3}},
     }
-    tags = {1: ("people.Diversity.2", "people.Memorization.0", "x")}
+    people = {1: {"diversity": "2", "memorization": "0", "x": "yes"}}
     assert [
         (one.label, one.other, one.found.count, one.found.accuracy.value)
-        for one in rating_agreement(rows, truths, tags)
+        for one in rating_agreement(rows, truths, people)
     ] == [
         ("Memorization", "people", 1, 0.0),
         ("Diversity", "published", 1, 0.0),
@@ -206,19 +216,21 @@ def test_agreement_with_what_came_along_and_with_people() -> None:
 def test_on_the_default_model(
     tuned_shallow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every reply is one of the grades, in Chinese as well, and the ratings become tags."""
+    """Every reply is one of the grades, in Chinese as well, and the ratings become answers."""
     path = project(tmp_path / "p.wb", ["我想给外甥女准备礼物，有什么建议？", "A boat.", "A rose."])
     capsys.readouterr()
-    words = ["analyse", "ratings", path, "--part", "ratings", "--limit", "2", "--tag", "--json"]
+    words = ["analyse", "ratings", path, "--part", "ratings", "--limit", "2", "--keep", "--json"]
     assert main([*words, "--context", "2048"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert sum(one["conversations"] for one in printed["turns"]) == 2
     assert [one["labelled"] for one in printed["labels"]] == [2] * len(ALLOWED_RATINGS)
     ratings = printed["conversations"][0]["rating"]
     assert set(ratings) == set(ALLOWED_RATINGS)
-    with Project.open(path, read_only=True) as opened:
-        (first,) = ConversationService(opened).rows([1])
-    assert {f"rating.{name}.{grade}" for name, grade in ratings.items()} == set(first.tags)
+    with OpenProject(Path(path), read_only=True) as opened:
+        for name, grade in ratings.items():
+            question = QUESTION_BY_RATING[name]
+            first = opened.questions.answers(question, ListQuery(parse_filter("draw>=0")))[0]
+            assert first.value == str(grade)
 
 
 def test_nobody_speaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

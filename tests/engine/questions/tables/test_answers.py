@@ -18,9 +18,9 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
-from engine.questions.records import QueueOrder, TriagePlace, VerdictRow
+from engine.questions.records import AnswerRow, QueueOrder, TriagePlace
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import second_verdicts, triage_queue, verdicts
+from engine.questions.tables import answers, second_answers, triage_queue
 from tests.engine.project.support import content, fill, give_scores, talk
 
 CONVERSATIONS = 3
@@ -85,12 +85,15 @@ _action = st.one_of(
 )
 
 
-def plain(row: VerdictRow | None) -> tuple[str, int, int, Verdict | None, str] | None:
+def plain(row: AnswerRow | None) -> tuple[str, int, int, Verdict | None, str] | None:
     """An act as a tuple: kind, first conversation, count, verdict, note or tag."""
     if row is None:
         return None
-    text = row.note or "".join(row.tags)
-    return (row.kind, row.conversation_id, row.count, row.verdict, text)
+    kind = {"succeeded": "repeat" if row.blind else "give", "note": "note"}.get(row.question)
+    if kind is None:
+        ((name, value),) = row.answers
+        return ("tag" if value == "yes" else "untag", row.conversation_id, row.count, None, name)
+    return (kind, row.conversation_id, row.count, row.verdict, row.note)
 
 
 def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | None:
@@ -98,7 +101,7 @@ def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | No
     if act is None:
         return None
     kind, keys, verdict, said = act
-    return (kind, keys[-1], len(keys), verdict, said)
+    return (kind, keys[-1], len(keys), verdict, "" if kind == "give" else said)
 
 
 @settings(max_examples=150, deadline=None)
@@ -117,32 +120,32 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
     for action in actions:
         match action:
             case ("give", int(key), Verdict() as verdict, str(note)):
-                verdicts.give(conn, key, verdict, note)
+                answers.give(conn, key, verdict, note)
                 model.append(("give", (key,), verdict, note))
             case ("repeat", int(key), Verdict() as verdict):
-                verdicts.repeat(conn, key, verdict)
+                answers.repeat(conn, key, verdict)
                 model.append(("repeat", (key,), verdict, ""))
             case ("note", int(key), str(note)):
-                verdicts.note(conn, key, note)
+                answers.note(conn, key, note)
                 model.append(("note", (key,), None, note))
             case ("tag" | "untag" as kind, list(keys), str(name)):
                 # what has the tag already, or lacks it, is no part of the act
                 wanted = [
                     k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
                 ]
-                act = verdicts.tag if kind == "tag" else verdicts.untag
+                act = answers.tag if kind == "tag" else answers.untag
                 assert act(conn, keys, name) == len(wanted)
                 if wanted:
                     model.append((kind, tuple(wanted), None, name))
             case ("undo",):
-                assert plain(verdicts.undo(conn)) == plain_act(model.undo())
+                assert plain(answers.undo(conn)) == plain_act(model.undo())
             case ("redo",):
-                assert plain(verdicts.redo(conn)) == plain_act(model.redo())
-        rows = conn.execute("SELECT * FROM verdict ORDER BY id").fetchall()
+                assert plain(answers.redo(conn)) == plain_act(model.redo())
+        rows = conn.execute("SELECT * FROM answer ORDER BY id").fetchall()
         assert rows[: len(rows_before)] == rows_before  # appended, never changed
         rows_before = rows
         for key in range(1, CONVERSATIONS + 1):
-            row = verdicts.current(conn, key)
+            row = answers.current(conn, key)
             assert (row and (row.verdict, row.note, row.tags)) == model.current(key)
     expected = dict.fromkeys(Verdict, 0)
     for key in range(1, CONVERSATIONS + 1):
@@ -150,8 +153,8 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
         if stands and stands[0]:
             expected[stands[0]] += 1
         repeated = tuple(v for k, keys, v, _ in model.active if k == "repeat" and key in keys)
-        assert second_verdicts.repeats(conn, key) == repeated
-    assert verdicts.tally(conn) == expected
+        assert second_answers.repeats(conn, key) == repeated
+    assert answers.tally(conn) == expected
     conn.close()
 
 
@@ -172,14 +175,15 @@ class TestStore:
             triage = TriageService(project)
             taken = triage.undo()
             assert taken is not None
-            assert (taken.verdict, taken.note) == (Verdict.UNSURE, "why?")
+            assert taken.verdict is Verdict.UNSURE
+            assert triage.current(1) is None
             assert triage.current(1) is None
             assert triage.redo() == taken
 
     def test_an_unknown_conversation(self, project: Project) -> None:
         """A verdict on an unknown conversation is refused."""
         with pytest.raises(ProjectError):
-            TriageService(project).give(5, Verdict.COMPLETE)
+            TriageService(project).give(5, Verdict.YES)
 
     def test_read_only(self, project: Project) -> None:
         """A project that is open read-only refuses verdicts."""
@@ -188,7 +192,7 @@ class TestStore:
             Project.open(project.path, read_only=True) as reader,
             pytest.raises(ProjectReadOnly),
         ):
-            TriageService(reader).give(1, Verdict.COMPLETE)
+            TriageService(reader).give(1, Verdict.YES)
 
     def test_the_list_shows_the_verdict_that_stands(self, project: Project) -> None:
         """Rows have the newest verdict; a note does not change it, and undo restores the one before."""
@@ -201,31 +205,31 @@ class TestStore:
 
         triage.note(1, "hm")
         assert shown() is None
-        triage.give(1, Verdict.COMPLETE)
-        triage.give(1, Verdict.INCOMPLETE)
+        triage.give(1, Verdict.YES)
+        triage.give(1, Verdict.NO)
         triage.note(1, "but")
-        assert shown() is Verdict.INCOMPLETE
+        assert shown() is Verdict.NO
         triage.undo()
         triage.undo()
-        assert shown() is Verdict.COMPLETE
+        assert shown() is Verdict.YES
 
     def test_nothing_is_ever_deleted(self, project: Project) -> None:
         """Undoing everything deletes no row."""
         fill(project, [talk("a", "hi")])
         triage = TriageService(project)
         for _ in range(3):
-            triage.give(1, Verdict.COMPLETE)
+            triage.give(1, Verdict.YES)
         while triage.undo():
             pass
-        assert len(content(Path(project.path))["verdict"]) == 6
+        assert len(content(Path(project.path))["answer"]) == 6
 
     def test_export_gives_each_conversation_once(self, project: Project) -> None:
         """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
-        TriageService(project).give(1, Verdict.COMPLETE, "ok")
+        TriageService(project).give(1, Verdict.YES, "ok")
         with project.reading() as conn:
-            (judged,) = second_verdicts.export_verdicts(conn)
-        assert judged.verdict.verdict == Verdict.COMPLETE
+            (judged,) = second_answers.export_verdicts(conn)
+        assert judged.verdict.verdict == Verdict.YES
         assert judged.conversation.names() == {
             "id": "a",
             "duplicates": [{"id": "c", "source": "a.jsonl"}],
@@ -248,7 +252,7 @@ class TestQueue:
             (5, "not scored: too long"),
             (9, "not scored yet"),
         ]
-        triage.give(4, Verdict.COMPLETE)
+        triage.give(4, Verdict.YES)
         triage.note(3, "only a note")
         assert [item.conversation_id for item in triage.queue().items][:2] == [3, 7]
         triage.undo()
@@ -301,15 +305,15 @@ class TestQueue:
         triage = TriageService(project)
         triage.annotator = "ann"
         for n in (1, 2, 3):
-            triage.give(n, Verdict.COMPLETE)
+            triage.give(n, Verdict.YES)
         triage.annotator = ""
-        triage.repeat(1, Verdict.INCOMPLETE)
-        triage.repeat(2, Verdict.COMPLETE)
+        triage.repeat(1, Verdict.NO)
+        triage.repeat(2, Verdict.YES)
         triage.repeat(3, Verdict.UNSURE)
         page = triage.queue("people")
         assert [item.conversation_id for item in page.items] == [1, 3]
-        assert page.items[0].why == "people disagree: (no name) says incomplete, ann says complete"
-        triage.give(3, Verdict.INCOMPLETE)
+        assert page.items[0].why == "people disagree: (no name) says no, ann says yes"
+        triage.give(3, Verdict.NO)
         assert [item.conversation_id for item in triage.queue("people").items] == [1]
         triage.undo()
         assert triage.queue("people").total == 2
@@ -336,7 +340,7 @@ class TestQueue:
         first = [item.conversation_id * 37 % 200 // 10 for item in page.items[:20]]
         assert sorted(first) == list(range(20))
         for item in page.items[:7]:
-            triage.give(item.conversation_id, Verdict.COMPLETE)
+            triage.give(item.conversation_id, Verdict.YES)
         assert triage.queue("sample").items == page.items[7:]
 
     def test_a_page_of_a_long_queue(self, project: Project) -> None:
@@ -362,20 +366,20 @@ class TestAgain:
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 26)])
         triage = TriageService(project)
         for n in range(1, 26):
-            triage.give(n, Verdict.COMPLETE)
+            triage.give(n, Verdict.YES)
         asked = triage.to_repeat(10)
         assert len(set(asked)) == 10
         assert set(asked) <= set(range(1, 16))
         for n in asked:
-            triage.repeat(n, Verdict.INCOMPLETE)
-        assert triage.tally()[Verdict.COMPLETE] == 25
+            triage.repeat(n, Verdict.NO)
+        assert triage.tally()[Verdict.YES] == 25
         assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
         with project.reading() as conn:
-            pairs = second_verdicts.repeated_pairs(conn)
-            judged = list(second_verdicts.export_verdicts(conn))
+            pairs = second_answers.repeated_pairs(conn)
+            judged = list(second_answers.export_verdicts(conn))
         lines = {one.conversation.external_id: one.repeats for one in judged}
-        assert pairs == [(n, Verdict.COMPLETE, Verdict.INCOMPLETE) for n in sorted(asked)]
-        assert lines[str(asked[0])] == (Verdict.INCOMPLETE,)
+        assert pairs == [(n, Verdict.YES, Verdict.NO) for n in sorted(asked)]
+        assert lines[str(asked[0])] == (Verdict.NO,)
 
     def test_what_others_judged(self, project: Project) -> None:
         """A person judges second what others judged and they did not; their own repeats are of their own verdicts."""
@@ -384,16 +388,16 @@ class TestAgain:
         for name, first in (("ann", 1), ("bob", 16)):
             triage.annotator = name
             for n in range(first, first + 15):
-                triage.give(n, Verdict.COMPLETE)
+                triage.give(n, Verdict.YES)
         assert set(triage.to_judge_second(50)) == set(range(1, 16))
-        triage.repeat(3, Verdict.INCOMPLETE)
+        triage.repeat(3, Verdict.NO)
         assert set(triage.to_judge_second(50)) == set(range(1, 16)) - {3}
         assert set(triage.to_repeat(50)) == set(range(16, 21))
         triage.annotator = "cy"
         assert len(triage.to_judge_second(50)) == 30
         assert triage.to_repeat(50) == []
         with project.reading() as conn:
-            assert second_verdicts.repeated_pairs(conn) == []
+            assert second_answers.repeated_pairs(conn) == []
 
     def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""
@@ -403,7 +407,7 @@ class TestAgain:
         triage.tag([1, 2, 3], " late ")
         taken = triage.undo()
         assert taken is not None
-        assert (taken.kind, taken.count, taken.tags) == ("tag", 2, ("late",))
+        assert (taken.answers, taken.count) == ((("late", "yes"),), 2)
         assert [triage.current(n) is not None for n in (1, 2, 3)] == [False, True, False]
         triage.redo()
         current = triage.current(3)

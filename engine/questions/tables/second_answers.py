@@ -11,57 +11,75 @@ import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.conversations.tables.conversations import imported
-from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE, verdict_sql
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import snapshot
-from engine.questions.records import Judged, Opinion, VerdictRow
-from engine.questions.tables import verdicts
-from engine.questions.tables.verdicts import CURRENT_VERDICTS
+from engine.questions.question import slug
+from engine.questions.records import AnswerRow, Judged, Opinion
+from engine.questions.tables import answers
+from engine.questions.tables.answers import CURRENT_VERDICTS
 
-OPINIONS = (
-    "SELECT conversation_id, annotator, verdict FROM ("
-    "SELECT v.conversation_id AS conversation_id, v.annotator AS annotator, v.verdict AS verdict,"
-    " row_number() OVER (PARTITION BY v.conversation_id, v.annotator"
-    " ORDER BY v.kind = 'give' DESC, v.id DESC) AS nth FROM verdict AS v"
-    f" WHERE v.kind IN ('give', 'repeat') AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}) WHERE nth = 1"
-)
+
+def opinions_on_question(question: str) -> str:
+    """SQL for (conversation_id, annotator, verdict) of every person's opinion on a question: the newest answer that
+    they gave, else the newest that they gave blind. `question` is a name of a question, which has no quotes."""
+    return (
+        "SELECT conversation_id, annotator, verdict FROM ("
+        "SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
+        " v.value AS verdict, row_number() OVER (PARTITION BY v.conversation_id, v.annotator"
+        " ORDER BY v.kind = 'give' DESC, v.id DESC) AS nth FROM answer AS v"
+        f" WHERE v.question = '{slug(question)}' AND v.target IS NULL AND {IS_IN_FORCE}"
+        f" AND {GIVEN_TO_THIS_TEXT}) WHERE nth = 1 AND verdict IS NOT NULL"
+    )
+
+
+OPINIONS = opinions_on_question(SUCCEEDED)
 """(conversation_id, annotator, verdict) of every person's opinion, as a query to select from."""
 
 NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE annotator <> ''"
 """(conversation_id, annotator) of every opinion of somebody with a name, as a query to select from."""
 
-DISAGREEMENTS = (
-    "SELECT o.conversation_id AS conversation_id"
-    f" FROM ({OPINIONS}) AS o GROUP BY o.conversation_id HAVING count(DISTINCT o.verdict) > 1"
-    f" AND 2 * sum(o.verdict IS {verdict_sql('o.conversation_id')}) <= count(*)"
-    " AND (SELECT v.kind FROM verdict AS v WHERE v.conversation_id = o.conversation_id"
-    f" AND v.kind IN ('give', 'repeat') AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}"
-    " ORDER BY v.id DESC LIMIT 1) = 'repeat'"
-)
-"""(conversation_id) of everything on which people disagree and nobody decided, as a query to select from."""
+
+def disagreements_on(question: str) -> str:
+    """SQL for (conversation_id) of everything on which people disagree about a question and nobody decided."""
+    own = f"v.question = '{slug(question)}' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}"
+    return (
+        "SELECT o.conversation_id AS conversation_id"
+        f" FROM ({opinions_on_question(question)}) AS o"
+        " GROUP BY o.conversation_id HAVING count(DISTINCT o.verdict) > 1"
+        " AND 2 * sum(o.verdict IS (SELECT v.value FROM answer AS v"
+        f" WHERE v.conversation_id = o.conversation_id AND v.kind = 'give' AND {own}"
+        " ORDER BY v.id DESC LIMIT 1)) <= count(*)"
+        " AND (SELECT v.kind FROM answer AS v WHERE v.conversation_id = o.conversation_id"
+        f" AND v.target IS NULL AND {own} ORDER BY v.id DESC LIMIT 1) = 'repeat'"
+    )
 
 
-def opinions(conn: sqlite3.Connection) -> list[tuple[int, Opinion]]:
-    """Returns (conversation, opinion) of every person on everything that they judged, by conversation, then by name."""
-    return [
-        (row[0], Opinion(row[1], Verdict(row[2])))
-        for row in conn.execute(f"{OPINIONS} ORDER BY conversation_id, annotator")
-    ]
+DISAGREEMENTS = disagreements_on(SUCCEEDED)
+"""(conversation_id) of everything on whose success people disagree and nobody decided, as a query to select from."""
+
+
+def values_by_person(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
+    """Returns the opinions on a question by person and conversation."""
+    result: dict[str, dict[int, str]] = {}
+    for key, name, value in conn.execute(f"{opinions_on_question(question)} ORDER BY 1, 2"):
+        result.setdefault(name, {})[key] = value
+    return result
 
 
 def opinions_on(conn: sqlite3.Connection, conversation_id: int) -> list[Opinion]:
     """Returns the opinion of each person on a conversation, by name."""
-    query = OPINIONS.replace(" WHERE v.kind", " WHERE v.conversation_id = ? AND v.kind")
+    query = OPINIONS.replace(" WHERE v.question", " WHERE v.conversation_id = ? AND v.question")
     return [
         Opinion(row[1], Verdict(row[2]))
         for row in conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
     ]
 
 
-def disagreements(conn: sqlite3.Connection) -> list[int]:
+def disagreements(conn: sqlite3.Connection, question: str = SUCCEEDED) -> list[int]:
     """Returns the ids of the conversations on which people disagree and nobody decided, in order."""
-    return [row[0] for row in conn.execute(f"{DISAGREEMENTS} ORDER BY 1")]
+    return [row[0] for row in conn.execute(f"{disagreements_on(question)} ORDER BY 1")]
 
 
 def to_judge_second(
@@ -86,8 +104,9 @@ def repeats(
     return tuple(
         Verdict(row[0])
         for row in conn.execute(
-            "SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = ? AND v.annotator = ?"
-            f" AND v.kind = 'repeat' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
+            "SELECT v.value FROM answer AS v WHERE v.conversation_id = ? AND v.annotator = ?"
+            f" AND v.question = '{SUCCEEDED}' AND v.kind = 'repeat' AND {IS_IN_FORCE}"
+            f" AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
             (conversation_id, annotator),
         )
     )
@@ -101,9 +120,9 @@ def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict
         for row in conn.execute(
             f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({CURRENT_VERDICTS}) AS j JOIN"
             " (SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
-            " v.verdict AS verdict, max(v.id)"
-            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}"
-            " GROUP BY v.conversation_id, v.annotator) AS r"
+            " v.value AS verdict, max(v.id)"
+            f" FROM answer AS v WHERE v.question = '{SUCCEEDED}' AND v.kind = 'repeat'"
+            f" AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id, v.annotator) AS r"
             " ON r.conversation_id = j.conversation_id AND r.annotator = j.annotator"
             " ORDER BY j.conversation_id"
         )
@@ -139,7 +158,7 @@ def export_verdicts(
         ids = [
             row[0]
             for row in conn.execute(
-                "SELECT DISTINCT conversation_id FROM verdict ORDER BY conversation_id"
+                "SELECT DISTINCT conversation_id FROM answer ORDER BY conversation_id"
             )
         ]
         disputed_ids = frozenset(disagreements(conn))
@@ -147,8 +166,8 @@ def export_verdicts(
             judged = set(ids)
             ids = [key for key in wanted if key in judged]
         for conversation_id in ids:
-            current = verdicts.current(conn, conversation_id)
-            verdict = current or VerdictRow(0, conversation_id, None, "", "")
+            current = answers.current(conn, conversation_id)
+            verdict = current or AnswerRow(0, conversation_id, None, "", "")
             others = tuple(
                 opinion
                 for opinion in opinions_on(conn, conversation_id)

@@ -1,0 +1,102 @@
+"""The judge of a model that follows instructions: whether a conversation is finished at each boundary, with the steps
+that show it and what is missing.
+
+It is asked of endpoints whose tokens cannot be read, with a reply for each boundary. Where the server lists the tokens
+of its replies, the probability of the verdict is read; elsewhere the verdict counts 1 or 0, and the score has a note
+that it was said and is no probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from engine.completeness.boundaries import BoundaryReading
+from engine.completeness.scoring import ItemScore, LogItem
+from engine.model.prompt_files import Prompt
+from engine.model.stages import ModelWork
+from engine.model.structured_replies import StructuredReply, fenced_log
+
+MAX_EVIDENCE_STEPS = 12
+"""Most steps that a judgment names."""
+
+
+class Judgment(msgspec.Struct):
+    """What a model says of a log at one boundary."""
+
+    finished: Annotated[bool, msgspec.Meta(description="whether it is finished at its last step")]
+    outcome: Annotated[
+        Literal["done", "refused", "abandoned", "open"],
+        msgspec.Meta(
+            description="done if all was done, refused if the assistant refused for good,"
+            " abandoned if the user gave up, open if it is not finished"
+        ),
+    ]
+    evidence_steps: Annotated[
+        list[int],
+        msgspec.Meta(
+            max_length=MAX_EVIDENCE_STEPS, description="numbers of the STEPs that show it"
+        ),
+    ]
+    missing: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=300, description="what is missing, in a sentence; empty if nothing is"
+        ),
+    ]
+
+
+def judge(work: ModelWork, items: Sequence[LogItem], prompt: Prompt) -> list[ItemScore]:
+    """Returns the scores of conversations, in order; one is unscored where a reply cannot be read.
+
+    Raises:
+        RequestRefused: The endpoint refuses one of the logs.
+        ModelError: No endpoint is left.
+    """
+    room = work.room(prompt)
+    logs = [
+        fenced_log(item.texts[: boundary + 1], item.pinned_pieces, room)
+        for item in items
+        for boundary in item.boundaries
+    ]
+    bodies = [log for log, _ in logs]
+    replies = iter(work.ask(prompt, Judgment, bodies, verdict=True))
+    notes = iter(note for _, note in logs)
+    scores = []
+    for item in items:
+        judged = [next(replies) for _ in item.boundaries]
+        left_out = next((note for note in [next(notes) for _ in item.boundaries] if note), None)
+        scores.append(_score(judged, left_out))
+    return scores
+
+
+def _score(judged: Sequence[StructuredReply[Judgment]], left_out: str | None) -> ItemScore:
+    """Returns the score of one conversation from the replies at its boundaries.
+
+    Args:
+        left_out: Note on what was left out of its log; None for nothing.
+    """
+    readings = []
+    for reply in judged:
+        if reply.fields is None:
+            return ItemScore((), 0, unscored=reply.failure)
+        p = float(reply.fields.finished) if reply.probability is None else reply.probability
+        readings.append(BoundaryReading(_log(p), _log(1 - p)))
+    *_, last = judged
+    assert last.fields is not None
+    parts = [f"judged {last.fields.outcome}"]
+    if steps := ", ".join(map(str, last.fields.evidence_steps)):
+        parts.append(f"by steps {steps}")
+    if missing := " ".join(last.fields.missing.split()):
+        parts.append(f"missing: {missing}")
+    if last.probability is None:
+        parts.append("said, not a probability")
+    return ItemScore(tuple(readings), 0, "; ".join([*parts, *([left_out] if left_out else [])]))
+
+
+def _log(p: float) -> float:
+    """Returns the natural logarithm of a probability."""
+    return math.log(p) if p > 0 else -math.inf

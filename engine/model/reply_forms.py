@@ -1,0 +1,175 @@
+"""The form of a structured reply: its fields with their types, limits and meanings, declared once as a
+`msgspec.Struct`.
+
+From the declaration follow the JSON schema that a server is given, the words that ask for the form, and the reading of
+what a model wrote. Reading is tolerant of how a reply is dressed (thoughts, code fences, bold print, words around the
+JSON, `Field: value` on lines of its own), and strict about what it says: a value of another type or beyond its limit
+is an error that says which.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from engine.model.chat import split_thinking
+
+FieldsT = TypeVar("FieldsT", bound=msgspec.Struct)
+"""The fields of a reply."""
+
+VERDICT_WORDS = {"true": ("true", "yes"), "false": ("false", "no")}
+"""The words of a verdict, by the JSON value that they stand for."""
+
+VERDICT_LINES = 3
+"""Number of first lines of a plain reply that are searched for a verdict."""
+
+_VERDICT = re.compile(
+    r"(?:^\W*(?P<first>yes|no)\b"
+    r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<word>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$)))",
+    re.I,
+)
+"""A verdict in one word: it begins the reply or a sentence, or follows "Answer:", "The answer is" or a comma."""
+
+_MARKS = " \t*_`#\"'"
+"""Characters of print that surround a field or its value in a plain reply."""
+
+
+class UnreadableReply(ValueError):
+    """A reply does not have its form; the message says what is wrong, in words that the model is told."""
+
+
+def reply_schema(fields: type[msgspec.Struct]) -> dict[str, Any]:
+    """Returns the JSON schema of a reply, without references, which some servers cannot follow."""
+    (schema,), components = msgspec.json.schema_components([fields])
+    return _without_references(schema, components)
+
+
+def _without_references(schema: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a schema with its references replaced; its objects have no fields beside those declared."""
+    if "$ref" in schema:
+        schema = components[schema["$ref"].rpartition("/")[2]]
+    resolved = {name: value for name, value in schema.items() if name not in ("title", "default")}
+    if "items" in resolved:
+        resolved["items"] = _without_references(resolved["items"], components)
+    if "properties" in resolved:
+        properties = resolved["properties"].items()
+        resolved["properties"] = {
+            name: _without_references(value, components) for name, value in properties
+        }
+        resolved["required"] = list(resolved["properties"])
+        resolved["additionalProperties"] = False
+    return resolved
+
+
+def form_request(fields: type[msgspec.Struct]) -> str:
+    """Returns the words that ask for the form of a reply."""
+    lines = [
+        f"- {json.dumps(name)}, {_type_in_words(schema)}: {schema.get('description', '')}"
+        for name, schema in reply_schema(fields)["properties"].items()
+    ]
+    return "\n".join(
+        ["Reply with one JSON object and nothing else. Its fields are, in this order:", *lines]
+    )
+
+
+def _type_in_words(schema: Mapping[str, Any]) -> str:
+    """Returns the type and the limit of a field, for a model."""
+    if "enum" in schema:
+        return "one of " + ", ".join(map(json.dumps, schema["enum"]))
+    if schema.get("type") == "array":
+        return f"a list of at most {schema['maxItems']}, each {_type_in_words(schema['items'])}"
+    if schema.get("type") == "object":
+        names = (
+            f"{json.dumps(name)} ({_type_in_words(value)}: {value.get('description', '')})"
+            for name, value in schema["properties"].items()
+        )
+        return "an object with " + " and ".join(names)
+    if schema.get("type") == "string":
+        return f"a text of at most {schema['maxLength']} characters"
+    return "true or false" if schema.get("type") == "boolean" else "a number"
+
+
+def read_reply(fields: type[FieldsT], reply: str) -> FieldsT:
+    """Reads a reply.
+
+    Raises:
+        UnreadableReply: It does not have the form, or a value is not what its field allows.
+    """
+    _, text = split_thinking(reply.strip())
+    schema = reply_schema(fields)["properties"]
+    values = next(_json_objects(text, schema), None) or _plain_values(text, schema)
+    try:
+        return msgspec.convert(_with_verdicts(values, schema), fields, strict=False)
+    except msgspec.ValidationError as error:
+        raise UnreadableReply(str(error)) from error
+
+
+def _json_objects(text: str, schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the JSON objects in a text that have a field of the schema, whatever stands around them."""
+    decoder = json.JSONDecoder(strict=False)  # line breaks within a text are what models write
+    position = text.find("{")
+    while position >= 0:
+        end = position + 1
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict) and value.keys() & schema.keys():
+            yield value
+        position = text.find("{", end)
+
+
+def _plain_values(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of a reply in plain text: those on lines `Field: value`, else a verdict in its first lines;
+    where a text is all that is asked for, the whole reply.
+
+    Raises:
+        UnreadableReply: It has none of them.
+    """
+    values: dict[str, Any] = {}
+    keys = {name.replace("_", " "): name for name in schema}
+    for line in text.splitlines():
+        label, colon, value = line.partition(":")
+        key = keys.get(label.strip(_MARKS + "-").casefold().replace("_", " "))
+        if key and colon:
+            values[key] = _plain_value(value.strip(_MARKS), schema[key])
+    first, *others = schema
+    bare = text.strip(_MARKS + "\n")
+    verdict = find_verdict("\n".join(bare.splitlines()[:VERDICT_LINES]))
+    if verdict and first not in values and schema[first].get("type") == "boolean":
+        values[first] = verdict[verdict.lastgroup or 0]
+    if not values and not others and schema[first].get("type") == "string" and bare[:1] not in "{[":
+        values[first] = bare
+    if not values:
+        raise UnreadableReply("The reply has no JSON object")
+    return values
+
+
+def _plain_value(text: str, schema: Mapping[str, Any]) -> Any:
+    """Returns the value of a field in plain text: of a list what is JSON, or the numbers in it."""
+    if schema.get("type") != "array":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return re.findall(r"\d+", text)
+
+
+def _with_verdicts(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values in which yes and no are true and false where the field is a verdict."""
+    json_values = {word: name == "true" for name, words in VERDICT_WORDS.items() for word in words}
+    return {
+        name: json_values.get(value.strip(_MARKS + ".").casefold(), value)
+        if isinstance(value, str) and schema.get(name, {}).get("type") == "boolean"
+        else value
+        for name, value in values.items()
+    }
+
+
+def find_verdict(text: str) -> re.Match[str] | None:
+    """Returns the first verdict in one word, yes or no, in a text; its last group has the word. None for none."""
+    return _VERDICT.search(text)

@@ -1,0 +1,162 @@
+"""Asks a model for replies with declared fields, in the one way that all questions of the program with fields take.
+
+The model process writes under the grammar of the schema; an endpoint gets the best form that it was shown to follow
+(`engine.model.endpoints.capabilities`), and what it writes is read tolerantly. A reply that cannot be read is asked for
+once more, with what was wrong; one that still cannot be read is a failure, which retains what the model wrote.
+
+A reply whose first field is a verdict has the probability of "true" where the server lists tokens; elsewhere it is what
+the model said, and no number is made of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Generic
+
+from engine.base.text import one_line
+from engine.jobs.contract import OnProgress
+from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.interface import Sampling
+from engine.model.log_windows import GAP
+from engine.model.process.requests import Chat, ModelClient
+from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import (
+    FieldsT,
+    UnreadableReply,
+    form_request,
+    read_reply,
+    reply_schema,
+)
+
+REPAIR = "That reply cannot be used: {error} Reply again, with the JSON object alone."
+"""What a model is told after a reply that cannot be read."""
+
+RETAINED_CHARS = 200
+"""Characters of a reply that are shown with the failure to read it."""
+
+CHARS_PER_TOKEN = 3
+"""Characters of a token, fewer than those of most languages, so that what is fitted by characters fits in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredReply(Generic[FieldsT]):
+    """The reply to one question.
+
+    Attributes:
+        fields: What the model replied; None where its reply cannot be read.
+        text: The reply as it was written.
+        error: What is wrong with a reply that cannot be read; empty otherwise.
+        probability: Probability that the verdict is true rather than false; None where no tokens are listed.
+        note: What was left out of the question or changed in it; None for nothing.
+    """
+
+    fields: FieldsT | None
+    text: str
+    error: str = ""
+    probability: float | None = None
+    note: str | None = None
+
+    @property
+    def failure(self) -> str:
+        """Why the reply cannot be read, with what the model wrote; empty where it can."""
+        written = one_line(self.text, RETAINED_CHARS) or "nothing"
+        return f"{self.error} The model wrote: {written}" if self.error else ""
+
+
+def ask(
+    client: ModelClient,
+    prompt: Prompt,
+    form: type[FieldsT],
+    bodies: Sequence[str],
+    progress: OnProgress | None = None,
+    *,
+    verdict: bool = False,
+) -> list[StructuredReply[FieldsT]]:
+    """Returns the reply to a prompt around each body, greedily written.
+
+    Args:
+        form: The fields of the reply.
+        bodies: Texts inserted between `prompt.before` and `prompt.question`.
+        progress: Called with the number of replies that are done.
+        verdict: Whether the first field is a verdict whose probability is read.
+
+    Raises:
+        Cancelled, ModelError: As the request `Chat` does.
+    """
+    question = f"{prompt.question}\n\n{form_request(form)}"
+    calls = [
+        Call(
+            module=prompt.name,
+            role="judge",
+            messages=(ChatMessage("user", prompt.before + body + question),),
+            sampling=Sampling(json_schema=json.dumps(reply_schema(form))),
+            max_tokens=prompt.max_tokens,
+            verdict=verdict,
+        )
+        for body in bodies
+    ]
+    completions = client.ask(Chat(calls), progress)
+    replies = [_read(form, completion) for completion in completions]
+    failed = [index for index, reply in enumerate(replies) if reply.fields is None]
+    if failed:
+        repairs = [_repair(calls[index], replies[index]) for index in failed]
+        for index, completion in zip(failed, client.ask(Chat(repairs)), strict=True):
+            replies[index] = _read(form, completion)
+    return replies
+
+
+def _read(form: type[FieldsT], completion: Completion) -> StructuredReply[FieldsT]:
+    """Returns the fields of one reply, or what is wrong with it."""
+    text, note = completion.text, completion.note
+    try:
+        return StructuredReply(
+            read_reply(form, text), text, probability=completion.probability, note=note
+        )
+    except UnreadableReply as error:
+        cut = completion.stopped == "length"
+        wrong = "The reply was cut off at its greatest length." if cut else f"{error}."
+        return StructuredReply(None, text, wrong, note=note)
+
+
+def _repair(call: Call, reply: StructuredReply[FieldsT]) -> Call:
+    """Returns the call that asks once more, with what was wrong."""
+    again = (
+        ChatMessage("assistant", reply.text or "{}"),
+        ChatMessage("user", REPAIR.format(error=reply.error)),
+    )
+    return replace(call, messages=(*call.messages, *again))
+
+
+def fenced_log(texts: Sequence[str], pinned_pieces: int, room: int) -> tuple[str, str | None]:
+    """Returns a log between marks, with as many of its last pieces as there is room for, and a note on what was left
+    out, which the text marks too; None for nothing.
+
+    Args:
+        texts: The pieces, each with its number in its header.
+        pinned_pieces: Number of leading pieces that stay.
+        room: Most characters.
+    """
+    longest = max(room // 3, 1)
+    clipped = [text if len(text) <= longest else _middle_left_out(text, longest) for text in texts]
+    pieces = list(texts) if sum(map(len, texts)) <= room else clipped
+    shortened = sum(piece != text for piece, text in zip(pieces, texts, strict=True))
+    start, left = len(pieces), room - sum(map(len, pieces[:pinned_pieces]))
+    while start > pinned_pieces and len(pieces[start - 1]) <= left:
+        start -= 1
+        left -= len(pieces[start])
+    left_out = start - pinned_pieces
+    mark = [f"\n[{left_out} steps are left out here]\n"] if left_out else []
+    log = "".join([*pieces[:pinned_pieces], *mark, *pieces[start:]])
+    # A log cannot close the marks that it stands between.
+    fenced = f"<log>\n{log.replace('</log', '< /log').strip()}\n</log>"
+    if not left_out and not shortened:
+        return fenced, None
+    return fenced, f"{left_out} of {len(pieces)} steps left out, {shortened} shortened"
+
+
+def _middle_left_out(text: str, chars: int) -> str:
+    """Returns a text with a mark in place of its middle, at most about `chars` characters."""
+    half = max((chars - len(GAP)) // 2, 1)
+    return f"{text[:half]}{GAP}{text[-half:]}"

@@ -1,0 +1,222 @@
+"""The questions of one open project: which there are, who answered them, and what."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from engine.base.conversation import SUCCEEDED
+from engine.base.errors import FormatError, NameTaken, NotFound
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import selecting
+from engine.conversations.tables.conversations import imported
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.questions.question import NOTE, Question, built_in, parse_question, slug, tag_question
+from engine.questions.stages import PatternStage
+from engine.questions.tables import machine_answers, questions
+from engine.questions.tables.answers import CURRENT_ANSWERS
+
+NAME_WORDS = 5
+"""Number of first words of a question that its name is made of, where only its text is given."""
+
+PEOPLE = "people"
+"""Stands for all people where those who answered are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSummary:
+    """A question and who answered it.
+
+    Attributes:
+        answers: (who, number of conversations by answer): people first, then the newest.
+    """
+
+    question: Question
+    answers: tuple[tuple[str, Mapping[str, int]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """An answer to a question on one conversation.
+
+    Attributes:
+        conversation, source: Id and source of the conversation.
+        by: Name of the person, empty without one; else of what answered.
+        cites: Indices of the messages that show it.
+    """
+
+    conversation: str
+    source: str
+    value: str
+    by: str
+    explanation: str = ""
+    cites: tuple[int, ...] = ()
+
+
+class QuestionService:
+    """Finds, adds and removes questions, and reads their answers."""
+
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """Reads nothing yet.
+
+        Args:
+            changed: Called when a question was added or removed.
+        """
+        self._project, self._changed = project, changed
+
+    def all(self) -> list[QuestionSummary]:
+        """Returns all questions, answered ones first."""
+        with self._project.reading() as conn, snapshot(conn):
+            rows = [_summary(conn, name) for name in questions.names(conn)]
+        return sorted(rows, key=lambda row: not row.answers)
+
+    def find(self, text: str, *, keep: bool = False) -> Question:
+        """Returns the question of a name, of a TOML file, or that the text asks: a yes-no question.
+
+        Args:
+            keep: Whether one that is not in the project yet is stored, and a name that is not there is a new tag.
+
+        Raises:
+            FormatError: The file cannot be read.
+            NotFound: There is no question of this name.
+        """
+        if text.endswith(".toml") and Path(text).is_file():
+            return self.add(Path(text)) if keep else _read(Path(text))[0]
+        with self._project.reading() as conn:
+            names = questions.names(conn)
+            if text in names:
+                return questions.get(conn, text) or Question()
+        if keep and not text.rstrip().endswith("?"):
+            return tag_question(slug(text))
+        if not text.rstrip().endswith("?"):
+            raise NotFound(
+                f"There is no question “{text}”.",
+                f"Questions are {', '.join(names)}. A new one ends with a question mark, or is a file.",
+            )
+        name = slug(" ".join(text.split()[:NAME_WORDS]))
+        definition = f"text = {json.dumps(text, ensure_ascii=False)}\n"
+        if keep and name not in names:
+            self._put(name, definition)
+        return parse_question(name, definition)
+
+    def file(self, name: str) -> str:
+        """Returns the file of a question.
+
+        Raises:
+            NotFound: There is none.
+        """
+        with self._project.reading() as conn:
+            text = questions.definition(conn, name)
+        if text is None:
+            if name not in built_in():
+                raise NotFound(
+                    f"“{name}” has no file.", "It is a tag, of which only the name is known."
+                )
+            file = resources.files("engine.questions") / "built_in" / f"{name}.toml"
+            text = file.read_text("utf-8")
+        return text
+
+    def add(self, path: Path) -> Question:
+        """Takes a question from a TOML file, in place of one of its name.
+
+        Raises:
+            FormatError: The file cannot be read, or is no question.
+            NameTaken: The program's own questions for verdicts and notes have this name.
+        """
+        question, text = _read(path)
+        if question.name in (SUCCEEDED, NOTE):
+            raise NameTaken(
+                f"“{question.name}” is a question of every project.", "Give the file another name."
+            )
+        self._put(question.name, text)
+        return question
+
+    def remove(self, name: str) -> None:
+        """Takes a question out of the project; its answers stay.
+
+        Raises:
+            NotFound: The project has no such question of its own.
+        """
+        if not self._project.write(lambda conn: questions.remove(conn, name)):
+            raise NotFound(f"The project has no question “{name}” of its own.", "")
+        self._changed()
+
+    def pattern_stage(self, question: Question, ids: Sequence[int]) -> PatternStage:
+        """Returns the stage in which the patterns of a question answer it.
+
+        Raises:
+            UsageError: It has none that can be read.
+        """
+        return PatternStage(self._project, question, ids)
+
+    def answers(self, name: str, query: ListQuery) -> list[GivenAnswer]:
+        """Returns the answers in force of people, then those of machines, of the conversations that a query matches,
+        in its order."""
+        with self._project.reading() as conn, snapshot(conn):
+            ids = selecting.ids(conn, query)
+            people: dict[int, tuple[str, str]] = {
+                key: (value, annotator)
+                for key, value, annotator in conn.execute(
+                    f"SELECT conversation_id, value, annotator FROM ({CURRENT_ANSWERS})"
+                    " WHERE question = ?",
+                    (name,),
+                )
+            }
+            machines = machine_answers.of_question(conn, name)
+            rows: list[GivenAnswer] = []
+            answered = [key for key in ids if key in people or key in machines]
+            for conversation in imported(conn, answered):
+                key = conversation.conversation_id
+                where = (conversation.external_id, conversation.source)
+                if key in people:
+                    rows.append(GivenAnswer(*where, *people[key]))
+                rows += [
+                    GivenAnswer(
+                        *where,
+                        answer.value or "",
+                        answerer.name,
+                        answer.explanation,
+                        tuple(cite[0] for cite in answer.cites),
+                    )
+                    for answerer, answer in machines.get(key, ())
+                ]
+        return rows
+
+    def _put(self, name: str, definition: str) -> None:
+        """Stores a question, and says that something changed."""
+        self._project.write(lambda conn: questions.put(conn, name, definition))
+        self._changed()
+
+
+def _read(path: Path) -> tuple[Question, str]:
+    """Returns the question of a file, and its text.
+
+    Raises:
+        FormatError: It cannot be read, or is no question.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path} cannot be read: {error}.", "Choose a TOML file.") from error
+    return parse_question(path.stem, text), text
+
+
+def _summary(conn: sqlite3.Connection, name: str) -> QuestionSummary:
+    """Returns a question with who answered it."""
+    counts = dict(
+        conn.execute(
+            f"SELECT value, count(*) FROM ({CURRENT_ANSWERS}) WHERE question = ? GROUP BY value"
+            " ORDER BY 2 DESC, 1",
+            (name,),
+        ).fetchall()
+    )
+    if name == NOTE and counts:
+        counts = {"with a note": sum(counts.values())}
+    rows = [(PEOPLE, counts)] if counts else []
+    rows += [(answerer.name, found) for answerer, found in machine_answers.answerers(conn, name)]
+    return QuestionSummary(questions.get(conn, name) or Question(name), tuple(rows))

@@ -1,0 +1,370 @@
+"""What people answer. Rows are appended and never changed; the current state is derived; undo appends a row.
+
+An answer to `SUCCEEDED` is a *verdict*, and one to `NOTE` a text; what a person tags is answered `yes`. A verdict holds
+for the text that it was given to. Where an import replaced the text, it stays in the log and is shown, but it is not in
+force; other answers are.
+
+An answer is in force unless the newest row that targets it is an `undo`. Answers on many conversations, and imported
+ones, are one act: its rows are adjacent, have one time that no other act has, and are undone and redone together.
+
+Each row has the name of the person who gave it, empty without one. The newest answer of the kind `give` is the one in
+force, whoever gave it; those of the kind `repeat` are given without seeing it: by the same person to see how sure they
+are, or by another person (`engine.questions.tables.second_answers`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
+from engine.base.errors import UsageError
+from engine.base.text import display_safe
+from engine.completeness.tables import score_sets
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
+from engine.project.sql import chunks, placeholders, utc_now
+from engine.questions.question import NOTE, YES, slug
+from engine.questions.records import Act, AnswerRow, EarlierAnswers
+
+_COLUMNS = "v.id, v.conversation_id, v.question, v.value, v.given_at, v.kind, v.annotator"
+
+IS_ANSWER = "v.target IS NULL"
+"""SQL condition on a row `v` of `answer`: it answers a question, and can be undone."""
+
+CURRENT_ANSWERS = (
+    "SELECT * FROM (SELECT v.conversation_id AS conversation_id, v.question AS question,"
+    " v.value AS value, v.annotator AS annotator, max(v.id) AS id FROM answer AS v"
+    f" WHERE v.kind = 'give' AND {IS_IN_FORCE} AND (v.question <> '{SUCCEEDED}' OR {GIVEN_TO_THIS_TEXT})"
+    " GROUP BY v.question, v.conversation_id) WHERE value IS NOT NULL"
+)
+"""(conversation_id, question, value, annotator, id) of every answer in force, as a query to select from."""
+
+CURRENT_VERDICTS = (
+    "SELECT v.conversation_id AS conversation_id, v.value AS verdict, v.annotator AS annotator,"
+    " max(v.id) AS id FROM answer AS v"
+    f" WHERE v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {IS_IN_FORCE}"
+    f" AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id"
+)
+"""(conversation_id, verdict, annotator) of every conversation that has one, as a query to select from."""
+
+CURRENT_NOTES = (
+    f"SELECT conversation_id, value AS note FROM ({CURRENT_ANSWERS}) WHERE question = '{NOTE}'"
+)
+"""(conversation_id, note) of every conversation that has one."""
+
+CURRENT_TAGS = (
+    f"SELECT conversation_id, question AS tag FROM ({CURRENT_ANSWERS})"
+    f" WHERE value = '{YES}' AND question NOT IN ('{SUCCEEDED}', '{NOTE}')"
+)
+"""(conversation_id, tag) of every question beside `SUCCEEDED` that is answered `yes`."""
+
+
+def give(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    verdict: Verdict,
+    note: str = "",
+    annotator: str = "",
+) -> AnswerRow:
+    """Appends a verdict, and a note with it unless that is empty."""
+    acts = [Act(conversation_id, NOTE, note, annotator)] if note else []
+    return append(conn, [*acts, Act(conversation_id, SUCCEEDED, verdict, annotator)])
+
+
+def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
+    """Appends answers as one act.
+
+    Raises:
+        UsageError: A text cannot be stored.
+    """
+    for act in acts:
+        _check_text(act.question)
+        _check_text("" if act.value is None else act.value)
+        _check_text(act.annotator)
+    time = _later_than_newest(conn)
+    conn.executemany(
+        "INSERT INTO answer (conversation_id, question, kind, value, given_at, annotator)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (
+                act.conversation_id,
+                act.question,
+                "repeat" if act.blind else "give",
+                act.value,
+                time,
+                act.annotator,
+            )
+            for act in acts
+        ),
+    )
+
+
+def note(
+    conn: sqlite3.Connection, conversation_id: int, text: str, annotator: str = ""
+) -> AnswerRow:
+    """Appends a note, which leaves the verdict as it is; an empty one clears the note."""
+    return append(conn, [Act(conversation_id, NOTE, text or None, annotator)])
+
+
+def repeat(
+    conn: sqlite3.Connection, conversation_id: int, verdict: Verdict, annotator: str = ""
+) -> AnswerRow:
+    """Appends a second verdict, given without seeing the first; the current verdict does not change."""
+    return append(conn, [Act(conversation_id, SUCCEEDED, verdict, annotator, blind=True)])
+
+
+def tag(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
+) -> int:
+    """Answers a question with yes on conversations in one act, and returns how many of them had another answer or none.
+
+    Raises:
+        UsageError: The name has no letter and no digit.
+    """
+    return _answer_all(conn, conversation_ids, slug(name), YES, annotator)
+
+
+def untag(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
+) -> int:
+    """Takes the answer to a question from conversations in one act, and returns how many of them had one."""
+    return _answer_all(conn, conversation_ids, slug(name), None, annotator)
+
+
+def _answer_all(
+    conn: sqlite3.Connection,
+    ids: Sequence[int],
+    question: str,
+    value: str | None,
+    annotator: str,
+) -> int:
+    """Answers a question on the conversations whose answer that changes, and returns how many they are."""
+    answer_by_id: dict[int, str] = {}
+    for keys in chunks(ids):
+        answer_by_id.update(
+            conn.execute(
+                f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
+                f" AND conversation_id IN ({placeholders(keys)})",
+                (question, *keys),
+            ).fetchall()
+        )
+    changed_ids = [key for key in dict.fromkeys(ids) if answer_by_id.get(key) != value]
+    give_all(conn, [Act(key, question, value, annotator) for key in changed_ids])
+    return len(changed_ids)
+
+
+def _later_than_newest(conn: sqlite3.Connection) -> str:
+    """Returns the current time, but later than the newest row: acts are distinguished by their times."""
+    newest = conn.execute("SELECT given_at FROM answer ORDER BY id DESC LIMIT 1").fetchone()
+    time = utc_now()
+    while newest is not None and time == newest[0]:
+        time = utc_now()
+    return time
+
+
+def undo(conn: sqlite3.Connection) -> AnswerRow | None:
+    """Undoes the newest act in force and returns it; None when nothing is left."""
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM answer AS v WHERE {IS_ANSWER} AND {IS_IN_FORCE}"
+        " ORDER BY v.id DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else _undo_or_redo(conn, row, "undo")
+
+
+def redo(conn: sqlite3.Connection) -> AnswerRow | None:
+    """Redoes the act that the newest undo took back; None when nothing was undone since the last act."""
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM answer AS u JOIN answer AS v ON v.id = u.target"
+        " WHERE u.kind = 'undo' AND u.id > (SELECT max(id) FROM answer"
+        f" WHERE target IS NULL) AND NOT {IS_IN_FORCE} ORDER BY u.id DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else _undo_or_redo(conn, row, "redo")
+
+
+def _undo_or_redo(
+    conn: sqlite3.Connection, row: tuple[Any, ...], kind: Literal["undo", "redo"]
+) -> AnswerRow:
+    """Appends an undo or redo for every row of the act that `row` is of.
+
+    Returns the newest verdict of the act, else its newest row, with the number of conversations.
+    """
+    newest, given_at = row[0], row[4]
+    edge = "SELECT {0}(id) FROM answer WHERE id {1} ? AND given_at <> ?"
+    (before,) = conn.execute(edge.format("max", "<"), (newest, given_at)).fetchone()
+    (after,) = conn.execute(edge.format("min", ">"), (newest, given_at)).fetchone()
+    first = 1 if before is None else before + 1
+    (end,) = conn.execute("SELECT max(id) FROM answer").fetchone()
+    last = end if after is None else after - 1
+    conn.execute(
+        "INSERT INTO answer (conversation_id, question, kind, given_at, target)"
+        " SELECT conversation_id, '', ?, ?, id FROM answer WHERE id BETWEEN ? AND ? ORDER BY id",
+        (kind, _later_than_newest(conn), first, last),
+    )
+    act = "FROM answer AS v WHERE v.id BETWEEN ? AND ?"
+    (count,) = conn.execute(
+        f"SELECT count(DISTINCT v.conversation_id) {act}", (first, last)
+    ).fetchone()
+    row = conn.execute(
+        f"SELECT {_COLUMNS} {act} ORDER BY v.kind = 'give' AND v.question = '{SUCCEEDED}' DESC, v.id DESC"
+        " LIMIT 1",
+        (first, last),
+    ).fetchone()
+    return _row(row, count)
+
+
+def current(conn: sqlite3.Connection, conversation_id: int) -> AnswerRow | None:
+    """Returns the verdict, the note and the other answers in force, with the id and time of the newest row of them."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS} FROM answer AS v WHERE v.conversation_id = ? AND v.kind = 'give'"
+        f" AND {IS_IN_FORCE} ORDER BY v.id DESC",
+        (conversation_id,),
+    ).fetchall()
+    if not rows:
+        return None
+    newest: dict[str, tuple[Any, ...]] = {}
+    for row in rows:
+        newest.setdefault(row[2], row)
+    in_force = {name: row for name, row in sorted(newest.items()) if row[3] is not None}
+    earlier = _earlier(conn, conversation_id, in_force)
+    if earlier is not None and earlier.verdict is not None:
+        del in_force[SUCCEEDED]
+    verdict_row, note_row = in_force.pop(SUCCEEDED, None), in_force.pop(NOTE, None)
+    return AnswerRow(
+        rows[0][0],
+        conversation_id,
+        None if verdict_row is None else Verdict(verdict_row[3]),
+        "" if note_row is None else note_row[3],
+        rows[0][4],
+        tuple((name, row[3]) for name, row in in_force.items()),
+        earlier=earlier,
+        annotator="" if verdict_row is None else verdict_row[6],
+    )
+
+
+def _earlier(
+    conn: sqlite3.Connection, conversation_id: int, in_force: Mapping[str, tuple[Any, ...]]
+) -> EarlierAnswers | None:
+    """Returns those of the newest answers, rows by question, that were given to an earlier text."""
+    states: list[tuple[int, int]] = conn.execute(
+        "SELECT answer_id, messages FROM earlier_state WHERE conversation_id = ? ORDER BY id",
+        (conversation_id,),
+    ).fetchall()
+    last = states[-1][0] if states else 0
+    earlier_rows = {name: row for name, row in in_force.items() if row[0] <= last}
+    if not earlier_rows:
+        return None
+    newest = max(row[0] for row in earlier_rows.values())
+    verdict_row, note_row = earlier_rows.pop(SUCCEEDED, None), earlier_rows.pop(NOTE, None)
+    return EarlierAnswers(
+        messages=next(count for answer_id, count in states if newest <= answer_id),
+        verdict=None if verdict_row is None else Verdict(verdict_row[3]),
+        note=note_row is not None,
+        answers=tuple((name, row[3]) for name, row in earlier_rows.items()),
+    )
+
+
+def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
+    """Returns (conversation, verdict in force) of everything that has one, in id order."""
+    rows = conn.execute(
+        f"SELECT conversation_id, verdict FROM ({CURRENT_VERDICTS}) ORDER BY conversation_id"
+    )
+    return [(row[0], Verdict(row[1])) for row in rows]
+
+
+def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
+    """Returns (conversation, current verdict, current normalised score) of everything that has a verdict, in id
+    order."""
+    return [
+        (row[0], Verdict(row[1]), row[2])
+        for row in conn.execute(
+            "SELECT j.conversation_id, j.verdict, s.p_end_normalised"
+            f" FROM ({CURRENT_VERDICTS}) AS j LEFT JOIN score AS s"
+            " ON s.conversation_id = j.conversation_id"
+            " AND s.config_hash = ? ORDER BY j.conversation_id",
+            (score_sets.hash_in_force(conn),),
+        )
+    ]
+
+
+def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
+    """Returns the ids and current normalised scores of all scored conversations, by rising score."""
+    ids, values = array("q"), array("d")
+    cursor = conn.execute(
+        "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
+        " AND p_end_normalised IS NOT NULL ORDER BY p_end_normalised, conversation_id",
+        (score_sets.hash_in_force(conn),),
+    )
+    while rows := cursor.fetchmany(10_000):
+        some_ids, some_values = zip(*rows, strict=True)
+        ids.extend(some_ids)
+        values.extend(some_values)
+    return ids, values
+
+
+def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
+    """Returns the number of conversations with each verdict; every verdict is a key."""
+    counts = dict(
+        conn.execute(
+            f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
+        ).fetchall()
+    )
+    return {verdict: counts.get(verdict.value, 0) for verdict in Verdict}
+
+
+def _check_text(text: object) -> None:
+    """Raises UsageError if an answer or a name cannot be stored."""
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is no text.", "Answers and names are texts (str).")
+    if text != without_surrogates(text):
+        raise UsageError(
+            f"{display_safe(text)!r} holds bytes that are no text.",
+            "Answers and names are UTF-8; check the encoding of the terminal.",
+        )
+
+
+def append(conn: sqlite3.Connection, acts: Sequence[Act]) -> AnswerRow:
+    """Stores answers as one act, and returns the row of the last one."""
+    give_all(conn, acts)
+    row = conn.execute(f"SELECT {_COLUMNS} FROM answer AS v ORDER BY v.id DESC LIMIT 1").fetchone()
+    return _row(row, 1)
+
+
+def _row(row: tuple[Any, ...], count: int) -> AnswerRow:
+    """Returns a row of `_COLUMNS` as a record of `count` conversations."""
+    key, conversation_id, question, value, given_at, kind, annotator = row
+    is_verdict, is_note = question == SUCCEEDED, question == NOTE
+    return AnswerRow(
+        key,
+        conversation_id,
+        Verdict(value) if is_verdict and value is not None else None,
+        (value or "") if is_note else "",
+        given_at,
+        () if is_verdict or is_note else ((question, value or ""),),
+        question,
+        blind=kind == "repeat",
+        count=count,
+        annotator=annotator,
+    )
+
+
+def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Returns the tags in force in alphabetical order, each with its number of conversations."""
+    return conn.execute(
+        f"SELECT tag, count(*) FROM ({CURRENT_TAGS}) GROUP BY tag ORDER BY tag"
+    ).fetchall()
+
+
+def tags_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Returns the tags in force of these conversations, in alphabetical order; conversations without any are left
+    out."""
+    tags_by_id: dict[int, tuple[str, ...]] = {}
+    for keys in chunks(ids):
+        for key, tag in conn.execute(
+            f"SELECT conversation_id, tag FROM ({CURRENT_TAGS})"
+            f" WHERE conversation_id IN ({placeholders(keys)}) ORDER BY tag",
+            keys,
+        ):
+            tags_by_id[key] = (*tags_by_id.get(key, ()), tag)
+    return tags_by_id

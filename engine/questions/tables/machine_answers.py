@@ -1,0 +1,103 @@
+"""The answers of patterns, models and files. They are keyed by the configuration that gave them, like every result."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Iterable
+from dataclasses import astuple
+
+from engine.project.idset import read_ids
+from engine.project.sql import to_json
+from engine.questions.records import Answerer, MachineAnswer
+
+
+def register(conn: sqlite3.Connection, answerer: Answerer) -> None:
+    """Stores who answers; does nothing where that is known."""
+    conn.execute(
+        "INSERT INTO answerer (config_hash, question, kind, name) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        astuple(answerer),
+    )
+
+
+def put(
+    conn: sqlite3.Connection, config_hash: str, run_id: int, answers: Iterable[MachineAnswer]
+) -> None:
+    """Stores answers in place of those on the same conversations."""
+    conn.executemany(
+        "INSERT OR REPLACE INTO machine_answer VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                config_hash,
+                answer.conversation_id,
+                run_id,
+                answer.value,
+                answer.p,
+                answer.explanation,
+                to_json(answer.cites) if answer.cites else "[]",
+            )
+            for answer in answers
+        ),
+    )
+
+
+def answered(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Returns the ids of the conversations that a configuration has answered on."""
+    return read_ids(
+        conn,
+        "SELECT conversation_id FROM machine_answer WHERE config_hash = ?",
+        (config_hash,),
+    )
+
+
+def drop(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the answers of a configuration."""
+    for table in ("machine_answer", "answerer"):
+        conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (config_hash,))
+
+
+def of_question(
+    conn: sqlite3.Connection, question: str
+) -> dict[int, list[tuple[Answerer, MachineAnswer]]]:
+    """Returns what answered a question how, by conversation, the newest first."""
+    rows = conn.execute(
+        "SELECT a.config_hash, a.question, a.kind, a.name, m.conversation_id, m.value, m.p,"
+        " m.explanation, m.cites FROM answerer AS a JOIN machine_answer AS m USING (config_hash)"
+        " WHERE a.question = ? AND m.value IS NOT NULL ORDER BY a.rowid DESC",
+        (question,),
+    )
+    result: dict[int, list[tuple[Answerer, MachineAnswer]]] = {}
+    for *answerer, key, value, p, explanation, cites in rows:
+        answer = MachineAnswer(key, value, p, explanation, tuple(map(tuple, json.loads(cites))))
+        result.setdefault(key, []).append((Answerer(*answerer), answer))
+    return result
+
+
+def answerers(conn: sqlite3.Connection, question: str) -> list[tuple[Answerer, dict[str, int]]]:
+    """Returns what answered a question, the newest first, each with the numbers of conversations by answer."""
+    result = []
+    for row in conn.execute(
+        "SELECT config_hash, question, kind, name FROM answerer WHERE question = ?"
+        " ORDER BY rowid DESC",
+        (question,),
+    ).fetchall():
+        counts = conn.execute(
+            "SELECT value, count(*) FROM machine_answer WHERE config_hash = ? AND value IS NOT NULL"
+            " GROUP BY value ORDER BY 2 DESC, 1",
+            row[:1],
+        ).fetchall()
+        result.append((Answerer(*row), dict(counts)))
+    return result
+
+
+def values(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
+    """Returns the answers of a configuration by conversation."""
+    return dict(
+        conn.execute(
+            "SELECT conversation_id, value FROM machine_answer WHERE config_hash = ?"
+            " AND value IS NOT NULL",
+            (config_hash,),
+        ).fetchall()
+    )

@@ -1,0 +1,57 @@
+"""The questions of a project, and who has answered them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from engine.questions.question import Question, built_in, parse_question, tag_question
+
+
+def names(conn: sqlite3.Connection) -> list[str]:
+    """Returns the names of all questions that can be asked or were answered, in alphabetical order."""
+    rows = conn.execute(
+        "SELECT name FROM question UNION SELECT DISTINCT question FROM answer WHERE target IS NULL"
+        " UNION SELECT question FROM answerer UNION SELECT subject FROM taught"
+    )
+    return sorted({*built_in(), *(name for (name,) in rows)})
+
+
+def get(conn: sqlite3.Connection, name: str) -> Question | None:
+    """Returns the question of a name: the project's own, that of the program, or a tag; None where there is none."""
+    if (text := definition(conn, name)) is not None:
+        return parse_question(name, text)
+    if (question := built_in().get(name)) is not None:
+        return question
+    return tag_question(name) if name in names(conn) else None
+
+
+def definition(conn: sqlite3.Connection, name: str) -> str | None:
+    """Returns the file of a question of the project; None where it has none of this name."""
+    row = conn.execute("SELECT definition FROM question WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def put(conn: sqlite3.Connection, name: str, definition: str) -> None:
+    """Stores a question as its file defines it, in place of one of its name."""
+    conn.execute("INSERT OR REPLACE INTO question VALUES (?, ?)", (name, definition))
+
+
+def remove(conn: sqlite3.Connection, name: str) -> bool:
+    """Takes a question out of the project, and says whether it was there; its answers stay."""
+    return conn.execute("DELETE FROM question WHERE name = ?", (name,)).rowcount > 0
+
+
+def annotators(conn: sqlite3.Connection, question: str) -> list[str]:
+    """Returns the names of the people who answered a question, in alphabetical order; empty is one without a name."""
+    rows = conn.execute(
+        "SELECT DISTINCT annotator FROM answer WHERE question = ? ORDER BY annotator", (question,)
+    )
+    return [name for (name,) in rows]
+
+
+def machines(conn: sqlite3.Connection, question: str) -> list[str]:
+    """Returns the names of the patterns, models and files that answered a question, in alphabetical order."""
+    rows = conn.execute(
+        "SELECT DISTINCT name FROM answerer WHERE question = ? ORDER BY name", (question,)
+    )
+    return [name for (name,) in rows]

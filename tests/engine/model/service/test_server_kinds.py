@@ -1,0 +1,106 @@
+"""What a capable model does behind servers of all kinds: labels, merges, the judge and remaining tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.base.conversation import Conversation, Message
+from engine.goals.tables import decisions
+from engine.goals.tables.clusterings import clusters, stored_clustering
+from engine.opener.open_project import OpenProject
+from engine.simulate.demo.samples import write_jsonl
+from tests.command_line import data, workbench
+from tests.engine.model.endpoints.scripted_server import KINDS, scripted
+
+COUNT = 12
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Twelve conversations on three goals, of which three ended."""
+    conversations = [
+        Conversation(
+            f"{goal}-{number}",
+            (
+                Message("user", f"I need a {goal} for {number + 2} people, please."),
+                Message("assistant", f"I look for a {goal}."),
+                *(
+                    (Message("user", "Thank you, bye!"), Message("assistant", "Bye."))
+                    * (number < 1)
+                ),
+            ),
+        )
+        for goal in ("taxi", "hotel", "concert")
+        for number in range(4)
+    ]
+    write_jsonl(conversations, tmp_path / "talks.jsonl")
+    path = tmp_path / "p.wb"
+    assert workbench("import", path, tmp_path / "talks.jsonl").returncode == 0
+    return path
+
+
+def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
+    """A prompt in a file is tried on some conversations beside the built-in one, with several models side by side; it
+    is not stored. A prompt that is asked of groups is refused."""
+    text = workbench("prompts", project, "judge-json").stdout.decode()
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace("Is the conversation finished", "Is it over"))
+    with scripted(KINDS["vllm"]) as first, scripted(KINDS["fenced"]) as second:
+        for server, name in ((first, "one"), (second, "two")):
+            assert workbench("models", "add", server.url, "--name", name).returncode == 0
+        models = ("--model", "one", "--model", "two")
+        words = ("prompts", project, "judge-json", "--set", file, "--on", "2", *models, "--json")
+        tried = data(workbench(*words))["replies"]
+        assert any("Is it over" in str(body) for body in second.bodies)
+        refused = workbench("prompts", project, "label-json", "--on", "2", *models)
+    assert list(tried) == ["taxi-0", "taxi-1"]
+    assert len(tried["taxi-0"]) == 4
+    assert all("outcome: done" in reply for reply in tried["taxi-0"].values())
+    assert all("outcome: open" in reply for reply in tried["taxi-1"].values())
+    assert workbench("prompts", project, "judge-json").stdout.decode() == text
+    assert refused.returncode == 2
+    assert b"not asked of single conversations" in refused.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
+    """Each kind of server summarizes, labels, answers on pairs with reasons for and against, judges and names what is
+    left, whatever form it follows, lists, refuses or dresses a reply in; a probability is given where tokens are
+    listed, else it is told that the verdict was said."""
+    with scripted(KINDS[kind]) as server:
+        added = workbench("models", "add", server.url, "--name", "one")
+        assert added.returncode == 0, added.stderr.decode()
+        for words in (
+            ("cluster", project, "--model", "one", "--text", "summary", "--k1", "3"),
+            ("complete", project, "--model", "one", "--mode", "judge"),
+        ):
+            done = workbench("run", *words)
+            assert done.returncode == 0, done.stderr.decode()
+    assert b"Wrote the remaining tasks of 9 conversations" in done.stderr
+    lists_tokens = KINDS[kind].top > 0
+    with OpenProject(project) as workspace, workspace.project.reading() as conn:
+        stored = stored_clustering(conn, None)
+        assert stored.text == "summary"
+        assert {cluster.label for cluster in clusters(conn, stored.id)} == {
+            "Book a taxi", "Book a hotel", "Book a concert",
+        }  # fmt: skip
+        assert all(cluster.by_model for cluster in clusters(conn, stored.id))
+        answers = decisions.answers(conn, stored.pair_config).values()
+        assert answers
+        for answer in answers:
+            assert answer.yes is not None
+            assert answer.reason == "Both ask for a service."
+            assert answer.reason_against.startswith("One is about")
+            assert answer.spoken is not lists_tokens
+            assert answer.yes == pytest.approx(0.2 if lists_tokens else 0)
+            assert answer.yes_reversed == pytest.approx(0.2 if lists_tokens else 0)
+    out = project.with_suffix(".jsonl")
+    assert workbench("export", project, "scores", "--out", out).returncode == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == COUNT
+    assert {row["id"] for row in rows if row["state"] == "complete"} == {
+        "taxi-0", "hotel-0", "concert-0",
+    }  # fmt: skip

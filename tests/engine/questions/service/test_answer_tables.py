@@ -1,0 +1,120 @@
+"""Answers of a file to one question, and nothing in the file is lost without a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import FormatError, UsageError
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.conversations import ConversationService
+from engine.project.project import Project
+from engine.questions.question import built_in, parse_question
+from engine.questions.service.answer_tables import import_file_answers
+from engine.questions.service.questions import QuestionService
+from tests.engine.project.support import fill, talk
+from workbench.cli import main
+
+COUNT = 6
+GOOD = built_in()["succeeded"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    project = Project.open(tmp_path / "p.wb", create=True)
+    fill(
+        project, [talk(f"c{number}", f"Lamp {number}, please.", "Here.") for number in range(COUNT)]
+    )
+    yield project
+    project.close()
+
+
+def values(project: Project, question: str) -> dict[str, tuple[str, str, str]]:
+    rows = QuestionService(project).answers(question, ListQuery())
+    return {row.conversation: (row.value, row.by, row.explanation) for row in rows}
+
+
+def matching(project: Project, text: str) -> list[int]:
+    return list(ConversationService(project).ids(ListQuery(parse_filter(text))))
+
+
+def test_stars(project: Project, tmp_path: Path) -> None:
+    """Ratings answer a question for a number; every line that is not taken is counted with its reason."""
+    stars = parse_question("stars", 'text = "How many stars?"\nkind = "number"')
+    file = tmp_path / "rated.csv"
+    text = "conversation;stars;explanation\nc0;1;slow\nc1;5;\nc2;2;\nc2;4;\nc3;;\nc4;six;\nelsewhere;3;\n"
+    file.write_text(text, "utf-8")
+    import_file_answers(project, file, stars, dry_run=True)
+    assert values(project, "stars") == {}
+    report = import_file_answers(project, file, stars)
+    assert report.outcomes == {
+        "taken": 3, "repeated": 1, "empty": 1, "not_understood": 1, "unknown": 1,
+    }  # fmt: skip
+    assert (report.without, report.has_gaps) == (COUNT - 3, True)
+    assert values(project, "stars")["c0"] == ("1", "rated", "slow")
+    assert matching(project, "stars>1") == [2, 3]
+    assert matching(project, "stars@rated:5") == [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id": "c0", "label": "complete"}\n{"id": "c1", "label": "failed"}',
+        '[{"id": "c0", "passed": true}, {"id": "c1", "passed": false}]',
+        "id,score\r\nc0,.7\r\nc1,0\r\n",
+        "id,value\r\nc0,Yes\r\nc1,no\r\n",
+    ],
+)
+def test_words_and_forms(project: Project, tmp_path: Path, text: str) -> None:
+    """JSON Lines, JSON and CSV are read; words, truth values and probabilities answer yes-no questions."""
+    file = tmp_path / "judge.txt"
+    file.write_text(text, "utf-8")
+    assert import_file_answers(project, file, GOOD).outcomes == {"taken": 2}
+    assert matching(project, "succeeded@judge:yes") == [1]
+    assert matching(project, "succeeded@file:no") == [2]
+    assert matching(project, "succeeded:yes") == []  # a verdict is a person's
+
+
+def test_a_name_answers_once(project: Project, tmp_path: Path) -> None:
+    """The same name is replaced only when asked to; another one stands beside it."""
+    file = tmp_path / "judge.json"
+    file.write_text(json.dumps([{"id": "c0", "value": "yes"}]), "utf-8")
+    import_file_answers(project, file, GOOD)
+    with pytest.raises(UsageError, match="'judge' has answered"):
+        import_file_answers(project, file, GOOD)
+    file.write_text(json.dumps([{"id": "c1", "value": "yes"}]), "utf-8")
+    import_file_answers(project, file, GOOD, name="second")
+    import_file_answers(project, file, GOOD, replace=True)
+    assert (
+        matching(project, "succeeded@judge:yes") == matching(project, "succeeded@second:yes") == [2]
+    )
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2", '[{"id": "c0"}]', "name,score\nc0,1\n", "\x80"])
+def test_files_without_answers(project: Project, tmp_path: Path, text: str) -> None:
+    """A file without ids or answers is refused, and nothing changes."""
+    file = tmp_path / "x.json"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(FormatError):
+        import_file_answers(project, file, GOOD)
+    assert values(project, "succeeded") == {}
+
+
+def test_command(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`answers --import` says what it took and exits with 3 where something was not."""
+    file = tmp_path / "judge.json"
+    file.write_text(
+        json.dumps([{"id": "c0", "mark": "yes"}, {"id": "other", "mark": "no"}]), "utf-8"
+    )
+    path = str(project.path)
+    project.close()
+    words = ["answers", path, "succeeded", "--import", str(file)]
+    assert main([*words, "--dry-run"]) == 1
+    assert "Name one with --value. Fields of the file: id, mark." in capsys.readouterr().err
+    assert main([*words, "--value", "mark", "--dry-run"]) == 3
+    assert "Nothing is stored" in capsys.readouterr().out
+    assert main([*words, "--value", "mark", "--name", "my judge", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["name"] == "my judge"

@@ -1,0 +1,435 @@
+"""`workbench ask`, `questions` and `answers`: what is asked of conversations, by whom, and what is answered."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.base.conversation import SUCCEEDED
+from engine.base.errors import FormatError, NotYet, UsageError
+from engine.base.number_format import counted, figure, figure_range, percent_range, probability
+from engine.base.text import one_line
+from engine.conversations.filters import ListQuery
+from engine.opener.open_project import OpenProject
+from engine.questions.question import NOTE, Question
+from engine.questions.records import (
+    MIN_EXAMPLES_OF_EACH,
+    NO_NAME,
+    Act,
+    ExampleProbe,
+    ExampleProbeChange,
+    Proposed,
+)
+from engine.questions.service.answer_tables import (
+    IDS,
+    VALUES,
+    FileAnswersReport,
+    import_file_answers,
+)
+from engine.questions.service.answers import AnswerReport, import_answers
+from engine.questions.service.calibration import PeopleAgreement, people_agreement
+from engine.questions.service.questions import QuestionSummary
+from workbench.arguments import (
+    ANNOTATOR,
+    DRY_RUN,
+    FILTER,
+    PROJECT,
+    argument,
+    number,
+    one_of,
+    share,
+    switch,
+    takes,
+    titled,
+)
+from workbench.command_result import CommandResult
+from workbench.commands.goals import conversation
+from workbench.commands.summaries import intake_result
+from workbench.narration import narrate, run_stages
+
+# Asking
+
+
+@takes(
+    PROJECT,
+    argument(
+        "question",
+        help="name of a question, a TOML file, or the question itself in quotation marks",
+    ),
+    argument(
+        "--by",
+        choices=["person", "pattern", "examples"],
+        help="who answers: people in triage, the patterns of the question, or a probe fitted to the answers yes and no"
+        " of people (default: pattern where the question has one, else person)",
+    ),
+    FILTER,
+    number("--limit", "ask of the first N only"),
+    argument(
+        "--threshold",
+        type=share,
+        metavar="P",
+        help="--by examples: predict yes from this probability on (default: the last one, at first .5)",
+    ),
+    switch("--use", "--by examples: put the newly fitted probabilities of `succeeded` in force"),
+    number("--next", "--by examples: list the N most informative conversations to answer next", 10),
+    switch("--estimate", "only say how many conversations would be asked"),
+)
+def ask(arguments: argparse.Namespace) -> CommandResult:
+    """Asks a question of conversations. What was answered already in this way is not asked again.
+
+    Raises:
+        UsageError: There is no such question, or this cannot answer it.
+    """
+    with OpenProject(Path(arguments.project), read_only=arguments.estimate) as workspace:
+        is_new = arguments.question.endswith(("?", ".toml"))
+        question = workspace.questions.find(
+            arguments.question, keep=is_new and not arguments.estimate
+        )
+        by = arguments.by or ("pattern" if question.patterns else "person")
+        if by == "examples" and not arguments.estimate:
+            return _ask_examples(workspace, question, arguments)
+        ids = workspace.conversations.ids(ListQuery(arguments.filter))[: arguments.limit]
+        if by != "pattern":
+            return _waiting(workspace, question, len(ids), by)
+        stage = workspace.questions.pattern_stage(question, ids)
+        if arguments.estimate:
+            return _waiting(workspace, question, len(stage.waiting()), by)
+        run_stages(workspace, [stage])
+        (summary,) = [
+            row for row in workspace.questions.all() if row.question.name == question.name
+        ]
+    return CommandResult(
+        [stage.summary(), f"Filter: {question.name}@pattern:yes, or {question.name}:yes."],
+        {**_summary_json(summary), "answered": stage.answered, "by": by},
+    )
+
+
+def _waiting(workspace: OpenProject, question: Question, count: int, by: str) -> CommandResult:
+    """Returns how many conversations wait for an answer, and how a person gives it."""
+    lines = [f"{question.text} ({question.name}): {counted(count, 'conversation')} to ask."]
+    if by == "person":
+        path = workspace.project.path
+        lines.append(f"Triage asks them one by one (`workbench open {path}`, 3, Q), or")
+        lines.append(f"  workbench answers {path} {question.name} --give ID ANSWER")
+    return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
+
+
+def _ask_examples(
+    workspace: OpenProject, question: Question, arguments: argparse.Namespace
+) -> CommandResult:
+    """Fits a probe to the answers yes and no of people."""
+    name, probes = question.name, workspace.example_probes
+    probe = probes.fit(name, arguments.threshold)
+    if arguments.use:
+        probes.take_over()
+    following = probes.next(name, arguments.next)
+    document = {**asdict(probe), "next": [asdict(row) for row in following]}
+    lines = _probe_lines(probe)
+    if name != SUCCEEDED:
+        lines.append(f"filter             {name}@examples:yes, {name}@examples>.8")
+        return CommandResult(lines + _next_lines(following), document)
+    change, in_force = probes.change(), probes.success_in_force()
+    document["change"] = None if change is None else {"up": change.up, "down": change.down}
+    if in_force is None:
+        lines.append(f"not in force       {MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed")
+    elif not in_force.tells:
+        lines.append(
+            "at chance          no list shows these probabilities until more verdicts tell"
+        )
+        lines.append("                   the two apart")
+    elif change is not None and change.then.marks != change.now.marks:
+        lines.append(f"not in force       {_change_text(change)}; --use takes it over")
+    else:
+        lines.append("in force           the success column, `success<.3` and `--sort success`")
+    return CommandResult(lines + _next_lines(following), document)
+
+
+# Questions
+
+
+@takes(
+    PROJECT,
+    one_of(
+        argument("--show", metavar="NAME", help="print the file of a question"),
+        argument(
+            "--add",
+            metavar="FILE",
+            help="take a question from a TOML file; its name is that of the file",
+        ),
+        argument("--remove", metavar="NAME", help="take a question out; its answers stay"),
+        argument(
+            "--agreement",
+            metavar="NAME",
+            help="how far those agree who answered a question: people, patterns, models and files",
+        ),
+    ),
+)
+def questions(arguments: argparse.Namespace) -> CommandResult:
+    """Lists the questions with who answered them, or shows, adds or removes one."""
+    writes = bool(arguments.add or arguments.remove)
+    with OpenProject(Path(arguments.project), read_only=not writes) as workspace:
+        service = workspace.questions
+        if arguments.show:
+            text = service.file(arguments.show)
+            return CommandResult(text.splitlines(), {"question": arguments.show, "file": text})
+        if arguments.agreement:
+            name = service.find(arguments.agreement).name
+            people = people_agreement(workspace.project, name)
+            return CommandResult(
+                people.sentences() or [_too_few_text(people, name)], people.as_json()
+            )
+        if arguments.add:
+            added = service.add(Path(arguments.add))
+            narrate(f"Added {added.name}.")
+        if arguments.remove:
+            service.remove(arguments.remove)
+            narrate(f"Removed {arguments.remove}.")
+        rows = service.all()
+    return CommandResult(
+        [line for row in rows for line in _summary_lines(row)],
+        {"questions": [_summary_json(row) for row in rows]},
+    )
+
+
+def _summary_lines(row: QuestionSummary) -> list[str]:
+    """Returns a question, and below it who answered it."""
+    lines = [
+        f"{one_line(row.question.name, 30):<22} {row.question.kind:<8} {one_line(row.question.text, 80)}"
+    ]
+    for by, counts in row.answers:
+        shown = ", ".join(f"{one_line(value, 30)} {count:,}" for value, count in counts.items())
+        lines.append(f"    {one_line(by, 40)}: {shown or 'no answer'}")
+    return lines
+
+
+def _summary_json(row: QuestionSummary) -> dict[str, Any]:
+    """Returns a question with who answered it as JSON values."""
+    return {
+        "question": row.question.name,
+        "text": row.question.text,
+        "kind": row.question.kind,
+        "answers": [{"by": by, "counts": counts} for by, counts in row.answers],
+    }
+
+
+def _too_few_text(people: PeopleAgreement, name: str) -> str:
+    """Returns why there is no agreement, where fewer than two answered, and how others come to answer."""
+    judged = sum(people.people.values())
+    who = "One person" if judged else "Nobody"
+    return (
+        f"{who} has judged {counted(judged, 'conversation')} by {name} here. Others answer in triage with `@` (their"
+        " name) and `b`, or their answers come by `workbench answers --import`."
+    )
+
+
+# Answers
+
+
+@takes(
+    PROJECT,
+    argument("question", help="name of a question"),
+    argument(
+        "--give",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("ID", "ANSWER"),
+        help="answer for a conversation; an empty answer takes the one there is away; may be repeated",
+    ),
+    argument(
+        "--all", metavar="ANSWER", help="the same answer for all that --filter matches; needs --yes"
+    ),
+    switch("--yes", "give --all to as many as the filter matches"),
+    switch(
+        "--blind",
+        "given without seeing earlier answers: kept beside the one in force, for agreement",
+    ),
+    one_of(
+        switch("--undo", "take the newest act back, whatever it answered"),
+        switch("--redo", "give again what was taken back last"),
+        argument(
+            "--import",
+            dest="file",
+            metavar="FILE",
+            help="what people answered in Label Studio (JSON or JSON-MIN), in Argilla (to_json) or in a copy of the"
+            " project (export answers)",
+        ),
+    ),
+    switch("--replace", "--import: give answers also where there are other ones"),
+    titled(
+        "answers that are no person's: of a judge elsewhere, a rating, another tool (JSON Lines, JSON or CSV)",
+        argument("--name", help="who answers (default: the name of the file)"),
+        argument(
+            "--id",
+            metavar="FIELD",
+            help=f"field of the conversations' ids (default: {', '.join(IDS)})",
+        ),
+        argument(
+            "--value",
+            metavar="FIELD",
+            help=f"field of the answers (default: the name of the question, {', '.join(VALUES)})",
+        ),
+    ),
+    DRY_RUN,
+    FILTER,
+    ANNOTATOR,
+)
+def answers(arguments: argparse.Namespace) -> CommandResult:
+    """Lists the answers to a question, gives some in one act, takes an act back, or reads answers from a file.
+
+    Raises:
+        UsageError: There is no such question or conversation, or the question cannot have such an answer.
+        NotYet: There is nothing to undo or redo.
+    """
+    gives = bool(arguments.give) or arguments.all is not None
+    writes = gives or arguments.undo or arguments.redo or bool(arguments.file)
+    read_only = arguments.dry_run or not writes
+    with OpenProject(Path(arguments.project), read_only=read_only) as workspace:
+        workspace.triage.annotator = arguments.annotator
+        if arguments.undo or arguments.redo:
+            return _undo_or_redo(workspace, redo=arguments.redo)
+        question = workspace.questions.find(arguments.question, keep=gives)
+        if arguments.file:
+            return intake_result(_import(workspace, question, arguments), arguments.dry_run)
+        if gives:
+            return _give(workspace, question, arguments)
+        rows = workspace.questions.answers(question.name, ListQuery(arguments.filter))
+    return CommandResult(
+        [
+            f"{one_line(row.conversation, 30):<30}  {one_line(row.value, 40):<12}  {one_line(row.by or NO_NAME, 30)}"
+            + (f"  {one_line(row.explanation, 100)}" if row.explanation else "")
+            for row in rows
+        ]
+        or [f"Nobody has answered {question.name} on these."],
+        {"question": question.name, "answers": [asdict(row) for row in rows]},
+    )
+
+
+def _import(
+    workspace: OpenProject, question: Question, arguments: argparse.Namespace
+) -> AnswerReport | FileAnswersReport:
+    """Takes the answers of a file: of people where it says so, else of the file itself."""
+    path = Path(arguments.file)
+    if not (arguments.id or arguments.value or arguments.name):
+        with contextlib.suppress(FormatError):
+            return import_answers(
+                workspace.project,
+                path,
+                replace=arguments.replace,
+                annotator=arguments.annotator,
+                dry_run=arguments.dry_run,
+            )
+    return import_file_answers(
+        workspace.project,
+        path,
+        question,
+        name=arguments.name or "",
+        id_field=arguments.id or "",
+        value_field=arguments.value or "",
+        replace=arguments.replace,
+        dry_run=arguments.dry_run,
+    )
+
+
+def _give(
+    workspace: OpenProject, question: Question, arguments: argparse.Namespace
+) -> CommandResult:
+    """Gives answers as one act that one undo takes back."""
+    given = [(conversation(workspace, name), value) for name, value in arguments.give]
+    if arguments.all is not None:
+        if not arguments.filter:
+            raise UsageError("--all needs --filter.", "It says which conversations are meant.")
+        keys = workspace.conversations.ids(ListQuery(arguments.filter))
+        if not arguments.yes:
+            raise UsageError(
+                f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
+                "--yes gives the answer to all of them.",
+            )
+        given += [(key, arguments.all) for key in keys]
+    acts = [
+        Act(key, question.name, question.answer(value) if value else None, blind=arguments.blind)
+        for key, value in given
+    ]
+    stored = workspace.triage.answer(acts)
+    return CommandResult(
+        [f"Stored for {counted(stored, 'conversation')}."],
+        {"conversations": len(given), "stored": stored},
+    )
+
+
+def _undo_or_redo(workspace: OpenProject, *, redo: bool) -> CommandResult:
+    """Takes the newest act of people back, or gives it again."""
+    row = workspace.triage.redo() if redo else workspace.triage.undo()
+    word = "given again" if redo else "taken back"
+    if row is None:
+        raise NotYet(f"There is nothing to be {word}.")
+    what = (
+        "Verdict" if row.question == SUCCEEDED else "Note" if row.question == NOTE else row.question
+    )
+    blind = ", blind," if row.blind else ""
+    return CommandResult(
+        [f"{what}{blind} on {counted(row.count, 'conversation')} {word}."],
+        {"question": row.question, "conversations": row.count, "redo": redo},
+    )
+
+
+# Probes fitted to answers
+
+
+def _probe_lines(probe: ExampleProbe) -> list[str]:
+    """Returns how well a probe tells its examples apart, a fact a line."""
+    test = probe.test
+    if test is None:
+        return [
+            f"examples           {probe.marks}; two yes and two no are needed",
+        ]
+    doubt = (
+        "" if test.enough else f"; fewer than {MIN_EXAMPLES_OF_EACH} of a kind, so this says little"
+    )
+    area = test.auroc
+    lines = [
+        f"examples           {test.positive} yes, {test.negative} no",
+        f"told apart         AUROC {figure(area.value)} ({figure_range(area.low, area.high)}), each"
+        f" by a probe that did not see it{doubt}",
+        f"agreement          {test.agreement.part} of {test.agreement.of} examples at threshold"
+        f" {figure(probe.threshold)}",
+    ]
+    if test.precision is not None:
+        share_of = test.precision
+        lines.append(
+            f"precision          {share_of.part} of {share_of.of}"
+            f" ({percent_range(share_of.low, share_of.high)})"
+        )
+    lines.append(
+        f"predicted yes      {test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
+    )
+    rate = test.rate.corrected
+    if rate is not None:
+        lines.append(
+            f"share of all       {rate.value:.0%} ({percent_range(rate.low, rate.high)}), corrected"
+            " for the probe's errors"
+        )
+    elif test.rate.why:
+        lines.append(f"share of all       – {test.rate.why}")
+    return lines
+
+
+def _change_text(change: ExampleProbeChange) -> str:
+    """Returns what newer verdicts would change, in words."""
+    text = f"{change.up:,} would come above the threshold, {change.down:,} below"
+    before, after = change.now.test, change.then.test
+    if before is None or after is None:
+        return text
+    return f"{text}; AUROC {figure(before.auroc.value)} -> {figure(after.auroc.value)}"
+
+
+def _next_lines(rows: Sequence[Proposed]) -> list[str]:
+    """Returns the conversations to judge next."""
+    if not rows:
+        return []
+    lines = [f"to judge next      {counted(len(rows), 'conversation')}, the most informative first"]
+    return lines + [f"  {probability(row.p)}  {one_line(row.external_id, 60)}" for row in rows]
