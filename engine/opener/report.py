@@ -534,13 +534,18 @@ class _Report:
         )
         yield Paragraph(
             "A score is the probability that a conversation ends where it ends, by a local model; it is no judgment of"
-            " the answers. Goals are clusters of what users wrote, named by phrases of their members, merged where a"
-            " person agreed. Intervals are 95%. Conversations count as independent of each other."
+            " the answers. Goals are clusters of what users wrote, named by phrases of their members;"
+            f" {self._merges()}. Intervals are 95%. Conversations count as independent of each other."
         )
         yield Paragraph(
             "Soroka et al.: “Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions”, the paper whose"
             " tables and figures are named here."
         )
+
+    def _merges(self) -> str:
+        """Returns in words who merged clusters."""
+        by_rule, by_people = self._services.goals.merges()
+        return f"of their merges {by_rule:,} are the rule's and {by_people:,} a person's"
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
