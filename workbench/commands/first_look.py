@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
-from engine.base.number_format import counted, duration, probability
+from engine.base.number_format import counted, duration, trouble
 from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
@@ -199,6 +199,7 @@ class _FirstLook:
             "read_first": [
                 {
                     "name": row.external_id,
+                    "trouble": row.trouble,
                     "p": row.p_end_normalised,
                     "why": reason,
                     "opening": row.opening,
@@ -309,17 +310,12 @@ class _FirstLook:
 
     def _to_read_lines(self, to_read: Sequence[FirstReading]) -> list[str]:
         """Returns the conversations to read first, each with the reason."""
-        lines = ["\nRead these first, the least likely to have ended:"]
-        if not self._workspace.conversations.counts().scored:
-            more = ""
-            if self._minutes == 0 and not self._workspace.score_sets.name_in_force():
-                more = "; there are too few for words, and with --minutes 0 no model reads"
-            return [*lines, f"  none: no conversation is scored{more}"]
+        lines = ["\nRead these first, the most signs of trouble:"]
         if not to_read:
-            return [*lines, "  none: every scored conversation looks ended"]
+            return [*lines, "  none: no conversation shows a sign of trouble"]
         for row, reason in to_read:
             name, opening = one_line(row.external_id, 24), one_line(row.opening, 80)
-            lines.append(f"  {probability(row.p_end_normalised):>5}  {name}  {opening}")
+            lines.append(f"  {trouble(row.trouble):>5}  {name}  {opening}")
             lines.append(f"         {one_line(reason, 160)}")
         return lines
 
@@ -333,7 +329,7 @@ class _FirstLook:
             f"  workbench run cluster {project} --no-labels --decide auto",
             f"  workbench run complete {project} --mode words",
             f"  workbench run complete {project} --no-remaining",
-            f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
+            f"  workbench list {project} --sort trouble --reverse --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
 
