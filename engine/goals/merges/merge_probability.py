@@ -195,6 +195,8 @@ def _sigmoid(z: Floats) -> Floats:
     return 1 / (1 + np.exp(-np.clip(z, -_MAX_EXPONENT, _MAX_EXPONENT)))
 
 
+MIN_INFORMATIVE = 0.2
+"""Merge probability below which a pair comes after all others in the order `informative`."""
 NAMES = ("closeness", "description", "overlap", "likelihood", "yes", "size")
 """Names of the features, in their order; the arguments of `standardize` say what each is made from."""
 PRIOR = Prior(
@@ -354,4 +356,6 @@ def rank_pairs(
         priorities = model.probabilities(features)
     else:
         priorities = expected_error_reduction(model, features, masses)
+        # a person begins with what may be one goal, however much the refusal of another pair would say
+        priorities[model.probabilities(features) < MIN_INFORMATIVE] -= priorities.max() + 1
     return list(map(int, np.argsort(-priorities, kind="stable")))
