@@ -14,10 +14,10 @@ from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 
 TABLE = """\
-state       p  turns  messages  length  date        verdict  tags  source   name   opening
-not scored  –      1         2      26  2026-03-14  –        –     a.jsonl  web/1  Refund my lamp.
-not scored  –      2         4      33  –           –        –     a.jsonl  web/2  日本語 ok
-not scored  –      1         1      12  2026-04-01  –        –     a.jsonl  app/3  ␛[2J refund?\
+state       p  trouble  turns  messages  length  date        succeeded  tags  signs       source   name   opening
+not scored  –     −0.8      1         2      26  2026-03-14  –          –     –           a.jsonl  web/1  Refund my lamp.
+not scored  –     +0.6      2         4      33  –           –          –     long        a.jsonl  web/2  日本語 ok
+not scored  –     +0.2      1         1      12  2026-04-01  –          –     unanswered  a.jsonl  app/3  ␛[2J refund?\
 """
 
 
@@ -98,6 +98,10 @@ class TestList:
             "p_end_normalised": None,
             "success": None,
             "reason": None,
+            "trouble": pytest.approx(0.238998, abs=1e-4),
+            "signs": [
+                {"sign": "unanswered", "messages": [0], "reason": "the user has the last word"}
+            ],
             "turns": 1,
             "messages": 1,
             "length": len("\x1b[2J refund?"),
@@ -157,10 +161,10 @@ class TestFilterOption:
     @pytest.mark.parametrize("command", [("list",), ("status",), ("export", "scores")])
     def test_mistake_shows_its_place(self, project: Path, command: tuple[str, ...]) -> None:
         """An invalid filter is printed with a caret under the position; exit code 2."""
-        done = workbench(command[0], project, *command[1:], "--filter", "日本 turns>5 foo:3")
+        done = workbench(command[0], project, *command[1:], "--filter", "日本 turns>5 turs:3")
         told = done.stderr.decode().splitlines()
 
         assert (done.returncode, done.stdout) == (2, b"")
-        assert told[0] == "workbench: There is no field “foo”."
-        assert told[1] == "  日本 turns>5 foo:3"
+        assert told[0] == "workbench: There is no field “turs”."
+        assert told[1] == "  日本 turns>5 turs:3"
         assert told[2] == "  " + " " * len("xxxx turns>5 ") + "^"
