@@ -43,17 +43,17 @@ goals undo d/demo.wb
 goals merge d/demo.wb 1 2
 goals apart d/demo.wb 2 3
 goals split d/demo.wb 1 --dry-run
-goals move d/demo.wb 2 sql-0004
+goals move d/demo.wb 2 desk-0004
 filters d/demo.wb --save open state:broken-off
 scores d/demo.wb
-answers d/demo.wb succeeded --give sql-0004 yes --annotator Ada
+answers d/demo.wb succeeded --give desk-0004 yes --annotator Ada
 answers d/demo.wb succeeded
 answers d/demo.wb succeeded --undo
 questions d/demo.wb
 questions d/demo.wb --agreement succeeded
 ask d/demo.wb refused
 calibrate d/demo.wb
-second-goals d/demo.wb sql-0004
+second-goals d/demo.wb desk-0004
 compare d/demo.wb --by source
 report d/demo.wb -o r.html --redact
 export d/demo.wb table -o t.jsonl
@@ -97,7 +97,7 @@ scores m/demo.wb
 status m/demo.wb
 compare m/demo.wb --by source
 compare m/demo.wb --a turns>3 --b turns<4
-why m/demo.wb --question verdict
+why m/demo.wb --a turns>3
 validate m/demo.wb all
 validate m/demo.wb completeness
 validate m/demo.wb trees

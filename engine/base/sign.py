@@ -21,21 +21,18 @@ class Sign(StrEnum):
     LONG = "long"
 
     @property
-    def help(self) -> str:
-        """What the sign says, for a person who chooses one."""
-        return _HELP[self]
+    def mark(self) -> str:
+        """What the sign says of one message, beside which it stands; empty for one of the whole conversation."""
+        return _MARKS.get(self, "")
 
 
-_HELP = {
-    Sign.REFUSED: "the assistant is sorry, or says that it cannot",
-    Sign.REFUSED_LAST: "it does so in its last answer",
-    Sign.ERRORS: "tools answer with errors",
-    Sign.ERROR_LAST: "the last result of a tool is an error",
-    Sign.EMPTY_RESULTS: "tools answer with nothing",
-    Sign.COMPLAINT: "the user says that something is wrong, or asks for a person",
-    Sign.REPEATS: "the assistant repeats an answer or a call",
-    Sign.ASKS_AGAIN: "the user says nearly the same again",
-    Sign.UNANSWERED: "the user has the last word, without thanks",
-    Sign.TOOL_LAST: "a call or its result is the last message",
-    Sign.LONG: "it has more messages than nine in ten others",
+_MARKS = {
+    Sign.REFUSED: "refusal or apology",
+    Sign.ERRORS: "error",
+    Sign.EMPTY_RESULTS: "empty result",
+    Sign.COMPLAINT: "complaint",
+    Sign.REPEATS: "said or called before",
+    Sign.ASKS_AGAIN: "nearly the same was said before",
+    Sign.UNANSWERED: "the user has the last word",
+    Sign.TOOL_LAST: "the last message",
 }

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from engine.base.files import is_in_use
 from engine.base.number_format import counted
 
 
@@ -51,15 +52,15 @@ _LAYOUTS = tuple(
 def folder_in_words(path: str) -> str:
     """Returns what a folder or a zip archive has, as `27 sessions of 3 projects of Claude Code`, by the names of its
     files alone; empty for another file, and where no name is known."""
-    found: dict[_Layout, tuple[int, set[str]]] = {}
+    counts: dict[_Layout, tuple[int, set[str]]] = {}
     for name in _names_in(path):
         for layout in _LAYOUTS:
             if match := layout.file.search(name):
-                count, groups = found.get(layout, (0, set()))
-                found[layout] = count + 1, groups | {match[1]}
+                count, groups = counts.get(layout, (0, set()))
+                counts[layout] = count + 1, groups | {match[1]}
                 break
     return ", ".join(
-        _in_words(layout, count, len(groups)) for layout, (count, groups) in found.items()
+        _in_words(layout, count, len(groups)) for layout, (count, groups) in counts.items()
     )
 
 
@@ -75,6 +76,6 @@ def _names_in(path: str) -> Iterable[str]:
         above = os.path.dirname(os.path.abspath(path))
         for parent, _, files in os.walk(os.path.abspath(path)):
             yield from (os.path.relpath(os.path.join(parent, file), above) for file in files)
-    elif zipfile.is_zipfile(path):
+    elif path.lower().endswith(".zip") and not is_in_use(path) and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             yield from archive.namelist()

@@ -79,6 +79,12 @@ class Path:
         self.text = text
         self.choices = choices
 
+    @property
+    def first_keys(self) -> frozenset[str]:
+        """The keys of an object of which it has one wherever the path leads to a value; empty if that is not said."""
+        keys = [steps[0].name for steps in self.choices if steps and isinstance(steps[0], _Key)]
+        return frozenset(keys) if len(keys) == len(self.choices) else frozenset()
+
     def find(self, value: Any, record: Any = None, outer: Any = None) -> list[Target]:
         """Returns what the path leads to, without what is null; [] if nothing is there.
 

@@ -312,7 +312,8 @@ class ReviewProgress:
     """Progress of the review of merge proposals.
 
     Attributes:
-        merged, refused: Number of active decisions of people and rules that merge a pair, and that keep one apart.
+        merged, refused: Number of active decisions of people that merge a pair, and that keep one apart.
+        merged_by_rule, refused_by_rule: The same of the rule, or of a model.
         left: Number of undecided pairs that are proposed.
         to_merge, to_merge_range: How many of them are expected to be one goal, the sum of their merge probabilities;
             and between which numbers, by how sure the merge probability is (5% and 95% quantiles).
@@ -330,6 +331,8 @@ class ReviewProgress:
 
     merged: int
     refused: int
+    merged_by_rule: int
+    refused_by_rule: int
     left: int
     to_merge: float
     to_merge_range: tuple[float, float]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,6 @@ from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
 from engine.results.associations.formatting import association_blocks
-from engine.results.associations.records import Split
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,
@@ -326,7 +325,7 @@ class _Report:
                     Filter((*side.terms, *self._filter.terms))
                     for side in (split.first, split.second)
                 )
-                split = Split(first, second, split.outcome)
+                split = replace(split, first=first, second=second)
             result = service.associations(split)
         except UsageError:
             return {}
@@ -535,13 +534,18 @@ class _Report:
         )
         yield Paragraph(
             "A score is the probability that a conversation ends where it ends, by a local model; it is no judgment of"
-            " the answers. Goals are clusters of what users wrote, named by phrases of their members, merged where a"
-            " person agreed. Intervals are 95%. Conversations count as independent of each other."
+            " the answers. Goals are clusters of what users wrote, named by phrases of their members;"
+            f" {self._merges()}. Intervals are 95%. Conversations count as independent of each other."
         )
         yield Paragraph(
             "Soroka et al.: “Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions”, the paper whose"
             " tables and figures are named here."
         )
+
+    def _merges(self) -> str:
+        """Returns in words who merged clusters."""
+        by_rule, by_people = self._services.goals.merges()
+        return f"of their merges {by_rule:,} are the rule's and {by_people:,} a person's"
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:

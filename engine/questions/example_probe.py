@@ -1,18 +1,23 @@
 """A probe fitted to examples: from what a person said of some conversations, what they would say of the others.
 
-A logistic regression on the hidden state at the last boundary of a conversation and on where that boundary lies. An
-example has its probability from regressions that did not see it or one nearly equal to it, so that the
+It begins with a guess that needs no example, for success the trouble of each conversation, and is a logistic regression
+of how the examples differ from it: on that guess again, on the signs of trouble, on the words of all messages, and on
+the hidden state at the last boundary where a model read the conversation. The regression is regularized, so that a few
+examples move little.
+
+An example has its probability from regressions that did not see it or one nearly equal to it, so that the
 probabilities of the examples can be tested; the others have theirs from a regression on all examples. Both are
 calibrated by Platt's line on the former.
 
 It serves anything that a person can say: "complete" against "incomplete" (did it succeed), a tag against its absence.
-docs/lab/verdicts.md says how features, strength and order were chosen.
+docs/lab/signs.md says how features and weights were chosen, docs/lab/verdicts.md how the order was.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +25,27 @@ from threadpoolctl import threadpool_limits
 
 from engine.completeness.probe import REPEATS, States
 from engine.completeness.probe_calibration import FOLDS, SEED, Bools, Floats, Ints
+from engine.completeness.words import COLUMNS
 
-INVERSE_STRENGTH = 1e-2
-"""Inverse strength of the regularization (C of scikit-learn)."""
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
-PLACE_WEIGHT = 3.0
-"""Weight of each of the three figures of a place, against one of each of the hundreds of a state."""
+SIGN_WEIGHT = 0.3
+"""Prior variance of the weight of each sign, in log-odds for a standard deviation; and of the first guess."""
 
-SCORE_WEIGHT = 10.0
+STATE_WEIGHT = 0.6
+"""The same of all dimensions of a state together: the mean square of what they add to the log-odds."""
+
+WORD_WEIGHT = 2.0
+"""The same of all words together."""
+
+MAX_BASIS = 400
+"""Largest number of examples whose likeness to others the regression is on; of more, some are drawn at random."""
+
+_NEWTON_STEPS = 25
+_MAX_LOG_ODDS = 30.0
+
+SCORE_WEIGHT = 0.8
 """Weight of the completeness score in the choice of the first conversations."""
 
 TYPICAL_EXAMPLES = 10
@@ -40,18 +58,55 @@ MAX_POOL_CONVERSATIONS = 4_000
 """Largest number of conversations that `rank_by_information` chooses from."""
 
 
-def features(states: States, places: Floats) -> States:
-    """Returns standardized features of conversations: the hidden state and the place of the last boundary.
+class Known(NamedTuple):
+    """What is known of all conversations without an example.
+
+    Attributes:
+        features: See `features`; shape (conversations, features).
+        words: See `word_features`; None without words.
+        guess: Log-odds of being positive before any example, shape (conversations,).
+    """
+
+    features: States
+    words: csr_array | None
+    guess: Floats
+
+
+def features(signs: Floats, states: States | None = None) -> States:
+    """Returns features of conversations, each weighted by how much it may matter.
 
     Args:
-        states: Hidden states at the last boundaries, shape (conversations, dimensions).
-        places: Number of that boundary, characters so far, characters of the last step; shape (conversations, 3).
+        signs: Standard scores of the signs of trouble, shape (conversations, signs).
+        states: Hidden states at the last boundaries, shape (conversations, dimensions), NaN where there is none.
 
     Returns:
-        Shape (conversations, dimensions + 3).
+        Shape (conversations, signs + dimensions).
     """
-    place = PLACE_WEIGHT * _standardize(np.log1p(places))
-    return np.hstack([_standardize(states), place.astype(np.float32)])
+    weighted = np.sqrt(SIGN_WEIGHT) * signs
+    if states is not None:
+        known = ~np.isnan(states[:, 0])
+        standard = np.zeros_like(states)
+        standard[known] = _standardize(states[known])
+        weighted = np.hstack([weighted, np.sqrt(STATE_WEIGHT / states.shape[1]) * standard])
+    return np.asarray(weighted, dtype=np.float32)
+
+
+def word_features(columns: Sequence[NDArray[np.uint16]]) -> csr_array:
+    """Returns the words of conversations as unit vectors, rare words with more weight (inverse document frequency);
+    words of one conversation only and of all are left out. Shape (conversations, `words.COLUMNS`).
+
+    Args:
+        columns: Of each conversation its columns of words, each once.
+    """
+    from scipy.sparse import csr_array, diags_array
+
+    starts = np.cumsum([0, *map(len, columns)])
+    joined = np.concatenate([*columns, np.empty(0, np.uint16)]).astype(np.int32)
+    count = np.bincount(joined, minlength=COLUMNS)
+    weight = np.log(len(columns) / np.maximum(count, 1)) * (count > 1)
+    table = csr_array((weight[joined].astype(np.float32), joined, starts), (len(columns), COLUMNS))
+    length = np.sqrt(table.multiply(table).sum(axis=1))
+    return csr_array(diags_array(1 / np.where(length > 0, length, 1)) @ table)
 
 
 def _standardize(values: NDArray[Any]) -> NDArray[Any]:
@@ -60,11 +115,10 @@ def _standardize(values: NDArray[Any]) -> NDArray[Any]:
     return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1))
 
 
-def fit(known: States, mark: Ints, group: Ints) -> Floats | None:
+def fit(known: Known, mark: Ints, group: Ints) -> Floats | None:
     """Returns the predictions of a probe that is fitted to the examples.
 
     Args:
-        known: The `features` of all conversations.
         mark: 1 for a positive example, -1 for a negative one, 0 for no example; shape (conversations,).
         group: Group of each example, in the order of `mark`; nearly equal ones share one.
 
@@ -72,7 +126,6 @@ def fit(known: States, mark: Ints, group: Ints) -> Floats | None:
         Calibrated probability that each conversation is positive, shape (conversations,); of an example by regressions
         that did not see it. None where there are fewer than two groups of either kind of example.
     """
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import StratifiedGroupKFold
 
     marked = np.flatnonzero(mark)
@@ -82,29 +135,66 @@ def fit(known: States, mark: Ints, group: Ints) -> Floats | None:
         return None
     log_odds = np.zeros((REPEATS, len(marked)))
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The least populated class")
+        table = _likeness(known, marked)
         for repeat in range(REPEATS):
             parts = StratifiedGroupKFold(folds, shuffle=True, random_state=SEED + repeat)
             for train, held_out in parts.split(marked, label, group):
                 if len(np.unique(label[train])) == 2:
                     log_odds[repeat, held_out] = _predict_log_odds(
-                        known[marked[train]], label[train], known[marked[held_out]]
+                        table, known.guess, marked[train], label[train], marked[held_out]
                     )
         unseen = log_odds.mean(axis=0)
         slope, intercept = _fit_line(unseen, label)
-        calibrated = slope * _predict_log_odds(known[marked], label, known) + intercept
+        every = np.arange(len(mark))
+        calibrated = slope * _predict_log_odds(table, known.guess, marked, label, every) + intercept
     calibrated[marked] = slope * unseen + intercept
     return np.asarray(1 / (1 + np.exp(-calibrated)))
 
 
-def _predict_log_odds(examples: States, label: Bools, conversations: States) -> Floats:
-    """Returns the log-odds of being positive of conversations, by a regression on examples with equal weight of both
-    kinds; shape (conversations,)."""
-    from sklearn.linear_model import LogisticRegression
+def _likeness(known: Known, marked: Ints) -> Floats:
+    """Returns the coordinates of all conversations in the space that the examples span, in which a regression with unit
+    variance of each weight is one on all features (Williams and Seeger 2001, "Using the Nystrom method to speed up
+    kernel machines").
 
-    model = LogisticRegression(C=INVERSE_STRENGTH, class_weight="balanced", max_iter=300)
-    return np.asarray(model.fit(examples, label).decision_function(conversations), dtype=np.float64)
+    Returns:
+        Shape (conversations, at most `MAX_BASIS`).
+    """
+    basis = np.random.default_rng(SEED).permutation(marked)[:MAX_BASIS]
+    kernel = known.features @ known.features[basis].T
+    kernel = kernel + SIGN_WEIGHT * np.outer(known.guess, known.guess[basis])
+    if known.words is not None:
+        mean = known.words.mean(axis=0)
+        along = known.words @ mean
+        products = (known.words @ known.words[basis].T).toarray()
+        spread = max(1 - float(mean @ mean), 1e-9)
+        centered = products - along[:, None] - along[None, basis] + mean @ mean
+        kernel = kernel + WORD_WEIGHT / spread * centered
+    size, direction = np.linalg.eigh(np.asarray(kernel[basis], dtype=np.float64))
+    kept = size > 1e-6 * max(size.max(), 1e-9)
+    return np.asarray(kernel @ (direction[:, kept] / np.sqrt(size[kept])))
+
+
+def _predict_log_odds(
+    table: Floats, guess: Floats, examples: Ints, label: Bools, conversations: Ints
+) -> Floats:
+    """Returns the log-odds of being positive of conversations, shape (conversations,): the guess and what a regression
+    on the examples, with equal weight of both kinds, adds to it (Newton's method)."""
+    rows = np.hstack([table[examples], np.ones((len(examples), 1))])
+    weight = np.where(label, len(label) / (2 * label.sum()), len(label) / (2 * (~label).sum()))
+    precision = np.eye(rows.shape[1])
+    precision[-1, -1] = 1e-3  # the intercept is free
+    added = np.zeros(rows.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        odds = np.clip(guess[examples] + rows @ added, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+        p = 1 / (1 + np.exp(-odds))
+        gradient = rows.T @ (weight * (p - label)) + precision @ added
+        curvature = (rows.T * (weight * np.maximum(p * (1 - p), 1e-6))) @ rows + precision
+        step = np.linalg.solve(curvature, gradient)
+        added -= step
+        if np.abs(step).max() < 1e-6:
+            break
+    return np.asarray(guess[conversations] + table[conversations] @ added[:-1] + added[-1])
 
 
 def _fit_line(values: Floats, label: Bools) -> tuple[float, float]:

@@ -138,7 +138,15 @@ class TriageItem:
 
 
 QueueOrder = Literal[
-    "threshold", "lowest", "informative", "disagreement", "people", "unsure", "sample", "list"
+    "trouble",
+    "threshold",
+    "lowest",
+    "informative",
+    "disagreement",
+    "people",
+    "unsure",
+    "sample",
+    "list",
 ]
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 
@@ -347,9 +355,12 @@ class CalibrationReport:
         return self.complete + self.incomplete
 
 
-MIN_EXAMPLES_OF_EACH = 10
-"""Smallest number of examples of either kind with which the result is shown as a figure; docs/lab/verdicts.md says
-why."""
+MIN_EXAMPLES_OF_EACH = 3
+"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
+interval above chance."""
+
+FIRM_EXAMPLES_OF_EACH = 10
+"""Number of examples of either kind from which on a newer probe waits to be taken over; one of fewer is replaced."""
 
 
 CHANCE = 0.5
@@ -384,6 +395,11 @@ class ExampleProbeTest:
     def enough(self) -> bool:
         """Whether there are examples enough for its figures to be shown."""
         return min(self.positive, self.negative) >= MIN_EXAMPLES_OF_EACH
+
+    @property
+    def firm(self) -> bool:
+        """Whether there are so many examples that a newer probe waits to be taken over."""
+        return min(self.positive, self.negative) >= FIRM_EXAMPLES_OF_EACH
 
     @property
     def tells(self) -> bool:

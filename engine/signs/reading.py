@@ -51,6 +51,9 @@ MAX_DEVIATIONS = 2.0
 LONG_SHARE = 0.9
 """Share of the conversations that have fewer messages than one that is called long."""
 
+NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
+"""Signs that are shown and do not count: with them the sum tells less on the sets that it was chosen on."""
+
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
 """Finds the call of an agent that writes its calls as text, after which the user's message is the environment's."""
 
@@ -262,6 +265,15 @@ def standard_scores(values: Floats) -> Floats:
     spread = values.std(axis=0)
     scores = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1)
     return np.asarray(np.clip(scores, -MAX_DEVIATIONS, MAX_DEVIATIONS))
+
+
+def trouble(scores: Floats) -> Floats:
+    """Returns the sum of the standard scores of the signs that count, shape (conversations,).
+
+    Args:
+        scores: As `standard_scores` returns them, with the signs in the order of `Sign`.
+    """
+    return np.asarray(scores[:, [sign not in NOT_COUNTED for sign in Sign]].sum(axis=1))
 
 
 def long_ones(messages: Ints) -> NDArray[np.bool_]:

@@ -6,9 +6,13 @@ can say. *Trouble* is the sum of the standard scores of a conversation's signs a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.base.sign import Sign
+
+_LAST_ONE = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
+"""By a sign the one that says so of the last message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +30,12 @@ class SignReading:
     value: float
     messages: tuple[int, ...]
     reason: str
+
+
+def in_words(signs: Sequence[SignReading], most: int = 4) -> str:
+    """Returns the first signs of a conversation in words: `the same call of search 4 times · error in the last
+    result`."""
+    # Where the last result is an error or the last answer a refusal, one of the two signs says enough.
+    names = {each.sign for each in signs}
+    doubled = {sign for sign, last in _LAST_ONE.items() if last in names}
+    return " · ".join([each.reason for each in signs if each.sign not in doubled][:most])

@@ -26,9 +26,9 @@ class SignStage(CpuStage):
     """Reads the signs of every conversation that was not read in its present text, then compares all.
 
     Attributes:
-        counts: Number of the conversations read with each sign.
-        with_signs: Number of the conversations read that have any.
         read: Number of the conversations read.
+        counts: Number of the conversations of the project with each sign.
+        with_signs, total: Number of those with any, and of all.
     """
 
     name: ClassVar[str] = "signs"
@@ -38,7 +38,7 @@ class SignStage(CpuStage):
         """Reads nothing yet."""
         super().__init__(project)
         self.counts: Counter[Sign] = Counter()
-        self.with_signs = self.read = 0
+        self.read = self.with_signs = self.total = 0
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -60,8 +60,6 @@ class SignStage(CpuStage):
                     self._check()
                     signs_by_id[key] = read_signs(messages_of(conn, key))
             self.read = start + len(signs_by_id)
-            self.with_signs += sum(map(bool, signs_by_id.values()))
-            self.counts.update(each.sign for signs in signs_by_id.values() for each in signs)
             self._project.write(
                 partial(_store, signs_by_id=signs_by_id, run=(run_id, self.read, len(ids)))
             )
@@ -71,20 +69,25 @@ class SignStage(CpuStage):
         if not compared:
             yield Progress(len(ids), len(ids), "comparing")
             self._project.write(tables.compare)
+        with self._project.reading() as conn:
+            self.total, self.with_signs, self.counts = tables.counts(conn)
 
     def summary(self) -> str:
-        """Returns how many conversations have which signs, in one sentence."""
-        if not self.read:
-            return "No conversation is new, so no signs were read."
+        """Returns how many conversations of the project have which signs, in one sentence."""
         signs = ", ".join(f"{sign} {count:,}" for sign, count in self.counts.most_common())
         return (
-            f"Signs of trouble in {self.with_signs:,} of {counted(self.read, 'conversation')}"
+            f"Signs of trouble in {self.with_signs:,} of {counted(self.total, 'conversation')}"
             + (f": {signs}." if signs else ".")
         )
 
     def as_json(self) -> dict[str, Any]:
         """Returns the counts as JSON values."""
-        return {"read": self.read, "with_signs": self.with_signs, "by_sign": dict(self.counts)}
+        return {
+            "read": self.read,
+            "conversations": self.total,
+            "with_signs": self.with_signs,
+            "by_sign": dict(self.counts),
+        }
 
 
 def _store(

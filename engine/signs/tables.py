@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base.sign import Sign
@@ -84,8 +85,14 @@ def trouble_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]
     return trouble_by_id
 
 
+def by_trouble(conn: sqlite3.Connection) -> Iterator[int]:
+    """Yields the ids of the conversations whose signs were read, the most trouble first."""
+    rows = conn.execute("SELECT conversation_id FROM trouble ORDER BY total DESC, conversation_id")
+    return (key for (key,) in rows)
+
+
 class SignValues(NamedTuple):
-    """The signs of all conversations that were read, as numbers.
+    """The signs of all conversations as numbers.
 
     Attributes:
         ids: Ascending; shape (conversations,).
@@ -102,9 +109,7 @@ def values(conn: sqlite3.Connection) -> SignValues:
     """Reads the signs of all conversations as numbers."""
     import numpy as np  # here: the list waits for no library of numbers
 
-    rows = conn.execute(
-        "SELECT id, messages FROM conversation JOIN trouble ON conversation_id = id ORDER BY id"
-    ).fetchall()
+    rows = conn.execute("SELECT id, messages FROM conversation ORDER BY id").fetchall()
     ids, messages = np.array(rows, dtype=np.int64).reshape(-1, 2).T
     signs = list(Sign)
     table = np.zeros((len(ids), len(signs)))
@@ -128,7 +133,7 @@ def compare(conn: sqlite3.Connection) -> None:
     """Stores which conversations are long among the others, and the standard scores of all signs and their sums."""
     import numpy as np
 
-    from engine.signs.reading import long_ones, standard_scores
+    from engine.signs.reading import long_ones, standard_scores, trouble
 
     ids, messages, table = values(conn)
     conn.execute("DELETE FROM sign WHERE sign = ?", (Sign.LONG,))
@@ -155,8 +160,18 @@ def compare(conn: sqlite3.Connection) -> None:
         )
     conn.executemany(
         "UPDATE trouble SET total = ? WHERE conversation_id = ?",
-        zip(scores.sum(axis=1).tolist(), ids.tolist(), strict=True),
+        zip(trouble(scores).tolist(), ids.tolist(), strict=True),
     )
+
+
+def counts(conn: sqlite3.Connection) -> tuple[int, int, Counter[Sign]]:
+    """Returns the number of conversations that were read, of those with any sign, and of those with each sign."""
+    (read,) = conn.execute("SELECT count(*) FROM trouble").fetchone()
+    (with_signs,) = conn.execute(
+        f"SELECT count(DISTINCT conversation_id) FROM ({_SIGNS})"
+    ).fetchone()
+    rows = conn.execute("SELECT sign, count(*) FROM sign WHERE score > 0 GROUP BY sign")
+    return read, with_signs, Counter({Sign(sign): count for sign, count in rows})
 
 
 def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:

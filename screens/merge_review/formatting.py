@@ -24,13 +24,24 @@ ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
 
 def counts_content(progress: ReviewProgress, skipped: int) -> Content:
     """Returns how many pairs were decided, how many are left, how many were skipped."""
-    parts: list[Piece] = [f"{progress.merged:,} merged, {progress.refused:,} refused"]
+    parts: list[Piece] = [_decided(progress)]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
     parts += _left_pieces(progress)
     if skipped:
         parts.append((f" · {skipped} skipped", "$tone-muted"))
     return Content.assemble(*parts)
+
+
+def _decided(progress: ReviewProgress) -> str:
+    """Returns how many pairs were merged and refused; where the rule decided, too, who did what."""
+    if not progress.merged_by_rule + progress.refused_by_rule:
+        return f"{progress.merged:,} merged, {progress.refused:,} refused"
+    refused = progress.refused + progress.refused_by_rule
+    return (
+        f"{progress.merged_by_rule:,} merged by the rule, {progress.merged:,} by you,"
+        f" {refused:,} refused"
+    )
 
 
 def _left_pieces(progress: ReviewProgress) -> list[Piece]:
@@ -117,7 +128,7 @@ def empty_state(shown: ClusteringSummary | None, progress: ReviewProgress | None
     return EmptyState(
         "Done: every current pair was refused"
         + (f" or lies below the {least}.\n" if least else ".\n")
-        + f"{progress.merged:,} merged, {progress.refused:,} refused;"
+        + f"{_decided(progress)};"
         f" {number_format.counted(shown.groups, 'group')} remain.",
         goals,
         "app.switch_mode('goals')",

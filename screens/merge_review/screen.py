@@ -230,7 +230,8 @@ class MergeDeskScreen(DecisionScreen):
             summary.update("")
             status.update("")
             return
-        number = progress.merged + progress.refused + 1
+        by_rule = progress.merged_by_rule + progress.refused_by_rule
+        number = progress.merged + progress.refused + by_rule + 1
         title = f"proposal {number:,}" if self.cursor.front is not None else ""
         self.query_one(TitleLine).say(Content.styled(title, "bold"))
         summary.update(formatting.counts_content(progress, len(self.cursor.skipped)))

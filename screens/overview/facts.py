@@ -19,6 +19,7 @@ from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
+from engine.opener.first_reading import FirstReading
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
@@ -41,6 +42,9 @@ MAX_SHARED_CHARS = 60
 
 MAX_NAME_CHARS = 40
 """Most characters of the name of a conversation."""
+
+_READING_NAME_CHARACTERS = 22
+"""Most characters of the name of a conversation to read first."""
 
 MAX_RUN_CHARS = 30
 """Most characters of the name of a training run."""
@@ -414,6 +418,14 @@ def _span(first: str, last: str) -> str:
     if first == last:
         return first
     return f"{first} to {last.removeprefix(first[:5])}"
+
+
+def reading_content(reading: FirstReading) -> Content:
+    """Returns a conversation to read first as a line: its name and the reason."""
+    name = one_line(reading.row.external_id, _READING_NAME_CHARACTERS)
+    return Content.assemble(
+        name.ljust(_READING_NAME_CHARACTERS), ("  " + one_line(reading.reason, 200), "$tone-muted")
+    )
 
 
 def rate_content(overview: Overview) -> Content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -23,6 +24,7 @@ from engine.conversations.filters import Filter
 from engine.conversations.import_request import ImportRequest
 from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
+from engine.opener.first_reading import FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records import CalibrationReport
@@ -43,6 +45,7 @@ from screens.overview.facts import (
     parts_content,
     project_content,
     rate_content,
+    reading_content,
     set_choices,
     set_content,
     trees_content,
@@ -123,6 +126,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._cost: Estimate | str | None = None  # of that scoring; see `ProjectProgress.to_score`
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
         self._steps: list[Step] = []
+        self._readings: list[FirstReading] = []
         self._parts: list[Part] = []
         self._parts_asked = False  # whether parts were counted, or are being counted
         self._goals: GoalsOverview | None = None
@@ -136,6 +140,9 @@ class OverviewScreen(WorkbenchScreen[None]):
     def compose_body(self) -> ComposeResult:
         """Yields the cards."""
         with Vertical(id="cards"):
+            with Vertical(id="readings", classes="card") as readings:
+                readings.border_title = Content("Read these first")
+                yield Choices(id="to-read", markup=False, compact=True)
             with Card("What is here", id="project"):
                 yield Static("reading …", id="project-text")
             with Card("Did it end?", id="rate"):
@@ -176,6 +183,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._estimate(overview)
         self._show_steps()
         self._load_report(overview)
+        self._load_readings()
         self._load_parts()
         self._load_goals()
         self._load_trees()
@@ -206,6 +214,23 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._report = report
         self.query_one("#corrected-text", Static).update(corrected_content(report))
         self._show_steps()
+
+    def _load_readings(self) -> None:
+        """Reads which conversations to read first, and not again while a job keeps changing them."""
+        if self._readings and self.services.jobs.active():
+            return
+
+        def show(readings: list[FirstReading]) -> None:
+            """Lists them in a card, if there are any."""
+            self._readings = readings
+            self.set_class(bool(readings), "-readings")
+            choices = self.query_one("#to-read", Choices)
+            index = choices.highlighted
+            choices.set_options([Option(reading_content(reading)) for reading in readings])
+            if readings:
+                choices.highlighted = min(index or 0, len(readings) - 1)
+
+        self.in_background(lambda: conversations_to_read(self.services), show, group="readings")
 
     def _load_parts(self) -> None:
         """Counts parts of the project where there is room to show them, and not while a job keeps changing them."""
@@ -384,8 +409,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Does the step that was chosen by enter or a click."""
+        """Opens the conversation, or does the step, that was chosen by enter or a click."""
         event.stop()
+        if event.option_list.id == "to-read":
+            order = array("q", (reading.row.id for reading in self._readings))
+            self.open_reader(order, event.option_index)
+            return
         self._do(self._steps[event.option_index])
 
     def _do(self, step: Step) -> None:

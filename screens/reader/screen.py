@@ -18,6 +18,7 @@ from engine.completeness.records import CurvePoint
 from engine.completeness.requests import UndoneRequestMark
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
+from engine.signs.records import in_words
 from screens.reader.exporting import ProgramKind, copy_log, copy_message, open_in_program
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.app_interface import ReadingOrder
@@ -219,6 +220,9 @@ class ReaderScreen(WorkbenchScreen[int]):
                 for piece in (*[("  ", "")] * bool(message_index), *row)
             ]
             summary.append(Content.assemble(*line))
+        if facts.row.signs:
+            words = one_line(f"! {in_words(facts.row.signs)}", _SIGNS_CHARACTERS)
+            summary.append(Content.styled(words, "$tone-borderline"))
         self.query_one("#summary", Static).update(Content("\n").join(summary))
         place = f"{self._at + 1:,} of {len(self._order):,}"
         self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
@@ -234,7 +238,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         self._boundaries.show(array("q", range(len(data.points))))
         transcript = self.query_one(Transcript)
         if not same:
-            transcript.show(facts.messages, facts.leaks)
+            transcript.show(facts.messages, facts.leaks, facts.row.signs)
         elif transcript.message is not None:
             curve.mark_message(transcript.last_of_turn)
             self._follow_words()
@@ -486,6 +490,10 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_close(self) -> None:
         """Goes back."""
         self.dismiss(self.conversation_id)
+
+
+_SIGNS_CHARACTERS = 200
+"""Most characters of the signs of trouble in the summary."""
 
 
 def _summary(facts: Facts) -> Content:

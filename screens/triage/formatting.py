@@ -23,6 +23,7 @@ from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
+    "trouble": ("most trouble first", "signs in the text that something went wrong"),
     "threshold": ("near the threshold first", "where the score is least certain"),
     "lowest": ("lowest score first", "surely broken off, to see what goes wrong"),
     "informative": ("most informative first", "few verdicts that tell most about all others"),

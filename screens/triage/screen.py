@@ -265,7 +265,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.query_one(Evidence).show(facts, why)
         transcript = self.query_one(Transcript)
         if not same:
-            transcript.show(facts.messages, facts.leaks, at_end=True)
+            transcript.show(facts.messages, facts.leaks, facts.row.signs, at_end=True)
         elif transcript.message is not None:
             self.query_one(Evidence).mark(transcript.last_of_turn)
             self._follow_words()

@@ -227,7 +227,7 @@ def proposed_label(proposal: Proposal) -> str:
 
 
 def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width: int) -> Content:
-    """Returns the evidence in lines that fit `width` cells; the model's reason, which arrives later, comes last.
+    """Returns the evidence in lines that fit `width` cells.
 
     Args:
         progress: Says what the merge probability is fitted on; None leaves that out.
@@ -243,8 +243,19 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
             else "not fitted yet, no decisions"
         )
         parts.append((f"  {basis}", "$tone-muted"))
-    parts += ["\n", *_model_pieces(evidence, progress, gap), "\n"]
+    parts += ["\n", *_model_pieces(evidence, progress, gap)]
+    # Without an answer the reason is why there is none.
+    title = "for" if evidence.answer.yes is not None else "reason"
+    for name, text in (
+        (title, evidence.answer.reason),
+        ("against", evidence.answer.reason_against),
+    ):
+        if text.strip():
+            safe = display_safe(" ".join(text[:MAX_REASON_CHARACTERS].split()))
+            heading = f"{name} ".ljust(TITLE_WIDTH)
+            parts += [(f"\n{heading}", "$tone-muted"), (safe, "$tone-model")]
     parts += [
+        "\n",
         ("alike  ", "$tone-muted"),
         f"labels {number_format.signed(evidence.description_similarity)}",
         f" · members {number_format.signed(evidence.member_similarity)}",
@@ -255,16 +266,8 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
         parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
     parts += ["\n", *_merged_pieces(proposal, width)]
-    # Without an answer the reason is why there is none.
-    title = "for" if evidence.answer.yes is not None else "reason"
-    for name, text, tone in (
-        (title, evidence.answer.reason, "$tone-model"),
-        ("against", evidence.answer.reason_against, "$tone-model"),
-        ("", evidence.answer.description, "$tone-muted"),
-    ):
-        if text.strip():
-            safe = display_safe(" ".join(text[:MAX_REASON_CHARACTERS].split()))
-            parts += [(f"\n{name:<{TITLE_WIDTH}} " if name else "\n", "$tone-muted"), (safe, tone)]
+    if description := " ".join(evidence.answer.description[:MAX_REASON_CHARACTERS].split()):
+        parts.append((f"\n{display_safe(description)}", "$tone-muted"))
     if proposal.why:
         parts.append((f"\nwhy now  {one_line(proposal.why, 120)}", "$tone-muted"))
     return Content.assemble(*parts)

@@ -19,7 +19,9 @@ from textual.message import Message
 from textual.strip import Strip
 
 from engine.base.errors import WorkbenchError
+from engine.base.sign import Sign
 from engine.conversations.records import LeakRow, MessageRow
+from engine.signs.records import SignReading
 from screens.widgets.background import background
 from screens.widgets.finding import (
     HIT_CSS,
@@ -109,6 +111,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._messages: Sequence[MessageRow] = ()
         self._leaks: Mapping[int, Sequence[LeakRow]] = {}
+        self._signs: Mapping[int, Sequence[Sign]] = {}
         self._unfolded: frozenset[int] = frozenset()  # messages shown whole
         self._layout: Layout | None = None
         self._turns: dict[int, int] = {}  # the first message of each turn
@@ -155,16 +158,26 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self,
         messages: Sequence[MessageRow],
         leaks: Sequence[LeakRow] = (),
+        signs: Sequence[SignReading] = (),
         *,
         at_end: bool = False,
     ) -> None:
-        """Shows another conversation from its beginning, or from its last turn; what is looked for stays."""
+        """Shows another conversation from its beginning, or from its last turn; what is looked for stays.
+
+        Args:
+            signs: Its signs of trouble, which are marked beside the messages that show them.
+        """
         self._messages, self.marks = messages, {}
         by_message: dict[int, list[LeakRow]] = {}
         for leak in leaks:
             if leak.message is not None:
                 by_message.setdefault(leak.message, []).append(leak)
         self._leaks = by_message
+        signs_by_message: dict[int, list[Sign]] = {}
+        for reading in signs:
+            for index in reading.messages if reading.sign.mark else ():
+                signs_by_message.setdefault(index, []).append(reading.sign)
+        self._signs = signs_by_message
         self._unfolded, self._unfolded_for_hits = frozenset(), frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
@@ -196,7 +209,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self.virtual_size = Size(self.size.width, 0)
             self.refresh()
             return
-        messages, leaks, unfolded, raw = self._messages, self._leaks, self._unfolded, self._raw
+        messages, leaks, signs = self._messages, self._leaks, self._signs
+        unfolded, raw = self._unfolded, self._raw
 
         def arrived(layout: Layout) -> None:
             """Shows the new lines at the place where the old ones were, or at the beginning or the last turn."""
@@ -215,7 +229,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
         background(
             self,
-            lambda: Layout(messages, leaks, width, unfolded, raw=raw),
+            lambda: Layout(messages, leaks, signs, width, unfolded, raw=raw),
             arrived,
             self._failed,
             group="layout",
@@ -415,6 +429,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         index = layout.message_at(number)
         line, message = layout.line(number), layout.messages[index]
         mark = Segment(" ", base)
+        if index in self._signs and line is not BLANK:
+            mark = Segment("!", base + self._look_of("tone--borderline"))
         if message.turn == self.turn and line is not BLANK:
             bar = "▌" if index == self._current else "▎"
             mark = Segment(bar, base + self._look_of("tone--turn"))

@@ -24,7 +24,12 @@ from engine.project.sql import snapshot
 from engine.results.associations.formatting import association_tables, conclusion
 from engine.results.associations.odds import adjusted_p, odds_ratios
 from engine.results.associations.records import Split
-from engine.results.associations.service import NO_FILTER, Sides, read_features
+from engine.results.associations.service import (
+    FALSE_DISCOVERY_RATE,
+    NO_FILTER,
+    Sides,
+    read_features,
+)
 from workbench.text_tables import table_lines
 
 DRAWS = 100
@@ -92,7 +97,7 @@ def _print_halves(path: Path) -> None:
         for _ in range(DRAWS):
             stratum = np.zeros(len(ids), np.int64)
             odds = odds_ratios(incidence, len(features), rng.permutation(is_first), stratum)
-            shown += bool((adjusted_p(odds.p) < 0.05).any())
+            shown += bool((adjusted_p(odds.p) < FALSE_DISCOVERY_RATE).any())
         print(
             f"random {share:.0%}: {shown} of {DRAWS} draws show anything, of {len(features):,} features"
         )

@@ -31,20 +31,20 @@ Names = NDArray[np.str_]
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
-def fit(data: Data, ended: Bools, domain: Names) -> probe.Probe:
+def fit(data: Data, ended: Bools, goal: Names) -> probe.Probe:
     """Fits to the sample conversations that did not break off, so that all ends are true ones.
 
-    The strength is the one with the least log loss on domains that the regression did not see, since the probe is for
+    The strength is the one with the least log loss on goals that the regression did not see, since the probe is for
     conversations of other kinds; the calibration is made on the same held-out values.
 
     Args:
         ended: Whether each conversation ended, shape (conversations,).
-        domain: Domain of each conversation.
+        goal: Goal of each conversation.
         known: Fingerprint of the model.
     """
-    keep, domains = np.repeat(ended, data.counts), np.repeat(domain, data.counts)
+    keep, goals = np.repeat(ended, data.counts), np.repeat(goal, data.counts)
     states, end = data.states[keep], data.end[keep]
-    group, kind = data.group[keep], domains[keep]
+    group, kind = data.group[keep], goals[keep]
     weight = probe_calibration.even_weights(end, group)
     best = (np.inf, 0.0, np.empty(0))
     for strength in STRENGTHS:
@@ -56,7 +56,7 @@ def fit(data: Data, ended: Bools, domain: Names) -> probe.Probe:
             values[~seen] = regression.log_odds(states[~seen])
         loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
         best = min(best, (loss, strength, values), key=lambda each: each[0])
-        print(f"strength {strength:g}: log loss on unseen domains {loss:.3f}", flush=True)
+        print(f"strength {strength:g}: log loss on unseen goals {loss:.3f}", flush=True)
     _, strength, held_out = best
     line = probe_calibration.Calibration.fit_line(held_out, end, weight)
     of_all = probe.regress(states, end, weight, strength)
@@ -95,7 +95,7 @@ def main() -> None:
         truth = dict(truth_by_conversation(conn))
     known_truth = [truth[key] for key in samples.ids]
     ended = np.array([one["outcome"] != "broken_off" for one in known_truth])
-    made = fit(samples, ended, np.array([one["domain"] for one in known_truth]))
+    made = fit(samples, ended, np.array([one["goal"] for one in known_truth]))
     print("| project | AUROC | F1 at .5 | same place |\n|---|---|---|---|")
     for path in arguments.test:
         data = Data.of(path)

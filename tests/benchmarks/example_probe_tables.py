@@ -1,11 +1,10 @@
 """Tables on example probes: `python -m tests.benchmarks.example_probe_tables TABLE PROJECT:TRUTH...`.
 
-Projects have the hidden states of `run complete PROJECT --mode probe`; no model is asked. TRUTH says what a simulated
-person marks: `cut` (half of the conversations break off at random; whole is positive), `reward` (.5 or more is
-positive), `complete`, or `FIELD=VALUE` of the truth. Two thirds of the conversations are there to be marked, and AUROC
-is that on the last third. Tables are `orders` (marks asked for in several orders, a fit after every five), `tests`
-(the out-of-fold test that is shown, against the AUROC on the last third) and `learning` (10 to 80 marks at random,
-tested on the same fifth of the conversations).
+Signs of the projects were read, and with the hidden states of `run complete PROJECT --mode probe` they count too; no
+model is asked. TRUTH says what a simulated person marks: `reward` (1 is positive), `complete`, or `FIELD=VALUE` of the
+truth. Tables are `orders` (marks asked for in several orders, a fit after every five, AUROC on the last third), `tests`
+(the out-of-fold test that is shown, against the AUROC on the last third) and `learning` (none to 80 marks at random,
+tested on a quarter of the tasks, none of which the marks are from).
 """
 
 from __future__ import annotations
@@ -13,27 +12,28 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from engine.base.number_format import figure
 from engine.base.statistics.ranking import auroc
-from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import States
 from engine.completeness.probe_calibration import Bools, Floats, Ints
-from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
 from engine.questions import example_probe
+from engine.questions.example_probe import Known
+from engine.questions.service.example_probes import ExampleProbeService
 
 DRAWS = 8
 MARKS = (5, 10, 15, 20, 30, 40, 50)
 ENOUGH = 0.9
-LEARNING_DRAWS = 30
-LEARNING = (10, 20, 40, 80)
+LEARNING_DRAWS = 20
+LEARNING = (0, 10, 20, 40, 80)
+MOST = 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,56 +41,52 @@ class Data:
     """What a simulated person may mark.
 
     Attributes:
-        known: `example_probe.features` of each conversation.
-        score: Completeness score of each, by a probe that did not see it.
+        known: What the probe knows of each conversation.
+        score: Completeness score of each; NaN without one.
         positive: The truth.
         group: Nearly equal ones share one.
+        task: Of each, by the truth: those of one task share one; equal to `group` where it says none.
     """
 
-    known: States
+    known: Known
     score: Floats
     positive: Bools
     group: Ints
+    task: Ints
 
     @classmethod
     def of(cls, file: Path, truth: str) -> Data:
-        """The conversations of a project whose truth is known."""
+        """The conversations of a project whose truth is known, at most `MOST` drawn at random."""
         with Project.open(file, read_only=True) as project:
+            conversations = ExampleProbeService(project)._read_conversations()
             with project.reading() as conn:
-                config = hidden_states.config_with_most_states(conn)
-                assert config is not None, f"{file} has no hidden states"
-                entries = [
-                    one for one in hidden_states.entries_of_config(conn, config) if one.places
-                ]
                 truths = {
                     key: json.loads(text)
                     for key, text in conn.execute("SELECT conversation_id, truth FROM truth")
                 }
-            logs = logs_of(project, [entry.conversation_id for entry in entries])
-        random = np.random.default_rng(7)
-        states, places, counts, positive, texts = [], [], [], [], []
-        for entry, log in zip(entries, logs, strict=True):
-            label = _label(truths.get(entry.conversation_id, {}), truth)
-            count = len(entry.places)
-            if label is None or (truth == "cut" and count < 2):
-                continue
-            if truth == "cut":
-                label = bool(random.random() < 0.5)
-                count = count if label else int(random.integers(1, count))
-            rows = np.frombuffer(entry.states, "<f2").reshape(len(entry.places), -1)[:count]
-            states.append(rows.astype(np.float32))
-            last = entry.places[count - 1]
-            places.append((count, last.chars, last.step_chars))
-            counts.append(count)
-            positive.append(label)
-            texts.append(" ".join(piece.text for piece in log.pieces))
-        end = np.concatenate([np.arange(count) == count - 1 for count in counts])
-        group = shingle_overlap.groups([shingle_overlap.shingles(text) for text in texts])
-        score = probe.cross_fit(np.concatenate(states), end, np.repeat(group, counts)).p[end]
-        known = example_probe.features(
-            np.stack([rows[-1] for rows in states]), np.array(places, float)
+            labels = [_label(truths.get(key, {}), truth) for key in conversations.ids.tolist()]
+            rows = np.array([row for row, label in enumerate(labels) if label is not None])
+            rows = np.sort(np.random.default_rng(7).permutation(rows)[:MOST])
+            logs = logs_of(project, conversations.ids[rows].tolist())
+        group = shingle_overlap.groups([shingle_overlap.log_shingles(log.pieces) for log in logs])
+        names = [
+            str(_task(truths[log.id]) or f"group {number}")
+            for log, number in zip(logs, group.tolist(), strict=True)
+        ]
+        known = conversations.known
+        words = None if known.words is None else known.words[rows]
+        return cls(
+            Known(known.features[rows], words, known.guess[rows]),
+            conversations.scores[rows],
+            np.array([bool(labels[row]) for row in rows]),
+            group,
+            np.unique(names, return_inverse=True)[1],
         )
-        return cls(known, score, np.array(positive), group)
+
+    def known_of(self, rows: Ints) -> Known:
+        """What is known of some conversations."""
+        words = None if self.known.words is None else self.known.words[rows]
+        return Known(self.known.features[rows], words, self.known.guess[rows])
 
     def parts(self, draw: int) -> tuple[Ints, Ints]:
         """Indices to be marked, and to be tested on."""
@@ -99,30 +95,33 @@ class Data:
         return order[:cut], order[cut:]
 
 
-def _label(truth: dict[str, object], wanted: str) -> bool | None:
-    if wanted == "cut":
-        return True
+def _task(truth: Mapping[str, object]) -> object:
+    return truth.get("task_id", truth.get("goal_text"))
+
+
+def _label(truth: Mapping[str, object], wanted: str) -> bool | None:
     name, sign, value = wanted.partition("=")
     found = truth.get(name)
     if found is None:
         return None
     if sign:
         return str(found) == value
-    return float(str(found)) >= 0.5 if name == "reward" else bool(found)
+    return float(str(found)) >= 1 if name == "reward" else bool(found)
 
 
 def _area(data: Data, marked: Ints, test: Ints) -> float:
-    """AUROC on the last third after these marks; .5 while they are of one kind."""
+    """AUROC on other conversations after these marks; that of the first guess while they are of one kind."""
     label = data.positive[marked]
-    if label.all() or not label.any():
-        return 0.5
-    values = example_probe._predict_log_odds(data.known[marked], label, data.known[test])
+    values = data.known.guess[test]
+    if label.any() and not label.all():
+        table = example_probe._likeness(data.known, marked)
+        values = example_probe._predict_log_odds(table, data.known.guess, marked, label, test)
     return auroc(values.tolist(), data.positive[test].tolist()).value
 
 
 def _curve(data: Data, order: str, draw: int) -> list[float]:
     pool, test = data.parts(draw)
-    known, score = data.known[pool], data.score[pool]
+    known, score = data.known_of(pool), data.score[pool]
     mark = np.zeros(len(pool), dtype=np.int64)
     asked: list[int] = []
     found = []
@@ -137,7 +136,7 @@ def _curve(data: Data, order: str, draw: int) -> list[float]:
         else:
             marked = np.flatnonzero(mark)
             p = example_probe.fit(known, mark, data.group[pool[marked]]) if len(asked) else None
-            following = example_probe.rank_by_information(known, mark, p, score).tolist()
+            following = example_probe.rank_by_information(known.features, mark, p, score).tolist()
             if order == "unsure" and p is not None:
                 free = np.flatnonzero(mark == 0)
                 following = free[np.argsort(np.abs(p[free] - 0.5), kind="stable")].tolist()
@@ -177,13 +176,17 @@ def tests(data: Data) -> Iterator[str]:
                         following = np.flatnonzero(mark == 0)[: example_probe.EXAMPLES_PER_FIT]
                     else:
                         group = data.group[pool[np.flatnonzero(mark)]]
-                        p = example_probe.fit(data.known[pool], mark, group) if mark.any() else None
+                        p = (
+                            example_probe.fit(data.known_of(pool), mark, group)
+                            if mark.any()
+                            else None
+                        )
                         following = example_probe.rank_by_information(
-                            data.known[pool], mark, p, data.score[pool]
+                            data.known.features[pool], mark, p, data.score[pool]
                         )[: example_probe.EXAMPLES_PER_FIT]
                     mark[following] = np.where(label[following], 1, -1)
                 marked = np.flatnonzero(mark)
-                p = example_probe.fit(data.known[pool], mark, data.group[pool[marked]])
+                p = example_probe.fit(data.known_of(pool), mark, data.group[pool[marked]])
                 if p is None:
                     continue
                 area = auroc(p[marked].tolist(), label[marked].tolist())
@@ -200,20 +203,19 @@ def tests(data: Data) -> Iterator[str]:
 
 
 def learning(data: Data) -> Iterator[str]:
-    """One row: mean and spread of the AUROC after so many random marks, on a fifth that none of them is from."""
-    count = len(data.positive)
+    """One row: mean AUROC after so many random marks, on a quarter of the tasks, none of which they are from."""
     found = []
     for draw in range(LEARNING_DRAWS):
-        order = np.random.default_rng(draw).permutation(count)
-        pool, test = order[: 4 * count // 5], order[4 * count // 5 :]
+        random = np.random.default_rng(draw)
+        tasks = random.permutation(np.unique(data.task))
+        is_test = np.isin(data.task, tasks[: len(tasks) // 4])
+        pool, test = random.permutation(np.flatnonzero(~is_test)), np.flatnonzero(is_test)
         if len(set(data.positive[test])) == 2:
             found.append(
                 [_area(data, pool[:n], test) if n <= len(pool) else np.nan for n in LEARNING]
             )
-    cells = [
-        "–" if np.isnan(mean) else f"{mean:.2f} ± {spread:.2f}"
-        for mean, spread in zip(np.mean(found, axis=0), np.std(found, axis=0), strict=True)
-    ]
+    cells = ["–" if np.isnan(mean) else figure(mean) for mean in np.mean(found, axis=0)]
+    count = len(data.positive)
     yield f"{count} | {data.positive.sum()} | {len(found)} | {' | '.join(cells)}"
 
 

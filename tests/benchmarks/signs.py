@@ -20,7 +20,7 @@ from engine.completeness.probe_calibration import Bools, Floats
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.signs import tables
-from engine.signs.reading import standard_scores
+from engine.signs.reading import standard_scores, trouble
 
 
 def read(project: str, filter: str) -> tuple[Floats, Bools]:
@@ -35,14 +35,15 @@ def read(project: str, filter: str) -> tuple[Floats, Bools]:
 def cells(scores: Floats, failed: Bools) -> list[str]:
     """Numbers of conversations, and the AUROC of all signs with its interval, of each one, and of all without it."""
     labels = failed.tolist()
-    total = auroc(scores.sum(axis=1).tolist(), labels)
+    total = auroc(trouble(scores).tolist(), labels)
     shown = [f"{len(failed):,}, {failed.mean():.0%}"]
     shown.append(f"**{figure(total.value)}** ({figure(total.low)} to {figure(total.high)})")
     for column in range(len(Sign)):
-        alone, others = scores[:, column], np.delete(scores, column, axis=1).sum(axis=1)
+        alone, without = scores[:, column], scores.copy()
+        without[:, column] = 0
         shown.append(
             f"{figure(auroc(alone.tolist(), labels).value)},"
-            f" {figure(auroc(others.tolist(), labels).value)}"
+            f" {figure(auroc(trouble(without).tolist(), labels).value)}"
         )
     return shown
 

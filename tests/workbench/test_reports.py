@@ -57,7 +57,10 @@ def test_why_says_the_same_on_every_surface(
     out = tmp_path / "r.md"
     assert main(["report", path, "-o", str(out), "--no-validation"]) == 0
     section = out.read_text("utf-8").partition("## What goes with breaking off")[2]
-    assert "date:2026-01 (in 100% of A and 0% of B, odds" in section
+    assert (
+        "In 100% of the conversations that broke off and 0% of those that ended date:2026-01 holds"
+        in section
+    )
 
 
 @pytest.mark.parametrize(

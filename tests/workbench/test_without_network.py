@@ -158,11 +158,14 @@ ONLY_ON = {
 
 def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
-    built = watched.workbench("demo", tmp_path / "d", "--headless", "--count", "11")
+    folder = tmp_path / "d"
+    watched.workbench("demo", folder, "--samples-only", "--count", "11")
+    project = folder / "demo.wb"
+    built = watched.workbench("open", folder / "samples.jsonl", "-o", project)
     assert built["counts"]["conversations"] == built["scored"] == 11
     assert built["coverage"] == 1.0
-    project = tmp_path / "d" / "demo.wb"
-    assert built["project"] == str(project)
+    watched.workbench("run", "complete", project)
+    watched.workbench("run", "trees", project, "--limit", "1", "--max-tokens", "8")
     status = watched.workbench("status", project)
     stages = {run["stage"] for run in status["runs"]}
     assert stages >= {"import", "tune", "read", "fit", "trees", "embed", "cluster"}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
 from engine.completeness.scoring_request import ScoringRequest
 from engine.jobs.contract import Stage
+from engine.opener.demo_check import check_demo
 from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -27,8 +30,11 @@ from workbench.surroundings import on_terminal
 FOLDER = "workbench-demo"
 """Folder of the project where none is named."""
 
-CONVERSATIONS = 90
-"""Fifteen of each world: enough for a probe and for goals, and read within two minutes on two old cores."""
+CONVERSATIONS = 300
+"""Two months of a support desk: enough for goals, their changes, and what goes with failure."""
+
+MIN_CHECKED = 100
+"""Fewest conversations for which the demo says how right it is."""
 
 SEED = 7
 """Seed of the samples."""
@@ -58,7 +64,7 @@ def _folder(help: str) -> Argument:
     switch("--samples-only", "import the samples and run nothing"),
 )
 def demo(arguments: argparse.Namespace) -> CommandResult | int:
-    """Writes sample conversations and takes a first look at them, with remaining tasks and trees; opens the screens.
+    """Writes sample conversations, takes a first look at them and says how right it is; opens the screens.
 
     Raises:
         WorkbenchError: A stage failed; what was done is kept.
@@ -75,7 +81,9 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
             show_rest(path, first_look.Looked(result.code))
             return result.code
         return result
-    return first_look.first_look([samples], path, as_json=arguments.json, further=_further).code
+    check = _check_since(time.monotonic()) if arguments.count >= MIN_CHECKED else None
+    looked = first_look.first_look([samples], path, as_json=arguments.json, minutes=0, check=check)
+    return looked.code
 
 
 def show_demo(
@@ -83,7 +91,14 @@ def show_demo(
 ) -> int:
     """Takes the first look at the samples and opens the screens on them; see `demo`."""
     samples, path = _samples(folder, count, seed)
-    looked = first_look.first_look([samples], path, as_json=False, screens=True, further=_further)
+    looked = first_look.first_look(
+        [samples],
+        path,
+        as_json=False,
+        screens=True,
+        further=_further,
+        check=_check_since(time.monotonic()) if count >= MIN_CHECKED else None,
+    )
     show_rest(path, looked, theme)
     return looked.code
 
@@ -129,6 +144,22 @@ def _further(workspace: OpenProject) -> Sequence[Stage]:
     """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
     remaining = workspace.scoring_runs.make_run(ScoringRequest()).stages[-1]
     return [remaining, *workspace.trees.stages(TREES)]
+
+
+def _check_since(start: float) -> first_look.Check:
+    """Returns what says how right the first look is, and how many seconds it took since a start.
+
+    Args:
+        start: Of `time.monotonic`.
+    """
+
+    def check(workspace: OpenProject) -> tuple[list[str], dict[str, Any]]:
+        """Returns the check of the sample conversations, in lines and as JSON values."""
+        made = check_demo(workspace)
+        seconds = round(time.monotonic() - start, 1)
+        return ["", *made.lines()], {**asdict(made), "seconds": seconds}
+
+    return check
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
-from engine.base.number_format import counted, duration, probability
+from engine.base.number_format import counted, duration, trouble
 from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
@@ -44,6 +44,9 @@ SCORING = ScoringRequest(remaining=False)
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""
+
+Check = Callable[[OpenProject], tuple[list[str], dict[str, Any]]]
+"""Says how right a result is, where the truth is known: in lines, and as JSON values."""
 
 Further = Callable[[OpenProject], Sequence[Stage]]
 """Makes stages to run after the scores."""
@@ -78,6 +81,7 @@ def first_look(
     further: Further | None = None,
     importing: ImportRequest = DEFAULT_IMPORT,
     minutes: int | None = None,
+    check: Check | None = None,
 ) -> Looked:
     """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
 
@@ -86,6 +90,7 @@ def first_look(
         further: Stages to run after the scores.
         importing: How the files are read.
         minutes: For how long the model reads, in minutes; 0 stays with words, None reads all.
+        check: Says how right the result is, where the truth is known.
 
     Raises:
         WorkbenchError: A file cannot be read, or a stage failed; what was done is kept. Where nothing was read, no new
@@ -96,7 +101,13 @@ def first_look(
     try:
         with OpenProject(project, create=True) as workspace:
             look = _FirstLook(
-                workspace, paths, project, as_json=as_json, further=further, minutes=minutes
+                workspace,
+                paths,
+                project,
+                as_json=as_json,
+                further=further,
+                minutes=minutes,
+                check=check,
             )
             return look.run(screens, importing)
     except UnknownFormat as error:
@@ -124,9 +135,10 @@ class _FirstLook:
         as_json: bool,
         further: Further | None,
         minutes: int | None,
+        check: Check | None,
     ) -> None:
         self._workspace, self._paths, self._project = workspace, paths, project
-        self._json, self._further, self._minutes = as_json, further, minutes
+        self._json, self._further, self._minutes, self._check = as_json, further, minutes, check
         self._time_left = TimeLeft()
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
@@ -157,7 +169,9 @@ class _FirstLook:
             _goal_lines(goals["groups"]),
             *self._badly_read(import_stage),
         )
+        check_lines, checked = self._check(workspace) if self._check else ([], None)
         if screens:
+            self._say(*check_lines)
             return Looked(self._code(import_stage), self._go_on)
         if self._minutes != 0:
             self._read_and_score()
@@ -165,8 +179,9 @@ class _FirstLook:
         self._run(self._further_stages(self._workspace))
         to_read = conversations_to_read(self._workspace)
         if self._json:
-            print_json(self._document(goals["groups"], to_read))
-        self._say(*self._to_read_lines(to_read), *self._steps_by_hand())
+            document = self._document(goals["groups"], to_read)
+            print_json(document if checked is None else document | {"check": checked})
+        self._say(*self._to_read_lines(to_read), *check_lines, *self._steps_by_hand())
         narrate(f"{self._project} is ready, {self._after()}.")
         return Looked(self._code(import_stage))
 
@@ -184,6 +199,7 @@ class _FirstLook:
             "read_first": [
                 {
                     "name": row.external_id,
+                    "trouble": row.trouble,
                     "p": row.p_end_normalised,
                     "why": reason,
                     "opening": row.opening,
@@ -294,17 +310,12 @@ class _FirstLook:
 
     def _to_read_lines(self, to_read: Sequence[FirstReading]) -> list[str]:
         """Returns the conversations to read first, each with the reason."""
-        lines = ["\nRead these first, the least likely to have ended:"]
-        if not self._workspace.conversations.counts().scored:
-            more = ""
-            if self._minutes == 0 and not self._workspace.score_sets.name_in_force():
-                more = "; there are too few for words, and with --minutes 0 no model reads"
-            return [*lines, f"  none: no conversation is scored{more}"]
+        lines = ["\nRead these first, the most signs of trouble:"]
         if not to_read:
-            return [*lines, "  none: every scored conversation looks ended"]
+            return [*lines, "  none: no conversation shows a sign of trouble"]
         for row, reason in to_read:
             name, opening = one_line(row.external_id, 24), one_line(row.opening, 80)
-            lines.append(f"  {probability(row.p_end_normalised):>5}  {name}  {opening}")
+            lines.append(f"  {trouble(row.trouble):>5}  {name}  {opening}")
             lines.append(f"         {one_line(reason, 160)}")
         return lines
 
@@ -318,7 +329,7 @@ class _FirstLook:
             f"  workbench run cluster {project} --no-labels --decide auto",
             f"  workbench run complete {project} --mode words",
             f"  workbench run complete {project} --no-remaining",
-            f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
+            f"  workbench list {project} --sort trouble --reverse --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
 

@@ -11,7 +11,7 @@ from engine.base import folders
 from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.opener.open_project import OpenProject
-from workbench.arguments import PROJECT, argument, switch, takes
+from workbench.arguments import PROJECT, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import narrate
 
@@ -27,12 +27,23 @@ SHELLS = ("bash", "zsh", "fish")
     argument("name", nargs="?", help="print this prompt"),
     argument("--set", metavar="FILE", dest="file", help="use the prompt in this file"),
     switch("--reset", "go back to the built-in prompt"),
+    number(
+        "--on",
+        "try the prompt on N conversations, beside the built-in one if they differ; with --set the one in FILE, which"
+        " is not stored",
+    ),
+    argument(
+        "--model",
+        metavar="M",
+        action="append",
+        help="try it with this model; several times: side by side",
+    ),
 )
 def prompts(arguments: argparse.Namespace) -> CommandResult | int:
     """Lists, prints, replaces or resets the prompts of a project."""
     from engine.model.prompt_files import all_prompt_names, shipped_prompt
 
-    changing = arguments.file is not None or arguments.reset
+    changing = (arguments.file is not None or arguments.reset) and arguments.on is None
     with OpenProject(Path(arguments.project), read_only=not changing) as workspace:
         if arguments.name is None:
             if changing:
@@ -45,6 +56,8 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
                 [f"{name}{'  (edited)' if changed else ''}" for name, changed in edited.items()],
                 {"prompts": [{"name": name, "edited": one} for name, one in edited.items()]},
             )
+        if arguments.on is not None:
+            return _try_prompt(workspace, arguments)
         if changing:
             workspace.prompts.edit(arguments.name, _read(arguments.file))
             narrate("What was made with another prompt stays; a new run adds a new set beside it.")
@@ -53,6 +66,29 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
         return CommandResult([], {"name": arguments.name, "text": source})
     sys.stdout.write(display_safe(source) if sys.stdout.isatty() else source)
     return EXIT_DONE
+
+
+def _try_prompt(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Shows the replies to a prompt, and to the built-in one, side by side; stores nothing."""
+    from engine.model.prompt_files import parse_prompt, shipped_prompt
+    from engine.opener.prompt_trials import try_prompt
+
+    name, shipped = arguments.name, shipped_prompt(arguments.name)
+    text = _read(arguments.file) or workspace.prompts.source(name)
+    texts = {"yours": text, "built in": shipped} if text != shipped else {"built in": text}
+    replies = try_prompt(
+        workspace.run_setup,
+        {version: parse_prompt(name, each) for version, each in texts.items()},
+        arguments.model or [None],
+        arguments.on,
+    )
+    lines = []
+    for conversation, by_column in replies.items():
+        lines.append(conversation)
+        for column, reply in by_column.items():
+            indented = reply.replace("\n", "\n" + " " * 6)
+            lines.append(f"  {column}:\n      {indented}")
+    return CommandResult(lines, {"name": name, "replies": replies})
 
 
 def _read(path: str | None) -> str | None:

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engine.base.errors import WorkbenchError
-from engine.conversations.filter_fields import WORD_FIELD, CountedValues, FieldQuery, SortKey
+from engine.conversations.filter_fields import (
+    QUESTION_FIELD,
+    WORD_FIELD,
+    CountedValues,
+    FieldQuery,
+    SortKey,
+)
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.project import cjk_index
 from engine.project.idset import IdSet, read_ids
@@ -217,14 +223,15 @@ def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
     """Returns the conversations for which every term holds.
 
     Raises:
-        WorkbenchError: The search text has too many words.
+        WorkbenchError: The search text has too many words, or there is no such question.
     """
     if sum(len(term.values[0].split()) for term in filter.of(WORD_FIELD)) > _MOST_WORDS:
         raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
     among = IdSet.every(conn)
     for term in sorted(filter.terms, key=_cost):
-        if not among:
-            break
+        # A question that there is none of is an error, whatever the other terms leave.
+        if not among and not term.field.startswith(f"{QUESTION_FIELD}."):
+            continue
         holding_ids = _holds(conn, term, among)
         among = among - holding_ids if term.negated else holding_ids
     return among

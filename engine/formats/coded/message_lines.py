@@ -52,10 +52,12 @@ def _message_of(line: Any) -> ChatMessage | None:
     speaker, dot, kind = word.rpartition(".")  # as in `agent.message` and `agent.custom_tool_use`
     if role is None and kind == "message":
         role = role_of_speaker(speaker)
-    if dot and inner is line:
+    is_whole = inner is line
+    if dot and is_whole:
         inner = {**line, "type": kind.removeprefix("custom_")}
     content = next((key for key in _CONTENTS if isinstance(inner.get(key), str | list)), None)
-    facts = {key: value for key, value in line.items() if value is not inner and key != "type"}
+    about = {} if is_whole else line
+    facts = {key: value for key, value in about.items() if value is not inner and key != "type"}
     if is_response_item(inner):
         return {**facts, **inner}
     if role is not None and content is not None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, json_text, kind_of
+from engine.formats.json_values import BadRecord, json_text, kind_of, objects_in
 from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
@@ -24,7 +24,7 @@ from engine.formats.mappings.mapping import (
 )
 from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.call_messages import messages_of_pieces
-from engine.formats.messages.inserted import with_context_apart
+from engine.formats.messages.inserted import with_context_apart, with_details_as_parts
 from engine.formats.messages.normalise import is_conversation, messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
@@ -52,9 +52,10 @@ _MOST_SHARED = 2_000
 
 def reader_of(mapping: Mapping) -> Reader:
     """Returns the reader of a mapping."""
+    first_keys = [condition.path.first_keys for condition in mapping.when if not condition.absent]
     return Reader(
         mapping.name,
-        partial(_recognise, mapping),
+        partial(_recognise, mapping, tuple(filter(None, first_keys))),
         lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
         arrange=partial(_arrange, mapping) if _arranges(mapping) else None,
         conditions=len(mapping.when),
@@ -90,8 +91,14 @@ def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> I
     return arrange_records(mapping, frames, all_branches)
 
 
-def _recognise(mapping: Mapping, record: Any) -> str | None:
-    """Returns in words why a record looks like the format; None if it does not."""
+def _recognise(mapping: Mapping, first_keys: tuple[frozenset[str], ...], record: Any) -> str | None:
+    """Returns in words why a record looks like the format; None if it does not.
+
+    Args:
+        first_keys: Keys of an object that fits, one of each set; they are looked at first, for speed.
+    """
+    if isinstance(record, dict) and any(keys.isdisjoint(record) for keys in first_keys):
+        return None
     if mapping.by_name or not all(condition.holds(record, record) for condition in mapping.when):
         return None
     required_paths = " and ".join(
@@ -233,7 +240,7 @@ class _Reading:
         item_matches = (items.each or _ITSELF).find(self._record, self._record, self._outer)
         rules = items.rules
         values = [match.value for match in item_matches]
-        if joined := messages_of_pieces(values):
+        if not items.turns and (joined := messages_of_pieces(values)):
             self._used += [match.trail for match in item_matches if match.trail]
             for message in joined:
                 self._messages += messages_of(message, len(self._messages) + 1)
@@ -293,7 +300,10 @@ class _Reading:
             return True
         facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
         for message in drafts:
-            *context, message = with_context_apart(message) if self._apart else [message]
+            context: list[dict[str, Any]] = []
+            if self._apart:
+                self._pieces.update(_texts_of(message.get("content")))
+                *context, message = with_context_apart(with_details_as_parts(message))
             for block in context:
                 self._messages += messages_of(block, len(self._messages) + 1)
             self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
@@ -484,6 +494,14 @@ def _plain_time(item: Any) -> Any:
     return (
         next((item[key] for key in TIMES if key in item), None) if isinstance(item, dict) else None
     )
+
+
+def _texts_of(content: Any) -> list[str]:
+    """Returns the texts of a content: itself, or those of its parts."""
+    if isinstance(content, str):
+        return [content]
+    texts = (part.get("text") for part in objects_in(content))
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _parts_at(each: Path | None, part: Target, record: Any) -> list[Target]:

@@ -1,7 +1,10 @@
-"""Context that a program puts into the messages of a user: opened files, reminders, details of the environment."""
+"""What a program writes into texts: context in the messages of a user (opened files, reminders, the environment), and
+thoughts and calls of tools in those of the assistant."""
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from typing import Any
 
@@ -73,3 +76,44 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
         elif rest is not None:
             parts.append({**part, "text": rest})
     return (parts or None, blocks) if blocks else (content, [])
+
+
+_DETAILS = re.compile(
+    r"\s*<details type=\"(?P<type>reasoning|tool_calls)\"(?P<about>[^>]*)>(?P<inner>.*?)</details>\s*",
+    re.DOTALL,
+)
+"""Matches a block of Open WebUI before version 0.7 with what the model thought, or the call of a tool."""
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+"""Matches an attribute of such a block, with its name and its value."""
+_SUMMARY = re.compile(r"<summary>.*?</summary>|^> ?", re.DOTALL | re.MULTILINE)
+"""Finds what Open WebUI adds to what the model thought: a line about it, and the marks of a quotation."""
+
+
+def with_details_as_parts(message: ChatMessage) -> ChatMessage:
+    """Returns a message of the assistant with the blocks of its text that hold thoughts and calls as parts."""
+    text = message.get("content")
+    if message.get("role") != "assistant" or not isinstance(text, str) or "<details " not in text:
+        return message
+    parts: list[Any] = []
+    end = 0
+    for block in _DETAILS.finditer(text):
+        parts += [text[end : block.start()]] if text[end : block.start()].strip() else []
+        end = block.end()
+        if block["type"] == "reasoning":
+            thought = _SUMMARY.sub("", html.unescape(block["inner"])).strip()
+            parts.append({"type": "reasoning", "text": thought})
+        else:
+            about = {key: _unquoted(value) for key, value in _ATTRIBUTE.findall(block["about"])}
+            call = {"type": "tool-call", "name": about.get("name"), "id": about.get("id")}
+            parts.append({**call, "input": about.get("arguments"), "output": about.get("result")})
+    parts += [text[end:]] if text[end:].strip() else []
+    return {**message, "content": parts}
+
+
+def _unquoted(value: str) -> Any:
+    """Returns the value of an attribute, which may be JSON in a text."""
+    value = html.unescape(value)
+    try:
+        return json.loads(value) if value.startswith('"') else value
+    except ValueError:
+        return value

@@ -182,6 +182,30 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
     return counts
 
 
+def mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
+    """Returns how clusters mix, shape (k, k): at (a, b) the share of a's members whose nearest row outside a is in b.
+
+    Unlike the overlap it does not fall with the size of a cluster, whose members are one another's nearest neighbors.
+
+    Args:
+        cosines: Cosine of each pair of rows, shape (rows, rows).
+        labels: Cluster of every row, shape (rows,); negative for a row in none, which is ignored.
+        k: Number of clusters; one without rows mixes with none.
+    """
+    # members of one cluster stand together, so that a maximum over each run of columns is one over a cluster
+    order = np.flatnonzero(labels >= 0)[np.argsort(labels[labels >= 0], kind="stable")]
+    own, starts = np.unique(labels[order], return_index=True)
+    shares = np.zeros((k, k), dtype=np.float32)
+    if len(own) < 2:
+        return shares
+    nearest = np.maximum.reduceat(cosines[np.ix_(order, order)], starts, axis=1)
+    own_columns = np.searchsorted(own, labels[order])
+    nearest[np.arange(len(order)), own_columns] = -np.inf
+    np.add.at(shares, (labels[order], own[nearest.argmax(axis=1)]), 1)
+    shares[own] /= np.bincount(own_columns)[:, None]
+    return shares
+
+
 SETTLE_NEIGHBOURS = 10
 """Nearest other rows of each row that `settle` should be given."""
 MIN_SETTLE_SHARE = 0.6

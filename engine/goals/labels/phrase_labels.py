@@ -87,7 +87,7 @@ NO_VERB_FACTOR = 0.3
 """Factor for a phrase without a verb."""
 MIN_NAME_SHARE = 0.7
 """Least share of the uses of a word, within sentences, that begin with a capital letter where it is a name."""
-MIN_FILLED_SHARE = 0.6
+MIN_FILLED_SHARE = 0.5
 """A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
 too: "find a rental car" as "find a car"."""
 MIN_FILLING_SHARE, MIN_FILLING_TEXTS = 0.04, 1.2
@@ -108,7 +108,7 @@ MAX_REQUESTS, MAX_MENTIONED = 3, 4
 """Most requests in a name, and most things in the name of a cluster that is mixed."""
 LISTED_SUPPORT, LEAST_SUPPORT = 0.7, 0.4
 """The support of a name from which on nothing more is listed; and the same where so many things are listed already."""
-MIN_ASKED_SHARE, MIN_ASKED_LIST_SHARE = 0.05, 0.2
+MIN_ASKED_SHARE, MIN_ASKED_LIST_SHARE = 0.05, 0.1
 """Least weight of those who ask for what a name says, as a share of the members: of a phrase, and of a list."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
 """Most words that tell two clusters of one name apart, and the least share of the members that have such a word."""

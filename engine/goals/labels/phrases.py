@@ -409,7 +409,8 @@ _TAKE_PREPOSITION = word_set(
 _VERBS_ONLY = word_set(
     "add analyse analyze apply arrange assess attend borrow bring calculate choose collect complete configure confirm "
     "create decide delete deliver describe determine develop enter explain explore extract generate get give go hear "
-    "identify implement improve install join learn locate modify navigate organise organize prepare receive recommend "
+    "identify implement improve install join learn locate modify navigate organise organize pick prepare receive "
+    "recommend "
     "recover redeem reduce register remind remove replace reschedule resolve restore retrieve see select sell send "
     "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
 )
@@ -461,6 +462,7 @@ def _checked_phrase(
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
         or stem(content[-1]) in VAGUE_STEMS
+        or content[-1] in _VERBS_ONLY
         or content[-1].endswith("'s")
     ):
         return

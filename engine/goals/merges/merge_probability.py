@@ -35,7 +35,7 @@ logistic model. The sum over j is a quadratic form, so all pairs are ranked in o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,8 @@ CONVERGED_DECREMENT = 1e-10
 """Newton decrement (slope times step) below which the fit has converged; a smaller line-search step is not tried."""
 COUNT_RANGE_DRAWS, COUNT_RANGE_SEED = 200, 0
 """Number of draws of the weights for `count_range`, and the seed of their random numbers."""
+LEEWAY_DECISIONS = 5
+"""Decisions that double the leeway: one alone says too little about what unlike pairs with good evidence are."""
 _SUFFICIENT_DECREASE = 0.25
 """Share of the decrease of the loss that the gradient predicts, which a step of the fit must reach (Armijo's rule)."""
 _MAX_EXPONENT = 500.0
@@ -65,7 +67,8 @@ class Prior:
         names: Names of the features; the intercept, which is the first weight, is not among them.
         means, deviations: Means and standard deviations of the weights, the intercept first; shape (1 + features,).
         leeway: Until there is a decision, a pair is at most as probable as one with this much more of the first feature
-            and 0 for the others. None sets no such limit.
+            and 0 for the others; each `LEEWAY_DECISIONS` decisions add as much again, so that after some the limit is
+            above all. None sets no such limit.
     """
 
     names: tuple[str, ...]
@@ -94,12 +97,19 @@ class MergeModel:
         """Returns merge probabilities, shape (...), from features of shape (..., features), NaN where unknown."""
         x = design(features)
         averages = self._average_probabilities(x)
-        if self.decisions or self.prior.leeway is None:
+        if self.prior.leeway is None:
             return averages
-        # The pair that sets the limit: the same first feature plus the leeway, and 0 for the others.
+        # The pair that sets the limit, by the prior alone: the first feature plus the leeway, and 0 for the others.
+        leeway = self.prior.leeway * (1 + self.decisions / LEEWAY_DECISIONS)
         limits = np.zeros_like(x)
-        limits[..., 0], limits[..., 1] = 1, x[..., 1] + self.prior.leeway
-        limited_averages: Floats = np.minimum(averages, self._average_probabilities(limits))
+        limits[..., 0], limits[..., 1] = 1, x[..., 1] + leeway
+        variances = np.square(np.array(self.prior.deviations))
+        prior_alone = replace(
+            self,
+            weights=self.prior.means,
+            covariance=tuple(map(tuple, np.diag(variances).tolist())),
+        )
+        limited_averages: Floats = np.minimum(averages, prior_alone._average_probabilities(limits))
         return limited_averages
 
     def count_range(self, features: Floats) -> tuple[float, float]:
@@ -185,6 +195,8 @@ def _sigmoid(z: Floats) -> Floats:
     return 1 / (1 + np.exp(-np.clip(z, -_MAX_EXPONENT, _MAX_EXPONENT)))
 
 
+MIN_INFORMATIVE = 0.2
+"""Merge probability below which a pair comes after all others in the order `informative`."""
 NAMES = ("closeness", "description", "overlap", "likelihood", "yes", "size")
 """Names of the features, in their order; the arguments of `standardize` say what each is made from."""
 PRIOR = Prior(
@@ -197,6 +209,27 @@ PRIOR = Prior(
 a public set), so it starts with little weight, which grows when it agrees with decisions. The intercept has the widest
 prior, so decisions move it first. The first name is `closeness`, the name under which it is stored. Before any
 decision, all other features together count for no more than .15 of scaled similarity (`leeway`)."""
+
+AGREEMENT_DECISIONS = 10
+"""Decisions on pairs that the model answered on with which its agreement counts half; see `prior_for`."""
+
+
+def prior_for(yes: Floats, merged: Sequence[bool]) -> Prior:
+    """Returns the prior in which the model's yes has the weight that it earned: more by the share of decisions that it
+    agreed with less the share that it did not, shrunk while they are few; never less than 0.
+
+    Args:
+        yes: The feature `yes` at the time of each decision, shape (decisions,), NaN where the model was not asked.
+        merged: Whether each decision was to merge.
+    """
+    answered = ~np.isnan(yes)
+    agreed = (yes[answered] > 0) == np.array(merged, dtype=bool)[answered]
+    surplus = 2 * int(agreed.sum()) - len(agreed)
+    means = list(PRIOR.means)
+    weight = 1 + NAMES.index("yes")
+    means[weight] = max(0.0, means[weight] + surplus / (len(agreed) + AGREEMENT_DECISIONS))
+    return replace(PRIOR, means=tuple(means))
+
 
 SIMILARITY_UNIT = 0.1
 """Scaled similarity above the threshold at which `closeness` is 1."""
@@ -260,7 +293,8 @@ def standardize(
             it.
         overlap: Share of the neighbors of one group's members that are in the other; the larger of both directions.
         likelihood: Likelihood ratios, nats per token.
-        yes, yes_reversed: Probability that the model answers yes, in both orders of the pair.
+        yes, yes_reversed: Probability that the model answers yes, in both orders of the pair; the second NaN where it
+            was asked in one order.
         sizes: Number of members of the first and of the second groups.
     """
     columns = np.empty((len(scaled_similarity), len(NAMES)))  # in the order of NAMES
@@ -268,7 +302,8 @@ def standardize(
     columns[:, 1] = (description - description_scale.middle) / description_scale.spread
     columns[:, 2] = np.log2((overlap + OVERLAP_OFFSET) / (NEUTRAL_OVERLAP + OVERLAP_OFFSET))
     columns[:, 3] = likelihood / NATS_UNIT
-    columns[:, 4] = (_logit(yes) + _logit(yes_reversed)) / 2
+    # Where one order was sure enough, the other was not asked about.
+    columns[:, 4] = (_logit(yes) + _logit(np.where(np.isnan(yes_reversed), yes, yes_reversed))) / 2
     columns[:, 5] = np.log(np.minimum(*sizes) / np.maximum(*sizes))
     clipped_columns: Floats = np.clip(columns, -MAX_ABSOLUTE_FEATURE, MAX_ABSOLUTE_FEATURE)
     return clipped_columns
@@ -321,4 +356,6 @@ def rank_pairs(
         priorities = model.probabilities(features)
     else:
         priorities = expected_error_reduction(model, features, masses)
+        # a person begins with what may be one goal, however much the refusal of another pair would say
+        priorities[model.probabilities(features) < MIN_INFORMATIVE] -= priorities.max() + 1
     return list(map(int, np.argsort(-priorities, kind="stable")))

@@ -140,6 +140,15 @@ class GoalService:
         space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
         return group_row(view, group_id, space)
 
+    def merges(self) -> tuple[int, int]:
+        """Returns the number of merges in force by the rule or a model, and by people; none before a clustering."""
+        if self.shown() is None:
+            return 0, 0
+        made_by = [group.made_by for group in self.view().state.groups.values()]
+        authors = [d.author for d in made_by if d is not None and d.kind == "merge"]
+        by_people = authors.count("human")
+        return len(authors) - by_people, by_people
+
     def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
         """Returns of the current groups the one whose rate of complete conversations is surely the lowest: by the upper
         end of its interval. None where no group has `MIN_SCORED` scored conversations."""

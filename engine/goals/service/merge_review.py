@@ -7,6 +7,7 @@ together and undone together.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -136,7 +137,23 @@ class MergeReviewService:
                 order, least = queue_settings(conn)
             nothing = agreement([])
             return ReviewProgress(
-                0, 0, 0, 0.0, (0.0, 0.0), 0, 0, 0, None, nothing, 0, least, order, False, False
+                0,
+                0,
+                0,
+                0,
+                0,
+                0.0,
+                (0.0, 0.0),
+                0,
+                0,
+                0,
+                None,
+                nothing,
+                0,
+                least,
+                order,
+                False,
+                False,
             )
         queue = self._queue()
         stored, pairs = queue.table.view.stored, queue.ordered_pairs()
@@ -144,11 +161,14 @@ class MergeReviewService:
         to_merge, to_merge_range = queue.to_merge(pairs)
         unasked = sum(not queue.asked(pair) for pair in likely)
         active = self._log.active(stored.id)
+        decided = Counter((decision.kind, decision.author == "human") for decision in active)
         with self._project.reading() as conn:
             cost = decisions.answer_cost(conn, stored.pair_config)
         return ReviewProgress(
-            merged=sum(1 for d in active if d.kind == "merge"),
-            refused=sum(1 for d in active if d.kind in ("apart", "never")),
+            merged=decided["merge", True],
+            refused=decided["apart", True] + decided["never", True],
+            merged_by_rule=decided["merge", False],
+            refused_by_rule=decided["apart", False] + decided["never", False],
             left=len(pairs),
             to_merge=to_merge,
             to_merge_range=to_merge_range,

@@ -101,10 +101,10 @@ answer."""
 class DecideStage(OnClustering, CpuStage):
     """Decides one pair after another and reads the merge queue again after each.
 
-    `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
-    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbors`). `llm`
-    merges or refuses the most similar pair as the model answers, until every pair was refused or is below the least
-    similarity.
+    `auto` merges the most probable pair as long as its probability reaches the threshold, of the pairs whose members
+    mix: groups that lie apart from each other are not joined by their words alone. It refuses no pair, so unclear pairs
+    are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbors`). `llm` merges or
+    refuses the most similar pair as the model answers, until every pair was refused or is below the least similarity.
 
     Attributes:
         merged, refused: Number of pairs merged and refused.
@@ -189,7 +189,11 @@ class DecideStage(OnClustering, CpuStage):
         while True:
             self._check()
             snapshot = self._queue_cache.snapshot(self._stored.id)
-            pairs = snapshot.ordered_pairs("probability" if self._rule == "auto" else "similarity")
+            pairs = (
+                snapshot.mixing(snapshot.ordered_pairs("probability"))
+                if self._rule == "auto"
+                else snapshot.ordered_pairs("similarity")
+            )
             if not pairs:
                 break
             if unasked := self._pairs_to_ask(snapshot, pairs):

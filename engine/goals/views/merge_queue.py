@@ -42,6 +42,9 @@ DEFAULT_LEAST_SIMILARITY = 0.0
 negative cosine: cosines of descriptions without a common word scatter around 0."""
 DEFAULT_ORDER: MergeOrder = "informative"
 """Default order. After 20 decisions in this order the merge probability can decide the rest (docs/lab/goals.md)."""
+MIN_MIXING = 0.4
+"""Least share of the members of one of two groups whose nearest neighbor outside it lies in the other, for which the
+rule merges them (docs/lab/goals.md)."""
 QUEUE_SETTING = "desk"
 """Setting: `order` and `floor` of the merge desk: the chosen order, and the least similarity of a proposed pair."""
 NEAREST_GROUPS = 3
@@ -112,6 +115,13 @@ class QueueSnapshot:
     def asked(self, pair: Pair) -> bool:
         """Returns whether the model was asked about a pair with the members that its groups have now."""
         return self.table.answer(pair) is not None
+
+    def mixing(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Returns those of the pairs whose groups mix, in their order."""
+        if not pairs:
+            return []
+        shares = self.table.mixing[self.table.rows_and_columns(pairs)]
+        return [pair for pair, share in zip(pairs, shares, strict=True) if share >= MIN_MIXING]
 
     def probabilities(self, pairs: Sequence[Pair]) -> Floats:
         """Returns the merge probability of each pair, shape (pairs,)."""

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
-from engine.goals.clusters.neighbors import NearestRows, Neighbours, overlap
+from engine.goals.clusters.neighbors import NearestRows, Neighbours, mixing, overlap
 from engine.goals.merges import merge_probability
-from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, RobustScale, refit
+from engine.goals.merges.merge_probability import NAMES, MergeModel, RobustScale, prior_for, refit
 from engine.goals.records import Clustering, GoalDecision, Pair, PairAnswer
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_answers
@@ -32,8 +32,12 @@ NEIGHBOURS_PER_MEMBER = 10
 """Nearest neighbors of each sampled member that the overlap counts."""
 MAX_SAMPLED_MEMBERS = 4_000
 """Most members among which nearest neighbors are searched, which takes a second; more change the overlap little."""
+MAX_MIXED_MEMBERS = 2_000
+"""Most of these members that are compared with one another to tell which groups mix."""
 SEED = 0
 """Seed of the sample of members and of the TF-IDF of labels."""
+SPOKEN = 0.9
+"""Probability of yes that a spoken yes counts as: less than sure, because nobody knows how sure the model was."""
 IN_PROCESS_EMBEDDERS = ("tfidf", "minilm")
 """Embedders that run in this process. The others serve one caller at a time, so they are not used for labels."""
 
@@ -51,6 +55,8 @@ class PairTable:
         member_threshold: Cosine of the centers at which the scaled similarity of a pair would be the threshold.
         overlap: Share of the neighbors of one group's sampled members that are in the other; the larger of both
             directions.
+        mixing: Share of one group's sampled members whose nearest neighbor outside the group is in the other; the
+            larger of both directions.
         sizes: Number of members, shape (groups,).
         answers: Answers of the model by key of the pair (`MergeState.sides_key`).
     """
@@ -64,6 +70,7 @@ class PairTable:
     threshold: float
     member_threshold: Floats
     overlap: Floats
+    mixing: Vectors
     sizes: Floats
     answers: Mapping[str, PairAnswer]
 
@@ -112,6 +119,7 @@ class PairTables:
         self._embedder: tuple[str, Embedder | None] | None = None
         self._label_vectors: dict[str, Vectors] = {}
         self._near: tuple[Space, Indices, NearestRows] | None = None
+        self._cosines: tuple[Space, Indices, Vectors] | None = None
         self._granularity: tuple[int, Granularity] | None = None
         self._table: tuple[tuple[object, ...], PairTable] | None = None
 
@@ -146,6 +154,7 @@ class PairTables:
                 goal_scale.threshold,
                 goal_scale.cosine_at_threshold(sums, sizes),
                 self._overlaps(view, keys, space),
+                self._mixing(view, keys, space),
                 sizes,
                 answers,
             )
@@ -220,6 +229,20 @@ class PairTables:
         larger_shares: Floats = np.maximum(shares, shares.T)
         return larger_shares
 
+    def _mixing(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Vectors:
+        """Returns how each pair of groups mixes, shape (groups, groups), the larger of both directions."""
+        if self._cosines is None or self._cosines[0] is not space:
+            sample, _ = self._neighbours(view, space)
+            if len(sample) > MAX_MIXED_MEMBERS:
+                rng = np.random.default_rng(SEED)
+                sample = np.sort(rng.choice(sample, MAX_MIXED_MEMBERS, replace=False))
+            rows = space.rows[sample]
+            self._cosines = space, sample, rows @ rows.T
+        _, sample, cosines = self._cosines
+        ids, numbers = view.state.group_indices(keys)
+        shares = mixing(cosines, numbers[np.searchsorted(ids, space.ids[sample])], len(keys))
+        return np.maximum(shares, shares.T)
+
     def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
         """Returns the rows of a sample of members, and the nearest neighbors of each within the sample."""
         if self._near is None or self._near[0] is not space:
@@ -261,10 +284,17 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
         description_scale=table.description_scale,
         overlap=table.overlap[rows_and_columns],
         likelihood=answered(lambda answer: answer.likelihood_ratio),
-        yes=answered(lambda answer: answer.yes),
-        yes_reversed=answered(lambda answer: answer.yes_reversed),
+        yes=answered(lambda answer: _probability(answer, answer.yes)),
+        yes_reversed=answered(lambda answer: _probability(answer, answer.yes_reversed)),
         sizes=(table.sizes[first_rows], table.sizes[second_rows]),
     )
+
+
+def _probability(answer: PairAnswer, yes: float | None) -> float | None:
+    """Returns the probability of yes of an answer; what was said without one counts as `SPOKEN`."""
+    if yes is None or not answer.spoken:
+        return yes
+    return SPOKEN if yes else 1 - SPOKEN
 
 
 def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
@@ -280,7 +310,8 @@ def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
             values = (features.get(name) for name in NAMES)
             rows.append([np.nan if value is None else float(value) for value in values])
             merged.append(decision.kind == "merge")
-    return refit(PRIOR, np.array(rows, dtype=np.float64), merged)
+    features = np.array(rows, dtype=np.float64).reshape(len(merged), len(NAMES))
+    return refit(prior_for(features[:, NAMES.index("yes")], merged), features, merged)
 
 
 def named_features(row: Floats) -> dict[str, float | None]:

@@ -1,8 +1,9 @@
 """Probes fitted to a person's examples: success from verdicts, and any tag from tagging; refitted while one works.
 
-A fit reads the hidden states that `run complete --mode probe` kept and takes less than a second for some hundred
-conversations; no model is asked. Success has one probe in force and perhaps a newer one, which changes nothing that is
-shown until it is taken over. A tag's probe only proposes, so its newest one is always in force.
+A fit reads the signs of trouble and the words of all conversations, and the hidden states that `run complete --mode
+probe` kept where it did; no model is asked. Words are read once and stay in memory. Success has one probe in force and
+perhaps a newer one, which changes nothing that is shown until it is taken over. A tag's probe only proposes, so its
+newest one is always in force.
 """
 
 from __future__ import annotations
@@ -14,24 +15,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.base.conversation import SUCCEEDED
-from engine.base.errors import NotYet, WorkbenchError
+from engine.base.errors import WorkbenchError
 from engine.base.statistics.intervals import wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import States
 from engine.completeness.probe_calibration import SEED, Floats, Ints
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
+from engine.completeness.words import MessageWords
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration, example_probe
+from engine.questions.example_probe import Known
 from engine.questions.records import ExampleProbe, ExampleProbeChange, ExampleProbeTest, Proposed
 from engine.questions.tables import answers
 from engine.questions.tables import example_probes as store
+from engine.signs import tables as sign_tables
+from engine.signs.reading import standard_scores, trouble
 
 MIN_CONVERSATIONS_FOR_TAG = 5
 """Number of conversations with the answer yes from which on a probe is fitted without being asked for."""
@@ -46,18 +51,28 @@ COMPARED_CONVERSATIONS = 500
 """Number of conversations, drawn at random, that the examples are compared with to find near-duplicates."""
 
 
+MAX_WORD_CONVERSATIONS = 20_000
+"""Number of conversations of a project up to which their words are read; a kilobyte of memory each."""
+
+READ_MESSAGES = 20
+"""Number of messages at the beginning and at the end of a conversation whose words are read."""
+
+PAGE = 500
+"""Number of conversations whose words are read at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Conversations:
-    """What a fit needs of every conversation with hidden states, in the order of ids.
+    """What a fit needs of every conversation, in the order of ids.
 
     Attributes:
         ids: Shape (conversations,).
-        features: See `example_probe.features`; shape (conversations, dimensions + 3).
+        known: What is known of each; the guess is that of success.
         scores: Completeness score of each in force, shape (conversations,); NaN where there is none.
     """
 
     ids: Ints
-    features: States
+    known: Known
     scores: Floats
 
 
@@ -75,6 +90,7 @@ class ExampleProbeService:
         """
         self._project, self._changed = project, changed
         self._shingles: dict[int, shingle_overlap.Shingles] = {}
+        self._words: dict[int, NDArray[np.uint16]] = {}
         self._state = threading.Condition()
         self._thread: threading.Thread | None = None
         self._asked = self._busy = self._closing = False
@@ -123,22 +139,16 @@ class ExampleProbeService:
 
     def fit(self, subject: str, threshold: float | None = None) -> ExampleProbe:
         """Fits the probe of a subject to all its examples, and puts that of a tag in force; that of success waits for
-        `take_over` unless none that tells anything is in force and there are examples enough for figures.
+        `take_over` unless there are examples enough for figures, and none that tells anything is in force or only one
+        that was fitted to few.
 
         Args:
             threshold: Probability from which a tag is proposed; None keeps the one it has.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
-            UsageError: No hidden states are kept.
         """
-        conversations = self._read_conversations()
-        if conversations is None:
-            raise NotYet(
-                "There are no hidden states to learn from.",
-                "`workbench run complete PROJECT --mode probe` reads the conversations once.",
-            )
-        probe = self._fit(conversations, subject, threshold)
+        probe = self._fit(self._read_conversations(), subject, threshold)
         self._changed()
         return probe
 
@@ -147,9 +157,8 @@ class ExampleProbeService:
         with self._project.reading() as conn:
             if store.newest(conn, SUCCEEDED) is not None:
                 return
-        conversations = self._read_conversations() if self._project.read_only is None else None
-        if conversations is not None:
-            self._fit(conversations, SUCCEEDED, None)
+        if self._project.read_only is None:
+            self._fit(self._read_conversations(), SUCCEEDED, None)
 
     def take_over(self) -> None:
         """Puts the newer probe of success in force.
@@ -204,9 +213,9 @@ class ExampleProbeService:
     def _fit_due(self) -> None:
         """Fits the probes whose examples changed enough."""
         due = self._due()
-        conversations = self._read_conversations() if due else None
-        if conversations is None:
+        if not due:
             return
+        conversations = self._read_conversations()
         for subject in due:
             if not self._closing:
                 self._fit(conversations, subject, None)
@@ -225,24 +234,53 @@ class ExampleProbeService:
                 if _is_due(store.newest(conn, subject), len(store.examples(conn, subject)))
             ]
 
-    def _read_conversations(self) -> _Conversations | None:
-        """Returns what a fit needs, under the configuration with most states; None where no states are kept."""
+    def _read_conversations(self) -> _Conversations:
+        """Returns what a fit needs, with the states under the configuration with most of them."""
         with self._project.reading() as conn, snapshot(conn):
+            signs = sign_tables.values(conn)
             config = hidden_states.config_with_most_states(conn)
-            if config is None:
-                return None
-            boundaries = list(hidden_states.last_boundaries(conn, config))
+            boundaries = [] if config is None else list(hidden_states.last_boundaries(conn, config))
             score_by_id = dict(zip(*answers.scored_values(conn), strict=True))
-        ids = np.array([each.conversation_id for each in boundaries], dtype=np.int64)
-        states = np.stack([np.frombuffer(each.state, dtype="<f2") for each in boundaries])
-        places = np.array(
-            [(each.boundaries, each.place.chars, each.place.step_chars) for each in boundaries],
-            float,
+        scores = standard_scores(signs.values)
+        states = None
+        if boundaries:
+            read = np.stack([np.frombuffer(each.state, dtype="<f2") for each in boundaries])
+            states = np.full((len(signs.ids), read.shape[1]), np.nan, dtype=np.float32)
+            states[np.searchsorted(signs.ids, [each.conversation_id for each in boundaries])] = read
+        columns = self._read_words(signs.ids.tolist())
+        total = -trouble(scores)
+        spread = total.std()
+        known = Known(
+            example_probe.features(scores, states),
+            None if columns is None else example_probe.word_features(columns),
+            (total - total.mean()) / (spread if spread > 0 else 1),
         )
-        scores = np.array([score_by_id.get(key, np.nan) for key in ids.tolist()])
         return _Conversations(
-            ids, example_probe.features(states.astype(np.float32), places), scores
+            signs.ids,
+            known,
+            np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()]),
         )
+
+    def _read_words(self, ids: Sequence[int]) -> list[NDArray[np.uint16]] | None:
+        """Returns the columns of the words of conversations; None of too many, or of none."""
+        if not 0 < len(ids) <= MAX_WORD_CONVERSATIONS:
+            return None
+        missing = [key for key in ids if key not in self._words]
+        for start in range(0, len(missing), PAGE):
+            logs = logs_of(self._project, missing[start : start + PAGE])
+            read = [
+                log.pieces
+                if len(log.pieces) <= 2 * READ_MESSAGES
+                else [*log.pieces[:READ_MESSAGES], *log.pieces[-READ_MESSAGES:]]
+                for log in logs
+            ]
+            words = MessageWords.of([piece for pieces in read for piece in pieces])
+            ends = np.cumsum([0, *map(len, read)])
+            for log, first, last in zip(logs, ends[:-1], ends[1:], strict=True):
+                self._words[log.id] = np.unique(
+                    words.columns[words.starts[first] : words.starts[last]]
+                )
+        return [self._words[key] for key in ids]
 
     def _fit(
         self, conversations: _Conversations, subject: str, threshold: float | None
@@ -263,11 +301,12 @@ class ExampleProbeService:
         )
         marked = conversations.ids[mark != 0].tolist()
         group = self._groups(conversations, marked)
-        p = example_probe.fit(conversations.features, mark, group)
+        known = conversations.known
+        if subject != SUCCEEDED:
+            known = known._replace(guess=np.zeros(len(mark)))
+        p = example_probe.fit(known, mark, group)
         place = np.full(len(mark), -1)
-        order = example_probe.rank_by_information(
-            conversations.features, mark, p, conversations.scores
-        )
+        order = example_probe.rank_by_information(known.features, mark, p, conversations.scores)
         place[order] = np.arange(len(order))
         probe = ExampleProbe(
             subject,
@@ -287,8 +326,9 @@ class ExampleProbeService:
         def write(conn: sqlite3.Connection) -> None:
             # What nobody has seen yet changes nothing that anybody relies on.
             now = store.get(conn, subject)
-            first = (now is None or not now.tells) and probe.test is not None and probe.test.enough
-            store.put(conn, probe, values, in_force=subject != SUCCEEDED or first)
+            is_relied_on = now is not None and now.tells and now.test is not None and now.test.firm
+            takes_over = not is_relied_on and probe.test is not None and probe.test.enough
+            store.put(conn, probe, values, in_force=subject != SUCCEEDED or takes_over)
 
         self._project.write(write)
         return probe

@@ -9,13 +9,13 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from engine.base.conversation import SUCCEEDED, Verdict
-from engine.completeness.tables import hidden_states
 from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
 from engine.questions.question import NOTE
 from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
 from engine.questions.tables import answers, second_answers, triage_queue
+from engine.signs import tables as sign_tables
 
 T = TypeVar("T")
 
@@ -136,12 +136,14 @@ class TriageService:
 
     def place(self) -> TriagePlace:
         """Returns the stored place of the person in the queue; where there is none, the beginning of the order that
-        suits the project: the most informative first where hidden states are kept."""
+        suits the project: the most trouble first before there are verdicts, then the most informative first."""
         with self._project.reading() as conn:
             stored = settings.get(conn, PLACE)
-            if stored is None and hidden_states.config_with_most_states(conn) is not None:
+            if stored is None and any(answers.tally(conn).values()):
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")
+            if stored is None and next(sign_tables.by_trouble(conn), None) is not None:
+                return TriagePlace("trouble")
             stored = stored or {}
         if stored.get("order") == FORMER_INFORMATIVE:
             stored = {**stored, "order": "informative"}

@@ -1,5 +1,6 @@
-"""The triage queue: conversations that wait for a verdict, in one of eight orders.
+"""The triage queue: conversations that wait for a verdict, in one of nine orders.
 
+- `trouble`: the most signs of trouble first, as the sum of their standard scores; those without a sign come last.
 - `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
@@ -10,7 +11,7 @@
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
   "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
 - `informative`: what would change the probe of success most: unsure, and unlike what is judged already
-  (`engine.questions.example_probe.rank_by_information`); then those without hidden states, in id order.
+  (`engine.questions.example_probe.rank_by_information`); then those that came later, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
 - `list`: in the order of the conversation list.
@@ -42,6 +43,8 @@ from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage
 from engine.questions.tables import example_probes, second_answers
 from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values
+from engine.signs import tables as sign_tables
+from engine.signs.records import in_words
 from engine.trees import tables as trees
 
 PAGE = 5_000
@@ -103,6 +106,8 @@ def queue(
             items = _as_listed(conn, waiting[:page], rule, config)
         elif order == "people":
             items = [TriageItem(key, _opinions(conn, key)) for key in waiting[:page]]
+        elif order == "trouble":
+            items = _troubled(conn, waiting, page)
         elif order == "informative":
             items = _informative(conn, waiting, page)
         else:
@@ -271,6 +276,19 @@ def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> TriagePage:
     return TriagePage(tuple(items), len(order))
 
 
+def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+    """Returns the waiting conversations by falling trouble, then those whose signs were not read."""
+    waiting_ids = set(waiting)
+    ids = [key for key in sign_tables.by_trouble(conn) if key in waiting_ids]
+    ids = (ids + sorted(waiting_ids.difference(ids)))[:page]
+    signs_by_id = sign_tables.of_conversations(conn, ids)
+    return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
+
+
+_NO_SIGNS = "no sign of trouble"
+"""Reason of a conversation that is read last in the order of trouble."""
+
+
 def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     """Returns the waiting conversations in the order of the newest probe of success, then those it did not rank."""
     newest = example_probes.newest(conn, SUCCEEDED)
@@ -294,7 +312,7 @@ def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> li
 _JUDGED_THEN = "not ranked: it had a verdict when the order was made"
 """Reason of a conversation that was an example when the probe was fitted."""
 
-_NOT_RANKED = "not ranked: its hidden states were not there when the order was made"
+_NOT_RANKED = "not ranked: it was not there when the order was made"
 """Reason of a conversation that the probe did not know."""
 
 

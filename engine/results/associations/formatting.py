@@ -9,7 +9,7 @@ from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, tab_separated, text_table
 from engine.base.text import one_line
 from engine.conversations.filters import Term
-from engine.results.associations.records import Association, Associations, Feature
+from engine.results.associations.records import Association, Associations, Feature, Place, Speaker
 from engine.results.document import Block, Paragraph
 
 MAX_ROWS = 15
@@ -34,6 +34,18 @@ _SPEAKER_NAMES = {
     "tool": "tool result",
 }
 """What each speaker is called."""
+
+_SENTENCES: dict[tuple[Speaker, Place], str] = {
+    ("system", "anywhere"): "the system prompt has",
+    ("user", "anywhere"): "the user says",
+    ("user", "first"): "the user's first message has",
+    ("user", "last"): "the user's last message has",
+    ("assistant", "anywhere"): "the assistant says",
+    ("assistant", "last"): "the assistant's last message has",
+    ("tool", "anywhere"): "a result of a tool has",
+    ("tool", "last"): "the last result of a tool has",
+}
+"""How a sentence on words goes, without the words."""
 
 _PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last message"}
 """What each place is called after the speaker; `tool result, last message` is the last result."""
@@ -107,7 +119,7 @@ def notes(result: Associations) -> list[str]:
     if result.rows:
         lines += [
             "odds: of being on this side with the feature, divided by those without it; 95% interval.",
-            "At most 5% of what is listed is expected to be chance (Benjamini and Hochberg)."
+            "At most 3% of what is listed is expected to be chance (Benjamini and Hochberg)."
             " Conversations count as independent. What goes with a side need not cause it.",
         ]
     return lines
@@ -139,12 +151,9 @@ def association_blocks(result: Associations) -> Iterator[Block]:
     """Yields the sides, the clearest associations as sentences, and how they are to be read."""
     first, second = side_lines(result)
     yield Paragraph(f"{first}. {second}. {conclusion(result)}", True)
-    for side, letter in enumerate("AB"):
+    for side in (0, 1):
         rows = [row for row in result.rows if row.side == side][:MAX_SENTENCES]
-        if rows:
-            yield Paragraph(
-                f"With {letter} goes " + "; ".join(_sentence_part(row) for row in rows) + "."
-            )
+        yield from (Paragraph(_sentence(row, result.split.verbs)) for row in rows)
     yield Paragraph(" ".join(notes(result)))
 
 
@@ -206,10 +215,19 @@ def _feature_json(feature: Feature) -> dict[str, str | None]:
     }
 
 
-def _sentence_part(row: Association) -> str:
-    """Returns an association as a part of a sentence."""
-    name, first, second, odds = association_cells(row)
-    return f"{name} (in {first} of A and {second} of B, odds {odds})"
+def _sentence(row: Association, verbs: tuple[str, str]) -> str:
+    """Returns an association as a sentence, beginning with the side that it goes with."""
+    feature = row.feature
+    if isinstance(feature, Term):
+        holds = f"{feature_text(feature)} holds"
+    else:
+        words = one_line(feature.text, _FEATURE_CHARACTERS)
+        holds = f"{_SENTENCES[feature.speaker, feature.place]} “{words}”"
+    own, other = row.side, 1 - row.side
+    return (
+        f"In {row.shares[own]:.0%} of the conversations that {verbs[own]} and {row.shares[other]:.0%} of those that"
+        f" {verbs[other]} {holds} (odds {_odds_text(row)})."
+    )
 
 
 def _odds_text(row: Association) -> str:

@@ -35,11 +35,13 @@ class Split:
     Attributes:
         first, second: Filters of the sides; an empty second one stands for all conversations that are not on the first.
         outcome: What the first side is called in a heading, such as `failure`; empty where it has no such name.
+        verbs: What the conversations of each side did, such as `failed` and `succeeded`; with an outcome.
     """
 
     first: Filter
     second: Filter
     outcome: str = ""
+    verbs: tuple[str, str] = ("are in A", "are in B")
 
 
 @dataclass(frozen=True, slots=True)

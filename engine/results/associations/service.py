@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.conversation import SUCCEEDED
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
 from engine.base.statistics.intervals import Z95, Interval
-from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.conversations.filter_fields import (
     ANY_VALUE,
     COUNTABLE_FIELDS,
     FIELDS,
     NO_VALUE,
+    QUESTION_FIELD,
     WORD_FIELD,
 )
 from engine.conversations.filters import Filter, Term, parse_filter
@@ -47,6 +48,9 @@ Bools = NDArray[np.bool_]
 MIN_SIDE = 10
 """Fewest conversations of a side."""
 
+FALSE_DISCOVERY_RATE = 0.03
+"""Share of what is listed that may be chance; below .05, so that of 100 random halves hardly more than 5 show any."""
+
 MIN_GOAL = 10
 """Fewest conversations of a goal of its own; those of smaller goals are compared with those in no goal."""
 
@@ -59,15 +63,16 @@ NEAR_EQUAL = 0.8
 LONG_QUANTILE = 0.75
 """Quantile of the number of messages from which on a conversation counts as long."""
 
+_FAILURE = ("failure", ("failed", "succeeded"))
 _OUTCOMES = (
-    ("succeeded:no", "succeeded:yes", "failure"),
-    ("truth.succeeded:false", "truth.succeeded:true", "failure"),
-    ("truth.success:false", "truth.success:true", "failure"),
-    ("truth.success<1", "truth.success>=1", "failure"),
-    ("truth.reward<1", "truth.reward>=1", "failure"),
-    ("state:broken-off", "state:ended", "breaking off"),
+    ("succeeded:no", "succeeded:yes", *_FAILURE),
+    ("truth.succeeded:false", "truth.succeeded:true", *_FAILURE),
+    ("truth.success:false", "truth.success:true", *_FAILURE),
+    ("truth.success<1", "truth.success>=1", *_FAILURE),
+    ("truth.reward<1", "truth.reward>=1", *_FAILURE),
+    ("state:broken-off", "state:ended", "breaking off", ("broke off", "ended")),
 )
-"""Sides by what is known of the outcome, the best known first, each with its name."""
+"""Sides by what is known of the outcome, the best known first, each with the fields of `Split`."""
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
@@ -139,8 +144,8 @@ class AssociationService:
         if first:
             return Split(first, second)
         splits = [
-            Split(parse_filter(first), parse_filter(second), outcome)
-            for first, second, outcome in _OUTCOMES
+            Split(parse_filter(first), parse_filter(second), outcome, verbs)
+            for first, second, outcome, verbs in _OUTCOMES
         ]
         if question is not None:
             for split in splits:
@@ -244,7 +249,7 @@ def _associations(
     tested = odds.first + odds.second > 0
     p = np.ones(len(features))
     p[tested] = adjusted_p(odds.p[tested])
-    significant = np.flatnonzero(p < SIGNIFICANCE_LEVEL)
+    significant = np.flatnonzero(p < FALSE_DISCOVERY_RATE)
     # of equally clear features that say the same, a term tells more than a word, and a phrase more than its parts
     length = np.array(
         [0 if isinstance(feature, Term) else -len(feature.text) for feature in features]
@@ -331,12 +336,21 @@ def _terms(
 
     What a side is chosen by, and what says the same, is left out; so is truth, which is an outcome and no reason.
     """
-    chosen_by = {term.field for filter in (split.first, split.second) for term in filter.terms}
+    chosen_by = {
+        term.field.partition("@")[0]  # answers of whomever to the same question say the same
+        for filter in (split.first, split.second)
+        for term in filter.terms
+    }
     same_matter = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
     if not by_goal:
         same_matter |= {"goal", "also"}
     fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]
-    fields += [f"meta.{key}" for key, _ in selecting.values(conn, "meta", NO_FILTER)]
+    fields += [
+        f"{field}.{key}"
+        for field in ("meta", QUESTION_FIELD)
+        for key, _ in selecting.values(conn, field, NO_FILTER)
+        if (field, key) != (QUESTION_FIELD, SUCCEEDED)  # a field of its own
+    ]
     terms = [
         Term(name, ":", (value,))
         for name in fields

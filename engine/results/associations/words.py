@@ -107,7 +107,7 @@ def word_features(
     messages: Iterable[tuple[int, Role, str]], conversations: int, min_count: int
 ) -> tuple[list[WordFeature], Incidence]:
     """Returns the words and phrases that at least `min_count` conversations have and as many have not, without those of
-    words that say nothing alone, such as "to the". First messages count of users only.
+    words that say nothing alone, such as "to the". First messages count of users only, last ones not of the system.
 
     Args:
         messages: Index of the conversation, role and text of each message, conversation after conversation.
@@ -125,11 +125,11 @@ def word_features(
         speeches.append(row * len(_SPEAKERS) + _SPEAKER_NUMBERS[role])
     token, speech = np.asarray(tokens, np.int64), np.asarray(speeches, np.int64)
     message = np.repeat(np.arange(len(speech)), np.asarray(sizes, np.int64))
-    of_user = speech % len(_SPEAKERS) == _SPEAKER_NUMBERS["user"]
+    speaker_of = speech % len(_SPEAKERS)
     is_place: dict[Place, Bools] = {
         "anywhere": np.ones(len(speech), bool),
-        "first": _is_first(speech) & of_user,
-        "last": _is_first(speech[::-1])[::-1],
+        "first": _is_first(speech) & (speaker_of == _SPEAKER_NUMBERS["user"]),
+        "last": _is_first(speech[::-1])[::-1] & (speaker_of != _SPEAKER_NUMBERS["system"]),
     }
 
     is_frequent = np.bincount(token, minlength=len(vocabulary.words)) >= min_count

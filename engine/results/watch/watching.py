@@ -40,7 +40,6 @@ from engine.jobs.contract import Lane, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records import MIN_EXAMPLES_OF_EACH
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, PRECISION, Past, Rule, Rules, calibrate
 from engine.results.watch.watched_inputs import WatchedInput
@@ -48,6 +47,9 @@ from engine.results.watch.watched_inputs import WatchedInput
 # A probe for conversations that still run: whether a person will call them incomplete. It learns from past
 # conversations with a verdict, from their hidden states at the boundaries before the last, each with the verdict on
 # the whole, and is fitted as the probe of ends is (`engine.completeness.probe`), with these labels.
+
+MIN_VERDICTS_OF_EACH = 10
+"""Smallest number of verdicts of either kind from which the probe is fitted."""
 
 
 def fit_risk(
@@ -62,7 +64,7 @@ def fit_risk(
 
     Returns:
         The probe, and the probability that it ends incomplete at each boundary before the last of each conversation
-        that it learned from, by probes that never saw it. None and nothing with fewer than `MIN_EXAMPLES_OF_EACH`
+        that it learned from, by probes that never saw it. None and nothing with fewer than `MIN_VERDICTS_OF_EACH`
         verdicts of either kind.
     """
     judged = [
@@ -71,7 +73,7 @@ def fit_risk(
         if entry.conversation_id in verdicts and len(entry.places) > 1
     ]
     incomplete = np.array([not verdicts[entry.conversation_id] for entry, _ in judged], dtype=bool)
-    if min(incomplete.sum(), (~incomplete).sum()) < MIN_EXAMPLES_OF_EACH:
+    if min(incomplete.sum(), (~incomplete).sum()) < MIN_VERDICTS_OF_EACH:
         return None, {}
     counts = [len(entry.places) - 1 for entry, _ in judged]
     states = np.concatenate([states_of(entry)[:-1] for entry, _ in judged])

@@ -1,98 +1,169 @@
-"""Sample conversations with truth in six domains, for the demo, tests and benchmarks; determined by a seed."""
+"""Sample conversations with truth for the demo, tests and benchmarks; determined by a seed.
+
+Two months of a support desk (`engine.simulate.demo.desk`), with one change between them: from the second month on the
+system of one carrier times out. Everything else is the same in both.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from engine.base.conversation import Conversation, Message
-from engine.simulate.demo import forms, shopping, sql, terminal, travel, underwriting
-from engine.simulate.demo.script import Outcome, Script, Size, break_off
+from engine.simulate.demo.desk import TEXTS, Failure, Talk
 
-_DOMAINS: dict[str, tuple[str, Callable[[Script], str]]] = {
-    "shopping": ("shop", shopping.converse),
-    "underwriting": ("uw", underwriting.converse),
-    "terminal": ("term", terminal.converse),
-    "sql": ("sql", sql.converse),
-    "forms": ("form", forms.converse),
-    "travel": ("trip", travel.converse),
+Outcome = Literal["complete", "broken_off", "failed"]
+"""How a conversation ends: the customer gets it; it stops before; it goes wrong."""
+
+MONTHS = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
+"""Beginnings of the two months."""
+
+_DAYS = 28
+"""Number of days of each month on which conversations begin."""
+
+_BROKEN_OFF = 0.1
+"""Share of the conversations that stop before their end."""
+
+_FAILED: dict[Failure, dict[str, float]] = {
+    "wrong_item": {"return": 0.16, "exchange": 0.26},
+    "refused": {"return": 0.12, "damaged": 0.25},
+    "loop": {"cancel": 0.16, "address": 0.14, "invoice": 0.14},
+    "gave_up": {"voucher": 0.24, "login": 0.24, "damaged": 0.1},
 }
-"""The domains by name, each with the prefix of its ids and the function that writes a conversation and returns its
-goal."""
+"""Share of the conversations of a goal that fail so, in both months."""
 
-_BASIS_BY_OUTCOME = {
-    "complete": "everything the opening asks for was done",
-    "broken_off": "the conversation stops before everything asked for was done",
-    "failed": "something asked for could not be done and the user gave up",
+CHANGED_GOAL = "Track a parcel"
+"""The goal of which more fails in the second month."""
+
+CAUSES = {
+    "timeout": frozenset(("timed", "timeout", "error", "errors")),
+    "refused": frozenset(("days", "policy", "exception")),
+    "loop": frozenset(("repeats", "again", "same")),
 }
-"""Why a conversation counts as complete or not, in words."""
+"""Causes of failure, each with words that tell of it."""
 
-_BROKEN_OFF_SHARE, _FAILED_SHARE = 0.25, 0.15
-"""Shares of the conversations that are broken off and that fail; the others are complete."""
+_TIMEOUTS = 0.55
+"""Share of the conversations of that goal that fail by a timeout in the second month; none does in the first."""
 
-_LONG_INTERVAL = 40
-"""One conversation in so many is long."""
+_ATTEMPTS = 20
+"""Most times that a conversation is written until no other begins alike."""
 
-_MIN_CANDIDATES_FOR_HUGE = 6
-"""Least number of complete conversations of a domain of which one is huge: a few samples are to be short."""
+FAILING_CARRIER = "Northway"
+"""The carrier whose system times out."""
 
-_FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
-"""Conversations begin on this day or later."""
 
-_SPAN_SECONDS = 30 * 24 * 3600
-"""Time within which all conversations begin."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one conversation is to be."""
+
+    goal: str
+    month: int
+    outcome: Outcome
+    failure: Failure | None = None
 
 
 def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
-    """Returns `count` conversations: the domains in turn, 60% complete, 25% broken off, 15% failed, no opening twice.
+    """Returns `count` conversations of nine goals in uneven shares, by time, few openings twice.
 
-    The same `count` and `seed` give the same conversations. `truth` has `goal` ("domain/goal"), `complete`,
-    `complete_basis` (the reason, in words), `outcome` (complete, broken_off, failed) and `domain`.
+    The same `count` and `seed` give the same conversations. `truth` has `goal`, `complete`, `outcome` (complete,
+    broken_off, failed), `success` where it did not break off, and `failure` where it failed.
     """
-    rng = Random(f"samples {seed} {count}")
-    outcomes = _outcomes(rng, count)
-    sizes = _sizes(rng, outcomes)
-    starts = sorted(rng.randrange(_SPAN_SECONDS) for _ in range(count))
+    rng = Random(f"desk {seed} {count}")
+    plans = _plans(count)
+    rng.shuffle(plans)
+    plans.sort(key=lambda plan: plan.month)
+    per_month = Counter(plan.month for plan in plans)
+    times = [
+        MONTHS[month] + timedelta(seconds=second)
+        for month in (0, 1)
+        for second in sorted(rng.randrange(_DAYS * 86_400) for _ in range(per_month[month]))
+    ]
     openings: set[str] = set()
-    made: list[Conversation] = []
-    names = list(_DOMAINS)
-    for number in range(count):
-        domain = names[number % len(names)]
-        prefix, converse = _DOMAINS[domain]
-        attempt = 0
-        # Tries again with another seed while another conversation has the same opening.
-        while True:
-            script = Script(
-                Random(f"{seed} {count} {number} {attempt}"), outcomes[number], sizes[number]
-            )
-            goal = converse(script)
-            if script.outcome == "broken_off":
-                break_off(script)
-            opening = next(message.content for message in script.messages if message.role == "user")
-            if opening not in openings:
-                break
-            attempt += 1
-        openings.add(opening)
-        created = _FIRST_DAY + timedelta(seconds=starts[number])
-        conversation = Conversation(
-            external_id=f"{prefix}-{number + 1:04d}",
-            messages=tuple(script.messages),
-            truth={
-                "goal": f"{domain}/{goal}",
-                "complete": script.outcome == "complete",
-                "complete_basis": _BASIS_BY_OUTCOME[script.outcome],
-                "outcome": script.outcome,
-                "domain": domain,
-            },
-            created_at=created.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        )
-        made.append(conversation)
-    return made
+    return [
+        _conversation(number, plan, time, Random(f"{seed} {count} {number}"), openings)
+        for number, (plan, time) in enumerate(zip(plans, times, strict=True), 1)
+    ]
+
+
+def _conversation(
+    number: int, plan: _Plan, time: datetime, rng: Random, openings: set[str]
+) -> Conversation:
+    """Returns one conversation, and notes its opening; it is written anew if another has the same."""
+    for _ in range(_ATTEMPTS):
+        carrier = FAILING_CARRIER if plan.failure == "timeout" else ""
+        talk = Talk(rng, plan.goal, time, failure=plan.failure, carrier=carrier)
+        talk.write()
+        if plan.outcome == "broken_off":
+            talk.break_off()
+        opening = talk.messages[1].content
+        if opening not in openings:
+            break
+    openings.add(opening)
+    truth: dict[str, Any] = {
+        "goal": TEXTS.goals[plan.goal].name,
+        "complete": plan.outcome == "complete",
+        "outcome": plan.outcome,
+    }
+    if plan.outcome != "broken_off":
+        truth["success"] = plan.outcome == "complete"
+    if plan.failure is not None:
+        truth["failure"] = plan.failure
+    return Conversation(
+        external_id=f"desk-{number:04d}",
+        messages=tuple(talk.messages),
+        truth=truth,
+        created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+class _Shares:
+    """Divides conversations by shares; what is left of a share is carried on, so that any count has nearly all."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, float] = {}
+
+    def take(self, kind: str, share: float, most: int) -> int:
+        """Returns how many of `most` conversations get a kind, given how many it should be."""
+        due = self._left.get(kind, 0.0) + share
+        taken = max(0, min(most, int(due + 0.5)))
+        self._left[kind] = due - taken
+        return taken
+
+
+def _plans(count: int) -> list[_Plan]:
+    """Returns what the conversations are to be: goals in their shares, half of each goal in each month."""
+    total = sum(goal.share for goal in TEXTS.goals.values())
+    shares, plans = _Shares(), list[_Plan]()
+    for name, goal in TEXTS.goals.items():
+        size = shares.take("goal", count * goal.share / total, count - len(plans))
+        first = shares.take("month", size / 2, size)
+        plans += _group(name, 0, first, shares)
+        plans += _group(name, 1, size - first, shares)
+    return plans
+
+
+def _group(name: str, month: int, size: int, shares: _Shares) -> Iterator[_Plan]:
+    """Yields what the conversations of one goal in one month are to be."""
+    free = size
+    share_by_failure = {failure: of_goal.get(name, 0.0) for failure, of_goal in _FAILED.items()}
+    share_by_failure["timeout"] = (
+        _TIMEOUTS if (TEXTS.goals[name].name, month) == (CHANGED_GOAL, 1) else 0.0
+    )
+    for failure, share in share_by_failure.items():
+        taken = shares.take(failure, share * size, free) if share else 0
+        free -= taken
+        for _ in range(taken):
+            yield _Plan(name, month, "failed", failure)
+    broken_off = shares.take("broken_off", _BROKEN_OFF * size, free)
+    for index in range(free):
+        yield _Plan(name, month, "broken_off" if index < broken_off else "complete")
 
 
 def write_jsonl(conversations: Iterable[Conversation], path: str | PathLike[str]) -> None:
@@ -100,40 +171,6 @@ def write_jsonl(conversations: Iterable[Conversation], path: str | PathLike[str]
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         for conversation in conversations:
             file.write(json.dumps(_record(conversation), ensure_ascii=False) + "\n")
-
-
-def _outcomes(rng: Random, count: int) -> list[Outcome]:
-    """Returns the outcome of each conversation."""
-    broken, failed = round(count * _BROKEN_OFF_SHARE), round(count * _FAILED_SHARE)
-    outcomes: list[Outcome] = ["complete"] * (count - broken - failed)
-    outcomes += ["broken_off"] * broken
-    outcomes += ["failed"] * failed
-    # Shuffled within each domain, so that every domain has its share of each outcome.
-    domains = len(_DOMAINS)
-    for index in range(domains):
-        dealt = outcomes[index::domains]
-        rng.shuffle(dealt)
-        outcomes[index::domains] = dealt
-    return outcomes
-
-
-def _sizes(rng: Random, outcomes: Sequence[Outcome]) -> list[Size]:
-    """Returns the size of each conversation: one in 40 is long, and one each in `terminal` and `sql`, whose tools can
-    print much, is huge and complete."""
-    names = list(_DOMAINS)
-    long_indices = rng.sample(range(len(outcomes)), len(outcomes) // _LONG_INTERVAL)
-    sizes: list[Size] = [
-        "long" if index in long_indices else "usual" for index in range(len(outcomes))
-    ]
-    for domain in ("terminal", "sql"):
-        candidates = [
-            index
-            for index, outcome in enumerate(outcomes)
-            if names[index % len(names)] == domain and outcome == "complete"
-        ]
-        if len(candidates) >= _MIN_CANDIDATES_FOR_HUGE:
-            sizes[rng.choice(candidates)] = "huge"
-    return sizes
 
 
 def _record(conversation: Conversation) -> dict[str, Any]:

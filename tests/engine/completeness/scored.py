@@ -33,11 +33,11 @@ WEIGHTS = "TESTED_WEIGHTS"
 
 def conversations() -> list[Conversation]:
     """Twelve conversations: beginnings of samples, every third under one long system prompt, one without an answer."""
-    samples = sample_conversations(40, seed=5)
-    samples.sort(key=lambda sample: sum(len(message.seen) for message in sample.messages[:5]))
+    samples = [each for each in sample_conversations(60, seed=5) if len(each.messages) > 6]
+    samples.sort(key=lambda sample: sum(len(message.seen) for message in sample.messages[1:6]))
     made = []
     for number, sample in enumerate(samples[:12]):
-        messages = sample.messages[: 3 + number % 3]
+        messages = sample.messages[1 : 4 + number % 3]
         if number % 3 == 0:
             messages = (Message("system", RULES), *messages)
         name = f"talk-{number:02}"

@@ -55,6 +55,19 @@ def test_a_schema_does_not_make_a_form_of_a_conversation(record: Any) -> None:
     assert said(one(lines(record))) == ROSES
 
 
+def test_a_reader_that_reads_much_more_is_taken() -> None:
+    """Of two readers that know a record, the usual one loses if it makes messages of little and the other of much."""
+    turns = [
+        {"from": speaker, "value": f"Please water the roses {n} times"}
+        for n in range(9)
+        for speaker in ("human", "gpt")
+    ]
+    record = {"messages": [message("user", "Hi")], "conversations": turns}
+    assert len(one(lines(record)).conversation.messages) == len(turns)
+    few = {"messages": MESSAGES, "conversations": turns[:2]}
+    assert said(one(lines(few))) == ROSES
+
+
 @pytest.mark.parametrize(
     "records",
     [
@@ -159,9 +172,9 @@ BRANCHES = [
 def test_the_current_branch_is_the_conversation(record: Any, answer: str) -> None:
     """Where messages name the one before them, an answer that was made anew takes the place of the first, unless the
     record names the first as its current one; the other is kept as metadata."""
-    found = one(json.dumps(record).encode())
-    assert said(found) == [("user", "Water the roses"), ("assistant", answer)]
-    assert len(found.conversation.meta["other branches"]) == 1
+    parsed_record = one(json.dumps(record).encode())
+    assert said(parsed_record) == [("user", "Water the roses"), ("assistant", answer)]
+    assert len(parsed_record.conversation.meta["other branches"]) == 1
 
 
 def test_rows_follow_the_current_branch() -> None:
@@ -204,9 +217,13 @@ def test_of_several_transcripts_the_one_with_calls_is_read() -> None:
             message("agent", "Done."),
         ],
     }
-    found = one(lines(record))
-    assert said(found)[2:] == [("assistant", "water{}"), ("tool", "wet"), ("assistant", "Done.")]
-    assert found.conversation.meta == {}
+    parsed_call = one(lines(record))
+    assert said(parsed_call)[2:] == [
+        ("assistant", "water{}"),
+        ("tool", "wet"),
+        ("assistant", "Done."),
+    ]
+    assert parsed_call.conversation.meta == {}
 
 
 @pytest.mark.parametrize(
@@ -343,8 +360,8 @@ def test_what_a_program_writes_into_a_prompt_is_the_systems() -> None:
         f"Water the roses\n{reminder}",
         [{"type": "text", "text": reminder}, {"type": "text", "text": "Water the roses"}],
     ):
-        found = said(one(lines(claude_line("user", content, "1", None))))
-        assert [(role, text.strip()) for role, text in found] == [
+        record = said(one(lines(claude_line("user", content, "1", None))))
+        assert [(role, text.strip()) for role, text in record] == [
             ("system", reminder),
             ("user", "Water the roses"),
         ]
@@ -419,8 +436,8 @@ def test_roles_of_tools_in_a_trace() -> None:
     for position, role in enumerate(roles):
         attributes[f"llm__input_messages__{position}__message__role"] = role
         attributes[f"llm__input_messages__{position}__message__content"] = f"text {position}"
-    found = one(json.dumps([span("llm", "1", None, **attributes)]).encode())
-    assert [role for role, _ in said(found)] == ["user", "assistant", "tool", "assistant"]
+    record = one(json.dumps([span("llm", "1", None, **attributes)]).encode())
+    assert [role for role, _ in said(record)] == ["user", "assistant", "tool", "assistant"]
 
 
 def test_spans_of_adk() -> None:
@@ -434,9 +451,9 @@ def test_spans_of_adk() -> None:
         "gcp__vertex__agent__llm_response": json.dumps(response),
     }
     call = span("call_llm", "1", None, **attributes)
-    found = one(json.dumps([call]).encode())
-    assert said(found) == ROSES
-    assert found.conversation.external_id == "z"
+    record = one(json.dumps([call]).encode())
+    assert said(record) == ROSES
+    assert record.conversation.external_id == "z"
 
 
 def generation(key: str, given: Any, answered: Any, parent: str = "") -> dict[str, Any]:

@@ -459,3 +459,62 @@ def test_truth_and_what_is_left_out_of_messages_are_no_facts() -> None:
     (found,) = conversations(mapping, {"log": log})
     assert found.messages[0].facts == '{"at": 3}'
     assert found.truth == {"ends": False}
+
+
+def test_turns_within_turns_come_in_their_order_and_are_merged() -> None:
+    """The parts of an answer are read in turn; texts that follow each other are one, a text after a call is another,
+    and a part that no rule knows is told as not understood."""
+    mapping = """
+    name = "x"
+    when = ["asked[].answer"]
+    [[messages]]
+    each = "asked[]"
+    merge = ""
+    turns = [
+      { role = "=user", text = "question" },
+      { each = "answer[]", turns = [
+        { when = "kind=text|link", role = "=assistant", text = "value" },
+        { when = "kind=call", role = "=assistant", calls = { name = "value" } },
+      ] },
+    ]
+    """
+    kinds = (
+        ("text", "See "),
+        ("link", "e.org"),
+        ("call", "find"),
+        ("text", "Found."),
+        ("odd", "?"),
+    )
+    answer = [{"kind": kind, "value": value} for kind, value in kinds]
+    (record,) = read_with(mapping, {"asked": [{"question": "Where?", "answer": answer}]})
+    assert isinstance(record, Parsed)
+    conversation = record.conversation
+    assert said(conversation) == [
+        ("user", "Where?"),
+        ("assistant", "See e.org"),
+        ("assistant", "Found."),
+    ]
+    assert [call.name for call in conversation.messages[1].tool_calls] == ["find"]
+    assert list(record.account.unknown) == ["with kind, value"]
+    assert not record.account.lost
+
+
+def test_conversations_named_by_several_fields_share_what_has_no_name() -> None:
+    """Records are grouped by all the paths of `by`; those without any of them are known of all conversations."""
+    mapping = """
+    name = "x"
+    when = ["text | seed"]
+    group = { by = ["room", "thread"], others = "shared" }
+    id = ["id"]
+    [metadata]
+    seed = "^.records[].seed"
+    [[messages]]
+    each = "records[]"
+    role = "=user"
+    text = "text"
+    """
+    rows = ((1, None), (1, 2), (2, None))
+    records = [{"room": room, "thread": thread, "text": "hi"} for room, thread in rows]
+    made = conversations(mapping, {"seed": 7}, *records)
+    assert [one.external_id for one in made] == ["1", "1/2", "2"]
+    assert [one.meta["seed"] for one in made] == [7, 7, 7]

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from engine.base.conversation import State
-from engine.completeness.records import CurvePoint, ScoreRow
-from engine.opener.first_reading import reason
+from engine.base.conversation import Verdict
+from engine.opener.first_reading import MAX_TO_READ, conversations_to_read
+from engine.opener.open_project import OpenProject
+from engine.signs.stages import SignStage
+from tests.engine.goals.service.goal_project import run
+from tests.engine.project.support import fill, talk
 
 
-@pytest.mark.parametrize(("turns", "place"), [((1, 1), "step 2"), ((1, 2), "turn 1")])
-def test_the_reason_names_where_it_seemed_done(turns: tuple[int, int], place: str) -> None:
-    """A conversation whose curve fell is said to have seemed done earlier: after a step in a log of one turn, else
-    after a turn."""
-    curve = tuple(
-        CurvePoint(at, at + 1, turn, p, 1 - p)
-        for at, turn, p in zip((1, 3), turns, (0.9, 0.1), strict=True)
-    )
-    score = ScoreRow(1, "k", 1, State.INCOMPLETE, None, 0.1, 0.1, curve, "probe", "m", None, None)
-    found = reason(score, "user", "book a table")
-    assert f"seemed done after {place} (.90) and went on" in found
-    assert "book a table" in found
+def test_the_most_trouble_without_a_verdict_is_read_first(tmp_path: Path) -> None:
+    """At most five conversations with signs are named, the most trouble first, each with its signs in words; one that
+    has a verdict is not."""
+    records = [talk(f"quiet {n}", f"Where is Rome {n}?", "In Italy.") for n in range(20)]
+    records += [
+        talk(f"refused {n}", f"Where is {n}?", "I am sorry, I do not know.") for n in range(6)
+    ]
+    records.append(talk("worst", "Where?", "I cannot say.", "That is wrong, why do you not know?"))
+    with OpenProject(tmp_path / "p.wb", create=True) as project:
+        fill(project.project, records)
+        run(project.project, [SignStage(project.project)])
+        readings = conversations_to_read(project)
+        assert len(readings) == MAX_TO_READ
+        assert readings[0].row.external_id == "worst"
+        assert "the user has the last word" in readings[0].reason
+        assert "user: wrong, why do you not know" in readings[0].reason
+        project.triage.give(readings[0].row.id, Verdict.NO)
+        names = [reading.row.external_id for reading in conversations_to_read(project)]
+        assert all(name.startswith("refused") for name in names)

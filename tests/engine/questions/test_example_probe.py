@@ -10,8 +10,11 @@ from engine.completeness.probe_calibration import Floats, Ints
 from engine.questions.example_probe import (
     EXAMPLES_PER_FIT,
     TYPICAL_EXAMPLES,
+    Known,
+    features,
     fit,
     rank_by_information,
+    word_features,
 )
 
 
@@ -22,6 +25,11 @@ def made(count: int, signal: float, dimensions: int = 60) -> tuple[States, Ints]
     known = random.normal(size=(count, dimensions))
     known[:, 0] += signal * right
     return known.astype(np.float32), right
+
+
+def known_by(features: States) -> Known:
+    """Conversations of which nothing but features is known, each with the weight of a state's dimension at first."""
+    return Known(features * np.float32(0.1), None, np.zeros(len(features)))
 
 
 def marked(right: Ints, count: int) -> Ints:
@@ -39,7 +47,7 @@ class TestTeach:
         """Thirty marks tell two hundred other conversations apart, and so does the test on the marked ones, each of
         which is judged by a probe that did not see it."""
         known, right = made(230, signal=3.0)
-        p = fit(known, marked(right, 30), np.arange(30))
+        p = fit(known_by(known), marked(right, 30), np.arange(30))
         assert p is not None
         assert area(p, right, slice(30, None)) > 0.9
         assert abs(area(p, right, slice(0, 30)) - area(p, right, slice(30, None))) < 0.1
@@ -47,7 +55,7 @@ class TestTeach:
     def test_marks_without_relation_tell_nothing(self) -> None:
         """Marks at random, which a regression could learn by heart, are not told among the marked ones."""
         known, right = made(100, signal=0.0, dimensions=300)
-        p = fit(known, marked(right, 60), np.arange(60))
+        p = fit(known_by(known), marked(right, 60), np.arange(60))
         assert p is not None
         assert 0.25 < area(p, right, slice(0, 60)) < 0.75
 
@@ -57,8 +65,8 @@ class TestTeach:
         known, right = made(40, signal=0.0, dimensions=300)
         twice, marks = np.vstack([known, known]), np.concatenate([right, right])
         every = slice(0, None)
-        apart = fit(twice, marks, np.arange(80))
-        together = fit(twice, marks, np.tile(np.arange(40), 2))
+        apart = fit(known_by(twice), marks, np.arange(80))
+        together = fit(known_by(twice), marks, np.tile(np.arange(40), 2))
         assert apart is not None
         assert together is not None
         assert area(apart, marks, every) > 0.8
@@ -68,7 +76,7 @@ class TestTeach:
         """Of conversations with a probability above .8 more than seven tenths are positive, below .2 fewer than
         three."""
         known, right = made(600, signal=1.5)
-        p = fit(known, marked(right, 100), np.arange(100))
+        p = fit(known_by(known), marked(right, 100), np.arange(100))
         assert p is not None
         assert (right[p > 0.8] > 0).mean() > 0.7
         assert (right[p < 0.2] > 0).mean() < 0.3
@@ -76,8 +84,43 @@ class TestTeach:
     def test_one_kind_of_mark_teaches_nothing(self) -> None:
         """Without two marks of either kind there is no probability."""
         known, right = made(30, signal=1.0)
-        assert fit(known, np.abs(marked(right, 20)), np.arange(20)) is None
-        assert fit(known, np.zeros(30, dtype=np.int64), np.arange(0)) is None
+        assert fit(known_by(known), np.abs(marked(right, 20)), np.arange(20)) is None
+        assert fit(known_by(known), np.zeros(30, dtype=np.int64), np.arange(0)) is None
+
+    def test_the_guess_stays_until_examples_speak_against_it(self) -> None:
+        """A right guess tells others after ten examples about as well as before; a wrong one is overcome by sixty."""
+        known, right = made(300, signal=3.0)
+        guess = right + np.random.default_rng(5).normal(size=len(right))
+        begun = known_by(known)._replace(guess=guess)
+        p = fit(begun, marked(right, 10), np.arange(10))
+        assert p is not None
+        assert area(p, right, slice(10, None)) > area(guess, right, slice(10, None)) - 0.02
+        p = fit(begun._replace(guess=-guess), marked(right, 60), np.arange(60))
+        assert p is not None
+        assert area(p, right, slice(60, None)) > 0.9
+
+    def test_words_tell_where_features_do_not(self) -> None:
+        """Conversations that differ in one word of many are told apart by it; a word of all of them counts nothing."""
+        right = np.tile([1, -1], 100)
+        random = np.random.default_rng(4)
+        columns = [
+            np.unique([1, 2 + (side > 0), *random.integers(10, 40, 2)]).astype(np.uint16)
+            for side in right.tolist()
+        ]
+        words = word_features(columns)
+        assert words[:, [1]].sum() == 0
+        known = Known(np.zeros((200, 1), dtype=np.float32), words, np.zeros(200))
+        p = fit(known, marked(right, 40), np.arange(40))
+        assert p is not None
+        assert area(p, right, slice(40, None)) > 0.9
+
+    def test_a_conversation_without_a_state_is_known_by_its_signs(self) -> None:
+        """Where no model read a conversation, the dimensions of its state are those of a usual one."""
+        states = np.array([[1, 2], [3, 4], [np.nan, np.nan]], dtype=np.float32)
+        table = features(np.ones((3, 2)), states)
+        assert table.shape == (3, 4)
+        assert table[2, 2:].tolist() == [0, 0]
+        assert (table[:, 0] == table[0, 0]).all()
 
 
 class TestInstructive:
@@ -87,7 +130,7 @@ class TestInstructive:
         for count, marks in ((60, 0), (60, 20), (4, 0), (4, 3), (1, 1), (25, 12)):
             known, right = made(count, signal=2.0)
             mark = marked(right, marks)
-            p = fit(known, mark, np.arange(marks))
+            p = fit(known_by(known), mark, np.arange(marks))
             order = rank_by_information(known, mark, p)
             assert sorted(order.tolist()) == np.flatnonzero(mark == 0).tolist()
 

@@ -355,7 +355,7 @@ class TestOrderAndFilter:
         support = project()
         support.saved.save_view(ListQuery(parse_filter("state:ended")), None)
         async with opened(support, mode="3") as pilot:
-            await press(pilot, "O", "up", "enter")
+            await press(pilot, "O", "up", "up", "enter")
 
             assert "the list's order" in lines(pilot)[2]
             assert "1 of 15" in lines(pilot)[0]

@@ -67,7 +67,9 @@ class TestLayout:
             message(3, "assistant", ""),
             message(4, "user", "Thanks", 2, hidden=True),
         ]
-        layout = Layout(messages, {0: [LeakRow(1, 0, "stop-token", "###STOP###")]}, 70, frozenset())
+        layout = Layout(
+            messages, {0: [LeakRow(1, 0, "stop-token", "###STOP###")]}, {}, 70, frozenset()
+        )
 
         assert shown(layout) == [
             "user 1  Exchange the lamp ###STOP###",
@@ -87,19 +89,19 @@ class TestLayout:
         """What is unfolded is shown whole."""
         messages = [message(0, "tool", "\n".join(f"line {n}" for n in range(42)))]
 
-        assert Layout(messages, {}, 60, frozenset({0})).height == 42
+        assert Layout(messages, {}, {}, 60, frozenset({0})).height == 42
 
     def test_json_is_laid_out_when_it_is_unfolded(self) -> None:
         """Folded JSON shows as much as imported as fits, unfolded it is laid out, raw it stays as imported."""
         content = '{"order":{"id":"#W63","items":[{"sku":"L-1","qty":1},{"sku":"L-2","qty":2}],"paid":true}}'
         messages = [message(0, "tool", content)]
 
-        assert shown(Layout(messages, {}, 50, frozenset())) == [
+        assert shown(Layout(messages, {}, {}, 50, frozenset())) == [
             'tool 1  {"order":{"id":"#W63","items":[{"sku":"L-1',
             '        ","qty":1},{"sku":"L-2","qty":2}],"paid":t',
             "        ▸ 7 lines",
         ]
-        assert shown(Layout(messages, {}, 50, frozenset({0}))) == [
+        assert shown(Layout(messages, {}, {}, 50, frozenset({0}))) == [
             "tool 1  {",
             '          "order": {',
             '            "id": "#W63",',
@@ -109,14 +111,14 @@ class TestLayout:
             "          }",
             "        }",
         ]
-        raw = Layout(messages, {}, 50, frozenset({0}), raw=True)
+        raw = Layout(messages, {}, {}, 50, frozenset({0}), raw=True)
         assert "".join(raw.line(at).text for at in range(raw.height)) == content
         assert not any(raw.line(at).spans for at in range(raw.height))
 
     def test_styles_reach_across_lines(self) -> None:
         """A style that a line break cuts goes on in the next line."""
         text = "Take **one of these two things** now"
-        layout = Layout([message(0, "assistant", text)], {}, 26, frozenset())
+        layout = Layout([message(0, "assistant", text)], {}, {}, 26, frozenset())
         strong = [
             layout.line(at).text[start:end]
             for at in range(layout.height)
@@ -137,7 +139,7 @@ class TestLayout:
     ) -> None:
         """A line is the piece of its part's text that begins where it says, so a hit is marked where it stands."""
         one = message(0, role, content)
-        layout = Layout([one], {}, 40, frozenset({0} if unfolded else ()), raw=raw)
+        layout = Layout([one], {}, {}, 40, frozenset({0} if unfolded else ()), raw=raw)
         texts = part_texts(one, raw=raw)
 
         for at in range(layout.height):
@@ -153,14 +155,14 @@ class TestLayout:
 
     def test_one_long_line_is_told_in_characters(self) -> None:
         """Output of a single long line says its length in characters."""
-        layout = Layout([message(0, "tool", "x" * 5_000)], {}, 60, frozenset())
+        layout = Layout([message(0, "tool", "x" * 5_000)], {}, {}, 60, frozenset())
 
         assert shown(layout)[-1] == "        ▸ 5.0k characters"
 
     def test_foldable(self) -> None:
         """Only what is longer than its preview can be folded."""
         layout = Layout(
-            [message(0, "user", "short"), message(1, "tool", "a\nb\nc\nd")], {}, 60, frozenset()
+            [message(0, "user", "short"), message(1, "tool", "a\nb\nc\nd")], {}, {}, 60, frozenset()
         )
 
         assert [layout.foldable(index) for index in (0, 1)] == [False, True]
@@ -171,7 +173,7 @@ class TestLayout:
             message(at, "user" if at % 2 == 0 else "assistant", f"message {at}", at // 2 + 1)
             for at in range(100_000)
         ]
-        layout = Layout(messages, {}, 80, frozenset())
+        layout = Layout(messages, {}, {}, 80, frozenset())
 
         assert layout.height == 149_999
         assert layout.line(layout.height - 1).text == "message 99999"
@@ -184,7 +186,7 @@ class TestLayout:
     def test_every_line_belongs_to_its_message(self, content: list[tuple[Role, str]]) -> None:
         """Any line number leads to the message that begins at or before it."""
         messages = [message(at, role, text) for at, (role, text) in enumerate(content)]
-        layout = Layout(messages, {}, 40, frozenset())
+        layout = Layout(messages, {}, {}, 40, frozenset())
 
         for at in range(layout.height):
             index = layout.message_at(at)

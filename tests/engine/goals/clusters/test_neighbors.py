@@ -13,6 +13,7 @@ from engine.goals.clusters.neighbors import (
     SETTLE_NEIGHBOURS,
     NearestRows,
     Neighbours,
+    mixing,
     overlap,
     settle,
 )
@@ -187,6 +188,18 @@ class TestWhatStays:
         labels = gold[:count]
         near = near_of(vectors[:count])
         assert settle(near, labels, nobody(labels)).tolist() == labels.tolist()
+
+
+def test_mixing() -> None:
+    """The halves of one goal are each other's nearest others; a row in no cluster, and an empty cluster, count
+    nothing."""
+    vectors, gold = grouped(groups=2, each=20)
+    labels = np.where(gold == 0, np.arange(len(gold)) % 2, 2).astype(np.int32)
+    labels[-1] = -1
+    shares = mixing(vectors @ vectors.T, labels, 4)
+    assert shares[0, 1] == shares[1, 0] == 1
+    assert shares[2, 0] + shares[2, 1] == pytest.approx(1)
+    assert not shares[3].any()
 
 
 @settings(max_examples=60, deadline=None)

@@ -15,6 +15,7 @@ from engine.goals.merges.merge_probability import (
     PRIOR,
     Floats,
     RobustScale,
+    prior_for,
     refit,
     standardize,
 )
@@ -60,6 +61,31 @@ def test_yes_weighs_little_until_it_earned_more() -> None:
     right = np.repeat(np.concatenate([sure, of(yes=0.01, yes_reversed=0.01)]), 15, axis=0)
     fitted = refit(PRIOR, right, [True] * 15 + [False] * 15)
     assert fitted.probabilities(sure)[0] > MODEL.probabilities(sure)[0]
+
+
+def test_one_decision_lifts_no_unlike_pair() -> None:
+    """One merge of an unlike pair leaves another unlike one, on which the model says no, improbable, however alike
+    their labels; twenty do not."""
+    unlike = of(scaled_similarity=0.1, description=1.2, likelihood=0.4, yes=0.06, yes_reversed=0.06)
+    assert MODEL.probabilities(unlike)[0] < 0.3
+    once = refit(PRIOR, unlike, [True])
+    assert once.probabilities(unlike)[0] < 0.4
+    assert refit(PRIOR, np.repeat(unlike, 20, axis=0), [True] * 20).probabilities(unlike)[0] > 0.9
+
+
+def test_yes_weighs_what_it_earned() -> None:
+    """The prior weight of a model's yes grows with the decisions that agree and falls with those that do not, to 0 at
+    least; without answers it stays."""
+    weight = 1 + NAMES.index("yes")
+    yes = np.array([2.0, -2.0, 3.0, np.nan])
+    assert prior_for(yes, [True, False, True, True]).means[weight] == pytest.approx(0.1 + 3 / 13)
+    assert prior_for(yes, [False, True, False, True]).means[weight] == 0
+    assert prior_for(yes[3:], [True]) == PRIOR
+
+
+def test_one_order_is_enough() -> None:
+    """A sure answer in one order counts like the same in both."""
+    assert of(yes=0.95) == pytest.approx(of(yes=0.95, yes_reversed=0.95), nan_ok=True)
 
 
 def test_decisions_move_the_threshold() -> None:

@@ -90,7 +90,7 @@ class TestProbability:
 
     def test_limit_before_decisions(self) -> None:
         """Before any decision the other features cannot make a pair more probable than the leeway of the first one;
-        they can still make it less probable, and one decision ends the limit."""
+        they can still make it less probable; each few decisions widen the limit, and many end it."""
         prior = replace(PRIOR, leeway=1.0)
         limited, free = refit(prior, NONE, []), refit(PRIOR, NONE, [])
         x = np.array([[-1.0, 8.0], [-1.0, 0.1], [-1.0, -8.0]])
@@ -98,9 +98,12 @@ class TestProbability:
         assert limited.probabilities(x)[0] < free.probabilities(x)[0]
         assert limited.probabilities(x)[1:].tolist() == free.probabilities(x)[1:].tolist()
         given = np.array([[0.0, 0.0]]), [True]
+        once = refit(prior, *given).probabilities(x)[0]
+        assert limited.probabilities(x)[0] < once < refit(PRIOR, *given).probabilities(x)[0]
+        many = np.zeros((200, 2)), [True] * 200
         assert (
-            refit(prior, *given).probabilities(x).tolist()
-            == refit(PRIOR, *given).probabilities(x).tolist()
+            refit(prior, *many).probabilities(x).tolist()
+            == refit(PRIOR, *many).probabilities(x).tolist()
         )
 
     def test_count_to_merge(self) -> None:

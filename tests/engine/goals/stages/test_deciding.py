@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
@@ -82,6 +83,16 @@ class TestDecidingByProbability:
         assert self.decide(project, decision_log, 1.0).merged == 0
         assert self.decide(project, decision_log, 0.5).merged > 0
         assert self.decide(project, decision_log, 0.5).merged == 0
+
+    def test_groups_that_do_not_mix(self, project: Project, decision_log: DecisionLog) -> None:
+        """The rule joins no two groups that are nobody's nearest others, however low the threshold."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
+        self.decide(project, decision_log, 0.0)
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+        left = MergeQueueCache(project, decision_log).snapshot(key).table
+        off_diagonal = left.mixing[~np.eye(len(left.keys), dtype=bool)]
+        assert (off_diagonal < 0.4).all()
 
     def test_a_persons_no_holds(self, project: Project, decision_log: DecisionLog) -> None:
         """The rule does not merge a pair that a person refused, however probable."""

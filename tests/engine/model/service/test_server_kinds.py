@@ -12,7 +12,7 @@ from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, stored_clustering
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import write_jsonl
-from tests.command_line import workbench
+from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 
 COUNT = 12
@@ -40,6 +40,29 @@ def project(tmp_path: Path) -> Path:
     path = tmp_path / "p.wb"
     assert workbench("import", path, tmp_path / "talks.jsonl").returncode == 0
     return path
+
+
+def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
+    """A prompt in a file is tried on some conversations beside the built-in one, with several models side by side; it
+    is not stored. A prompt that is asked of groups is refused."""
+    text = workbench("prompts", project, "judge-json").stdout.decode()
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace("Is the conversation finished", "Is it over"))
+    with scripted(KINDS["vllm"]) as first, scripted(KINDS["fenced"]) as second:
+        for server, name in ((first, "one"), (second, "two")):
+            assert workbench("models", "add", server.url, "--name", name).returncode == 0
+        models = ("--model", "one", "--model", "two")
+        words = ("prompts", project, "judge-json", "--set", file, "--on", "2", *models, "--json")
+        tried = data(workbench(*words))["replies"]
+        assert any("Is it over" in str(body) for body in second.bodies)
+        refused = workbench("prompts", project, "label-json", "--on", "2", *models)
+    assert list(tried) == ["taxi-0", "taxi-1"]
+    assert len(tried["taxi-0"]) == 4
+    assert all("outcome: done" in reply for reply in tried["taxi-0"].values())
+    assert all("outcome: open" in reply for reply in tried["taxi-1"].values())
+    assert workbench("prompts", project, "judge-json").stdout.decode() == text
+    assert refused.returncode == 2
+    assert b"not asked of single conversations" in refused.stderr
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -63,12 +63,10 @@ def matching(workspace: OpenProject, text: str) -> list[int]:
 
 class TestSuccess:
     def test_verdicts_teach_it_while_they_are_given(self, workspace: OpenProject) -> None:
-        """From enough verdicts of both kinds there is a probability of success for every conversation with states,
-        tested out of fold; the completeness scores stay as they were, and screens are told."""
+        """From enough verdicts of both kinds there is a probability of success for every conversation, tested out of
+        fold; the completeness scores stay as they were, and screens are told."""
         told: list[Event] = []
         workspace.subscribe(told.append)
-        judge(workspace, 5)
-        assert workspace.example_probes.success_in_force() is None
         judge(workspace, 25)
         found = workspace.example_probes.success_in_force()
         assert found is not None
@@ -80,7 +78,7 @@ class TestSuccess:
         rows = workspace.conversations.rows(list(range(1, COUNT + 2)))
         right = [(row.success or 0) > 0.5 for row in rows[:-1]]
         assert sum(a == succeeded(n) for n, a in enumerate(right, start=1)) > 0.9 * COUNT
-        assert rows[-1].success is None
+        assert rows[-1].success is not None
         assert {row.p_end_normalised for row in rows[:-1]} == {0.5}
         assert DataChanged(frozenset({"example probes"})) in told
 
@@ -143,9 +141,9 @@ class TestSuccess:
         assert "at chance          no list shows" in capsys.readouterr().out
 
     def test_what_has_no_place_in_the_order_says_why(self, workspace: OpenProject) -> None:
-        """Before ten verdicts of each kind no reason has a probability; one whose verdict was undone, and one without
-        hidden states, say why they are not ranked."""
-        for key in range(1, 8):
+        """Before three verdicts of each kind no reason has a probability; one whose verdict was undone says why it is
+        not ranked."""
+        for key in (1, 2, 3, 5, 7):
             right = Verdict.YES if succeeded(key) else Verdict.NO
             workspace.triage.give(key, right)
         workspace.example_probes.fit(SUCCEEDED)
@@ -154,7 +152,6 @@ class TestSuccess:
             item.conversation_id: item.why for item in workspace.triage.queue("informative").items
         }
         assert why[7] == "not ranked: it had a verdict when the order was made"
-        assert "hidden states" in why[COUNT + 1]
         assert not [reason for reason in why.values() if "%" in reason]
 
     def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: OpenProject) -> None:
@@ -167,16 +164,18 @@ class TestSuccess:
             assert example_probes.examples(conn, SUCCEEDED) == {1: True}
 
     def test_without_states(self, tmp_path: Path) -> None:
-        """Without hidden states verdicts are taken as ever; the command says what is missing, and fails."""
-        path = tmp_path / "n.wb"
-        with OpenProject(path, create=True) as workspace:
-            fill(workspace.project, [talk("a", "hi"), talk("b", "ho")])
-            assert workspace.triage.place().order == "threshold"
-            workspace.triage.give(1, Verdict.YES)
-            workspace.example_probes.wait()
-            assert workspace.example_probes.newest_success() is None
-            assert len(workspace.triage.queue("informative").items) == 1
-        assert main(["ask", str(path), "succeeded", "--by", "examples"]) == 2
+        """Without hidden states the words of the conversations teach as well."""
+        with OpenProject(tmp_path / "n.wb", create=True) as workspace:
+            talks = [
+                talk(f"c{n}", f"Book room {n}", "It is booked" if succeeded(n) else "None is free")
+                for n in range(1, 41)
+            ]
+            fill(workspace.project, talks)
+            for key in range(1, 21):
+                right = Verdict.YES if succeeded(key) else Verdict.NO
+                workspace.triage.give(key, right)
+            workspace.example_probes.fit(SUCCEEDED)
+            assert matching(workspace, "success>.5") == list(filter(succeeded, range(1, 41)))
 
 
 class TestTag:
@@ -207,14 +206,14 @@ class TestTag:
     ) -> None:
         """`ask --by examples` prints its test out of fold and what to answer next, keeps the threshold, and the export
         has a line for every conversation with its probability."""
-        workspace.triage.tag([2, 4, 6, 8], "good")
-        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3, 5, 7)])
+        workspace.triage.tag([2, 4], "good")
+        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3)])
         workspace.close()
         assert (
             main(["ask", path, "good", "--by", "examples", "--threshold", ".8", "--next", "3"]) == 0
         )
         out = capsys.readouterr().out
-        assert "4 yes, 4 no" in out
+        assert "2 yes, 2 no" in out
         assert "so this says little" in out
         assert out.count("\n  ") == 3
         assert main(["ask", path, "good", "--by", "examples", "--json"]) == 0
@@ -222,9 +221,9 @@ class TestTag:
         assert found["threshold"] == 0.8
         assert main(["export", path, "proposals"]) == 0
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert len(lines) == COUNT
+        assert len(lines) == COUNT + 1
         assert {line["question"] for line in lines} == {"good"}
-        assert [line["marked"] for line in lines[:9]] == [False, True] * 4 + [None]
+        assert [line["marked"] for line in lines[:5]] == [False, True] * 2 + [None]
         assert sum(line["proposed"] for line in lines) == found["test"]["proposed"]
         assert main(["ask", path, "goood", "--by", "examples"]) == 2
         assert "There is no question “goood”" in capsys.readouterr().err
@@ -233,12 +232,12 @@ class TestTag:
 def test_too_few_are_not_put_in_force(
     path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
 ) -> None:
-    """With fewer verdicts than ten of each kind --use puts nothing in force, and says what is needed."""
-    judge(workspace, 8)
+    """With fewer verdicts than three of each kind --use puts nothing in force, and says what is needed."""
+    judge(workspace, 4)
     workspace.close()
     assert main(["ask", path, "succeeded", "--by", "examples", "--use"]) == 0
     out = capsys.readouterr().out
-    assert "not in force       10 verdicts of each kind are needed" in out
+    assert "not in force       3 verdicts of each kind are needed" in out
     with OpenProject(Path(path)) as again:
         assert again.example_probes.success_in_force() is None
 

@@ -45,7 +45,10 @@ def call(tool: str, result: str) -> tuple[Message, Message]:
 def desk(number: int) -> Parsed:
     """One of two kinds at an airline's desk: a booking, which mostly fails, or a refusal, which is mostly right."""
     books, exception = number % 2, number % 10 == 0
-    opening = Message("user", f"Hello, I am {NAMES[number % 10]} and my flight is number {number}.")
+    opening = Message(
+        "user",
+        f"Hello, I am {NAMES[(number // 2 + number // 20) % 10]} and my flight is number {number}.",
+    )
     if books:
         messages = (
             opening,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
-from engine.questions.records import MIN_EXAMPLES_OF_EACH
-from engine.results.watch.watching import fit_risk
+from engine.results.watch.watching import MIN_VERDICTS_OF_EACH, fit_risk
 
 PLACE = BoundaryPlace(0, 0, 1, 10, 10)
 
@@ -36,7 +35,7 @@ def test_what_is_foreseen_before_the_end() -> None:
 
 def test_too_few_verdicts() -> None:
     """Without enough verdicts of either kind there is no probe; those of conversations of one turn do not count."""
-    said = {one: one >= MIN_EXAMPLES_OF_EACH - 1 for one in range(60)}
+    said = {one: one >= MIN_VERDICTS_OF_EACH - 1 for one in range(60)}
     assert fit_risk(past(60), said, np.arange(60)) == (None, {})
     short = [StateEntry(one, (PLACE,), b"\0" * 16, None, 4) for one in range(60)]
     assert fit_risk(short, {one: one % 2 == 0 for one in range(60)}, np.arange(60)) == (None, {})

@@ -5,184 +5,197 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message, render_log
+from engine.base.conversation import Conversation, Message
+from engine.simulate.demo.desk import TEXTS
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from tests.engine.simulate.demo.corpus import corpus, in_domain, truth
 
-DOMAINS = ("shopping", "underwriting", "terminal", "sql", "forms", "travel")
-
-
-def length(conversation: Conversation) -> int:
-    return sum(len(message.content) for message in conversation.messages)
+CORPUS = sample_conversations(300)
 
 
-def users(conversation: Conversation) -> int:
-    return sum(message.role == "user" for message in conversation.messages)
+def failed(kind: str) -> list[Conversation]:
+    """The conversations that fail in one way."""
+    return [c for c in CORPUS if c.truth and c.truth.get("failure") == kind]
 
 
-def contents() -> str:
-    return "\n".join(message.content for c in corpus() for message in c.messages)
+def said(conversation: Conversation, *roles: str) -> str:
+    """All that these roles say."""
+    return "\n".join(m.content for m in conversation.messages if m.role in roles)
+
+
+def calls(conversation: Conversation) -> list[tuple[str, dict[str, object], str]]:
+    """Name, arguments and result of each call."""
+    pairs = zip(conversation.messages, conversation.messages[1:], strict=False)
+    return [
+        (call.name, json.loads(call.arguments), after.content)
+        for message, after in pairs
+        for call in message.tool_calls
+    ]
 
 
 class TestTheSet:
-    def test_the_same_seed_gives_the_same_conversations(self) -> None:
-        """The same count and seed give the same conversations."""
+    def test_a_seed_determines_the_conversations(self) -> None:
+        """The same count and seed give the same conversations, another seed others."""
         assert sample_conversations(40, 3) == sample_conversations(40, 3)
-
-    def test_another_seed_gives_other_conversations(self) -> None:
-        """Another seed gives other conversations."""
         ours = {c.messages for c in sample_conversations(40, 3)}
         assert not ours & {c.messages for c in sample_conversations(40, 4)}
 
     @pytest.mark.parametrize("count", [0, 1, 7, 60])
     def test_any_count_is_met(self, count: int) -> None:
-        """As many conversations as asked for, each with an id of its own."""
+        """As many conversations as asked for, each with an id of its own, in order of time."""
         made = sample_conversations(count)
         assert len({c.external_id for c in made}) == count
+        times = [c.created_at or "" for c in made]
+        assert times == sorted(times)
 
-    def test_all_domains_and_outcomes_occur_in_their_shares(self) -> None:
-        """The six domains are equally frequent; 60% are complete, 25% interrupted, 15% failed, and the truth
-        says which.
-        """
-        assert Counter(truth(c, "domain") for c in corpus()) == dict.fromkeys(DOMAINS, 20)
-        outcomes = Counter(truth(c, "outcome") for c in corpus())
-        assert outcomes == {"complete": 72, "broken_off": 30, "failed": 18}
-        for c in corpus():
-            assert truth(c, "complete") == (truth(c, "outcome") == "complete")
-            assert str(truth(c, "goal")).startswith(f"{truth(c, 'domain')}/")
+    def test_goals_have_uneven_shares(self) -> None:
+        """Of 300 conversations each of the nine goals has its share."""
+        assert Counter(c.truth["goal"] for c in CORPUS if c.truth) == {
+            goal.name: goal.share for goal in TEXTS.goals.values()
+        }
 
-    def test_every_domain_has_every_outcome(self) -> None:
-        """No domain gives its outcome away by its name."""
-        for domain in DOMAINS:
-            assert len({truth(c, "outcome") for c in in_domain(domain)}) == 3
+    def test_outcomes_have_their_shares(self) -> None:
+        """A tenth breaks off, about a quarter fails, and the truth says which and how."""
+        outcomes = Counter(c.truth["outcome"] for c in CORPUS if c.truth)
+        assert outcomes["broken_off"] == pytest.approx(30, abs=3)
+        assert outcomes["failed"] == pytest.approx(70, abs=5)
+        for c in CORPUS:
+            assert c.truth is not None
+            assert c.truth["complete"] == (c.truth["outcome"] == "complete")
+            assert ("failure" in c.truth) == (c.truth["outcome"] == "failed")
 
-    def test_lengths_are_those_of_a_real_set(self) -> None:
-        """The mean length is 500 to 700 characters; some are much longer, one or two very long."""
-        lengths = [length(c) for c in corpus()]
-        assert 500 < sum(lengths) / len(lengths) < 700
-        assert sum(value > 900 for value in lengths) >= 5
-        assert 1 <= sum(value > 2_000 for value in lengths) <= 2
-        assert max(lengths) < 6_000
-        assert {users(c) for c in corpus()} <= set(range(2, 10))
-
-    def test_the_logs_are_short_enough_for_a_demo(self) -> None:
-        """As a model reads them, headers included, a mean of at most 1,100 characters and 11 steps."""
-        logs = [render_log(c.messages) for c in corpus()]
-        assert sum(len(piece.text) for log in logs for piece in log) <= 1_100 * len(logs)
-        assert sum(len(log) for log in logs) <= 11 * len(logs)
-
-    def test_dates_spread_over_one_month(self) -> None:
-        """Every conversation has a time of March 2026, in order, in UTC."""
-        stamps = [c.created_at or "" for c in corpus()]
-        assert stamps == sorted(stamps)
-        days = {datetime.fromisoformat(stamp).strftime("%Y-%m-%d") for stamp in stamps}
-        assert len(days) > 20
-        assert all(stamp.startswith("2026-03-") and stamp.endswith("Z") for stamp in stamps)
-
-    def test_two_domains_share_a_system_prompt(self) -> None:
-        """The same text opens all conversations of a domain, so that its cache can be shared."""
-        for domain in ("underwriting", "travel"):
-            prompts = {c.messages[0] for c in in_domain(domain)}
-            (prompt,) = prompts
-            assert prompt.role == "system"
-            assert 250 <= len(prompt.content) <= 450
-
-    def test_text_that_is_hard_to_display_occurs(self) -> None:
-        """There are emoji, other scripts, accents, bracketed text, tables, code, JSON and a very long line."""
-        text = contents()
-        for piece in ("🙂", "🎁", "返品", "ø", "[/b]", "|---|", "```sql", '{"', "###STOP###"):
-            assert piece in text
-        assert any(len(line) > 400 and " " not in line for line in text.splitlines())
-
-    def test_stop_tokens_close_user_messages_of_one_domain(self) -> None:
-        """The leak guard finds stop tokens, at the end of user messages of one domain only."""
-        found = [(c, m) for c in corpus() for m in c.messages if "###STOP###" in m.content]
-        assert found
-        for conversation, message in found:
-            assert truth(conversation, "domain") == "travel"
-            assert message.role == "user"
-            assert message.content.endswith("###STOP###")
+    def test_one_thing_changes_between_the_months(self) -> None:
+        """Timeouts begin in the second month; every other way to fail is as frequent in both, and so is each goal."""
+        month = {c.external_id: (c.created_at or "")[5:7] for c in CORPUS}
+        assert {month[c.external_id] for c in failed("timeout")} == {"04"}
+        assert len(failed("timeout")) >= 15
+        for kind in ("wrong_item", "refused", "loop", "gave_up"):
+            first = sum(month[c.external_id] == "03" for c in failed(kind))
+            assert abs(2 * first - len(failed(kind))) <= 3
+        for goal in TEXTS.goals.values():
+            of_goal = [c for c in CORPUS if c.truth and c.truth["goal"] == goal.name]
+            first = sum(month[c.external_id] == "03" for c in of_goal)
+            assert abs(2 * first - len(of_goal)) <= 1
 
 
-class TestToolCalls:
-    def test_arguments_are_json_and_every_call_is_answered(self) -> None:
-        """The message after a call is its answer, by id and name."""
-        calls = 0
-        for c in corpus():
+class TestFailures:
+    def test_the_carrier_gives_no_answer_twice(self) -> None:
+        """In a timeout the tool of one carrier fails twice, and nothing is found out."""
+        for c in failed("timeout"):
+            results = [result for name, _, result in calls(c) if name == "track_parcel"]
+            assert len(results) == 2
+            assert all("Northway gateway timed out" in result for result in results)
+
+    def test_the_wrong_item_is_another_one_of_the_order(self) -> None:
+        """The agent acts on an item that is on the order and not the one that the customer names."""
+        for c in failed("wrong_item"):
+            (name, arguments, _) = calls(c)[-1]
+            assert name in ("create_return", "create_exchange")
+            items = {item["name"] for item in json.loads(calls(c)[0][2])["items"]}
+            assert arguments["item"] in items
+            named = next(
+                m.content for m in c.messages if m.role == "user" and items & {*m_items(m)}
+            )
+            assert str(arguments["item"]) not in named
+
+    def test_what_is_refused_is_allowed(self) -> None:
+        """The agent names 14 days where the shop's own terms, which it was given, say 30."""
+        for c in failed("refused"):
+            assert "within 30 days" in c.messages[0].content
+            assert "14 days" in said(c, "assistant")
+
+    def test_a_loop_asks_the_same_again(self) -> None:
+        """The agent says the same sentence four times, though it has the answer."""
+        for c in failed("loop"):
+            counts = Counter(m.content for m in c.messages if m.role == "assistant")
+            assert max(counts.values()) == 4
+
+    def test_who_gives_up_asked_for_a_person(self) -> None:
+        """Nobody is free for the customer."""
+        for c in failed("gave_up"):
+            assert calls(c)[-1][0] == "hand_over"
+
+
+def m_items(message: Message) -> list[str]:
+    """The items of the shop that a message names."""
+    return [item for item in TEXTS.items if item in message.content]
+
+
+class TestCoherence:
+    def test_every_call_is_answered(self) -> None:
+        """The message after a call is its result, by id and name; ids are unique in a conversation."""
+        for c in CORPUS:
+            ids = [call.call_id for m in c.messages for call in m.tool_calls]
+            assert len(ids) == len(set(ids))
             for message, after in zip(c.messages, [*c.messages[1:], None], strict=True):
                 for call in message.tool_calls:
-                    calls += 1
-                    assert isinstance(json.loads(call.arguments), dict)
                     assert after is not None
                     assert (after.role, after.name) == ("tool", call.name)
                     assert after.tool_call_id == call.call_id
-        assert calls > 100
 
-    def test_ids_of_calls_are_unique_in_a_conversation(self) -> None:
-        """An answer belongs to one call only."""
-        for c in corpus():
-            ids = [call.call_id for m in c.messages for call in m.tool_calls]
-            assert len(ids) == len(set(ids))
+    def test_refunds_are_the_price(self) -> None:
+        """What is paid back is the price of the item, which the order shows."""
+        refunds = 0
+        for c in CORPUS:
+            for name, _, result in calls(c):
+                if name == "refund_item":
+                    refunds += 1
+                    (_, _, order) = next(each for each in calls(c) if each[0] == "find_order"
+                                         and "items" in each[2])  # fmt: skip
+                    prices = [item["price"] for item in json.loads(order)["items"]]
+                    assert json.loads(result)["refunded"] in prices
+        assert refunds > 10
 
-
-class TestWording:
-    def test_no_two_openings_are_alike(self) -> None:
-        """The first user messages are all different."""
-        first = [next(m.content for m in c.messages if m.role == "user") for c in corpus()]
-        assert len(set(first)) == len(first)
-
-    def test_few_user_sentences_occur_twice(self) -> None:
-        """Of user sentences of four words or more under a fifth occur twice, none in more than 1%."""
-        sentences = [
-            sentence.lower()
-            for c in corpus()
-            for m in c.messages
-            if m.role == "user"
-            for sentence in re.split(r"(?<=[.?!])\s+|\n", m.content)
-            if len(sentence.split()) >= 4
-        ]
-        counts = Counter(sentences)
-        assert len(sentences) > 300
-        assert sum(n for n in counts.values() if n > 1) < 0.2 * len(sentences)
-        assert max(counts.values()) < 0.01 * len(sentences)
+    def test_broken_off_conversations_stop_before_the_end(self) -> None:
+        """Where it breaks off nothing that was wanted is done yet."""
+        done = {"track_parcel", "create_return", "change_address", "cancel_order", "refund_item"}
+        for c in CORPUS:
+            if c.truth and c.truth["outcome"] == "broken_off":
+                assert not done & {name for name, _, _ in calls(c)}
 
     def test_no_template_is_left_unfilled(self) -> None:
-        """No `$name` and no `{a|b}` reaches the text of a user or an assistant."""
-        for c in corpus():
+        """No `$name` and no `{a|b}` reaches a text."""
+        for c in CORPUS:
             for message in c.messages:
-                if message.role in ("user", "assistant"):
+                if message.role != "tool":
                     assert not re.search(r"\$[a-z]|\{[^{}\n]*\|", message.content), message.content
                     assert message.content or message.tool_calls
 
-
-class TestWriting:
-    def test_the_uniform_form_keeps_everything(self, tmp_path: Path) -> None:
-        """Export to the uniform format and import keep messages, calls, ids and truth."""
-        path = tmp_path / "demo.jsonl"
-        write_jsonl(corpus(), path)
-        lines = path.read_bytes().decode("utf-8").splitlines()
-        assert len(lines) == len(corpus())
-        for line, c in zip(lines, corpus(), strict=True):
-            record = json.loads(line)
-            assert (record["id"], record["dataset"]) == (c.external_id, "demo")
-            assert (record["truth"], record["created_at"]) == (c.truth, c.created_at)
-            assert [shape(m) for m in c.messages] == [
-                (
-                    m["role"],
-                    m["content"],
-                    m.get("name"),
-                    m.get("tool_call_id"),
-                    [(x["id"], x["name"], x["arguments"]) for x in m.get("tool_calls", [])],
-                )
-                for m in record["messages"]
-            ]
+    def test_few_openings_are_alike(self) -> None:
+        """Of 300 first messages at most one in twenty stands twice."""
+        openings = [c.messages[1].content for c in CORPUS]
+        assert len(set(openings)) >= 0.95 * len(openings)
 
 
-def shape(message: Message) -> tuple[object, ...]:
-    calls = [(call.call_id, call.name, call.arguments) for call in message.tool_calls]
-    return (message.role, message.content, message.name, message.tool_call_id, calls)
+def test_the_uniform_form_has_everything(tmp_path: Path) -> None:
+    """The file has messages, calls, ids and truth."""
+    path = tmp_path / "demo.jsonl"
+    write_jsonl(CORPUS, path)
+    lines = path.read_bytes().decode("utf-8").splitlines()
+    for line, c in zip(lines, CORPUS, strict=True):
+        record = json.loads(line)
+        assert (record["id"], record["dataset"]) == (c.external_id, "demo")
+        assert (record["truth"], record["created_at"]) == (c.truth, c.created_at)
+        assert [of_message(m) for m in c.messages] == [of_record(m) for m in record["messages"]]
+
+
+def of_message(message: Message) -> tuple[object, ...]:
+    """What a message has."""
+    made = [(call.call_id, call.name, call.arguments) for call in message.tool_calls]
+    return (message.role, message.content, message.name, message.tool_call_id, made)
+
+
+def of_record(record: dict[str, object]) -> tuple[object, ...]:
+    """The same of its record."""
+    made = record.get("tool_calls", [])
+    assert isinstance(made, list)
+    return (
+        record["role"],
+        record["content"],
+        record.get("name"),
+        record.get("tool_call_id"),
+        [(each["id"], each["name"], each["arguments"]) for each in made],
+    )

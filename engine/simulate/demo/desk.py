@@ -1,0 +1,372 @@
+"""Conversations with the support desk of a made-up shop, written from the texts and facts of `desk.toml`.
+
+A customer wants one thing, and the agent looks it up and does it with tools. Customers speak in one of four voices.
+Some forget a number, want a second thing or ask something on the way. A failure goes wrong as one of `Failure` says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from importlib import resources
+from random import Random
+from string import Template
+from typing import Any, Literal
+
+import msgspec
+
+from engine.base.conversation import Message, ToolCall
+
+Failure = Literal["timeout", "wrong_item", "refused", "loop", "gave_up"]
+"""How a conversation fails: a tool gives no answer in time; the agent takes another item than was said; the agent
+refuses what the policy allows; the agent asks for the same again and again; the customer waits for a person in vain."""
+
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+"""Matches an innermost choice `{a|b}`."""
+
+
+class Goal(msgspec.Struct, frozen=True):
+    """What a customer wants, and what is said about it.
+
+    Attributes:
+        name: As a person would name it.
+        noun: The thing that it is about, in a word or two.
+        share: Number of conversations of 300.
+        openings: First messages of customers.
+        working: What the agent says before it acts.
+        done: What it says when that was done.
+        asides: Questions of customers on the way, with the answer of the agent.
+        items: The items that it can be about; all, or for an exchange those with sizes, if empty.
+    """
+
+    name: str
+    noun: str
+    share: int
+    openings: tuple[str, ...]
+    working: tuple[str, ...]
+    done: tuple[str, ...]
+    asides: tuple[tuple[str, str], ...]
+    items: tuple[str, ...] = ()
+
+
+class _Shop(msgspec.Struct, frozen=True):
+    """The shop: what it tells its agent, and its customers and carriers."""
+
+    system: str
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+    streets: tuple[str, ...]
+    towns: tuple[str, ...]
+    carriers: tuple[str, ...]
+
+
+class _Texts(msgspec.Struct, frozen=True):
+    """The file `desk.toml`.
+
+    Attributes:
+        items: Price and sizes of each item; one empty size where there are none.
+        agent, voices: What the agent and the customers of each voice say, by occasion.
+    """
+
+    shop: _Shop
+    items: dict[str, tuple[Any, ...]]
+    goals: dict[str, Goal]
+    agent: dict[str, tuple[str, ...]]
+    voices: dict[str, dict[str, tuple[str, ...]]]
+
+
+TEXTS = msgspec.convert(
+    tomllib.loads((resources.files("engine.simulate.demo") / "desk.toml").read_text("utf-8")),
+    _Texts,
+)
+"""All texts and facts."""
+
+_WITHOUT_ORDER = ("login", "voucher")
+"""Goals for which the agent asks for the address of the account."""
+
+
+class Talk:
+    """One conversation while it is written.
+
+    Attributes:
+        messages: What was said so far.
+        unfinished: Number of messages after which the customer's wish was still open.
+    """
+
+    def __init__(
+        self, rng: Random, goal: str, day: datetime, *, failure: Failure | None, carrier: str
+    ) -> None:
+        """Draws the customer, the order and its items.
+
+        Args:
+            goal: Name of a section of `TEXTS.goals`.
+            day: When it takes place.
+            failure: How it goes wrong; None if it does not.
+            carrier: Who delivers the order; drawn if empty.
+        """
+        shop, self._rng, self._failure = TEXTS.shop, rng, failure
+        self.messages = [Message("system", shop.system)]
+        self.unfinished = 0
+        self._goal, self._name = TEXTS.goals[goal], goal
+        self._voice = TEXTS.voices[rng.choice(list(TEXTS.voices))]
+        items = self._goal.items or tuple(TEXTS.items)
+        if goal == "exchange":
+            items = tuple(name for name in items if len(TEXTS.items[name]) > 2)
+        item = rng.choice(items)
+        other = rng.choice([name for name in TEXTS.items if name != item])
+        price, *sizes = TEXTS.items[item]
+        self._size: str
+        self._size, wanted = rng.sample(sizes, 2) if len(sizes) > 1 else ("", "")
+        first, last = rng.choice(shop.first), rng.choice(shop.last)
+        self._other = other
+        self._values = {
+            "item": item,
+            "thing": item.split()[-1],
+            "wrong": other.split()[-1],
+            "first": first,
+            "size": wanted,
+            "price": f"£{price:.2f}",
+            "saving": f"£{price * 0.15:.2f}",
+            "order": f"FH-{rng.randrange(41_000, 59_000)}",
+            "code": rng.choice(("SPRING15", "HELLO15", "TRAIL15", "BDAY15")),
+            "email": f"{first}.{last}@mail.example".lower(),
+            "address": f"{rng.randint(2, 140)} {rng.choice(shop.streets)}, {rng.choice(shop.towns)}",
+            "town": rng.choice(shop.towns),
+            "carrier": carrier or rng.choice(shop.carriers),
+            "noun": self._goal.noun,
+            "weekday": (day + timedelta(days=rng.randint(1, 4))).strftime("%A"),
+            "day": (day - timedelta(days=rng.randint(3, 12))).strftime("%d %B").lstrip("0"),
+            "until": (day + timedelta(days=14)).strftime("%d %B").lstrip("0"),
+        }
+        # Customers who are refused say that they ordered three weeks ago.
+        age = rng.randint(19, 23) if failure == "refused" else rng.randint(4, 12)
+        self._placed = (day - timedelta(days=age)).strftime("%Y-%m-%d")
+        self._price = price
+
+    # What is said
+
+    def _choose(self, texts: tuple[str, ...], **values: str) -> str:
+        """Returns one of the texts with its choices made and its values filled in."""
+        text = self._rng.choice(texts)
+        while match := _CHOICE.search(text):
+            chosen = self._rng.choice(match.group(1).split("|"))
+            text = text[: match.start()] + chosen + text[match.end() :]
+        return Template(text).substitute(self._values | values)
+
+    def _chance(self, probability: float) -> bool:
+        """Returns True with this probability."""
+        return self._rng.random() < probability
+
+    def _customer(self, occasion: str) -> None:
+        """Adds what the customer says on an occasion, in the customer's voice."""
+        self.messages.append(Message("user", self._choose(self._voice[occasion])))
+
+    def _agent(self, *texts: tuple[str, ...], **values: str) -> None:
+        """Adds a message of the agent, of one text of each kind."""
+        parts = [self._choose(each, **values) for each in texts]
+        self.messages.append(Message("assistant", " ".join(part for part in parts if part)))
+
+    def _call(
+        self, name: str, result: dict[str, Any] | str, text: str = "", **arguments: Any
+    ) -> None:
+        """Adds a call of a tool, after a text, and its result."""
+        call = ToolCall(name, json.dumps(arguments), f"call_{self._rng.getrandbits(40):010x}")
+        shown = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        self.messages += [
+            Message("assistant", text, tool_calls=(call,)),
+            Message("tool", shown, name=name, tool_call_id=call.call_id),
+        ]
+
+    # What happens
+
+    def write(self) -> None:
+        """Writes the conversation to its end."""
+        failure = self._failure
+        self.messages.append(Message("user", self._choose(self._goal.openings)))
+        if failure == "loop":
+            self._ask_again_and_again()
+            return
+        self._identify(two_items=failure == "wrong_item" or self._chance(0.3))
+        if failure is not None:
+            self._ask_on_the_way(0.6)
+            fail: dict[Failure, Callable[[], None]] = {
+                "timeout": self._time_out,
+                "wrong_item": self._take_the_wrong_item,
+                "refused": self._refuse,
+                "gave_up": self._keep_waiting,
+            }
+            fail[failure]()
+            self._leave()
+            return
+        self._ask_on_the_way(0.2)
+        self.unfinished = len(self.messages)
+        self._act(self._choose(self._goal.working), self._values["item"])
+        also = self._name not in ("invoice", *_WITHOUT_ORDER) and self._chance(0.15)
+        self._agent(self._goal.done, TEXTS.agent["anything_else"])
+        if also:
+            self._customer("also")
+            self._call("send_invoice", {"sent": True}, order=self._values["order"])
+            self._agent(TEXTS.agent["also_done"])
+        else:
+            self._ask_on_the_way(0.25)
+        if self._chance(0.92):
+            self._customer("thanks")
+            self._agent(TEXTS.agent["bye"])
+
+    def _ask_on_the_way(self, probability: float) -> None:
+        """Lets the customer ask something, with this probability; the agent answers."""
+        if self._chance(probability):
+            question, answer = self._rng.choice(self._goal.asides)
+            self.messages.append(Message("user", self._choose((question,))))
+            self._agent((answer,))
+
+    def _identify(self, *, two_items: bool) -> None:
+        """Finds out whose order it is about, and looks it up; one customer in eight mistypes the number first."""
+        agent, values = TEXTS.agent, self._values
+        if self._name in _WITHOUT_ORDER:
+            self._agent(agent["asks_email"])
+            self._customer("email")
+            self._call(
+                "find_account", {"email": values["email"], "active": True}, email=values["email"]
+            )
+            return
+        if values["order"] not in self.messages[-1].content:
+            self._agent(agent["asks_order"])
+            if self._chance(0.12):
+                mistyped = f"FH-{self._rng.randrange(11_000, 19_000)}"
+                right = values["order"]
+                values["order"] = mistyped
+                self._customer("order")
+                self._call("find_order", {"error": "no such order"}, order=mistyped)
+                self._agent(agent["not_found"])
+                values["order"] = right
+                self._customer("wrong_order")
+            else:
+                self._customer("order")
+        items = [{"name": values["item"], "size": self._size, "price": self._price}]
+        if two_items:
+            items.append({"name": self._other, "size": "", "price": TEXTS.items[self._other][0]})
+        status = {"track": "shipped", "cancel": "placed", "address": "placed"}
+        record = {
+            "order": values["order"],
+            "placed": self._placed,
+            "status": status.get(self._name, "delivered"),
+            "carrier": values["carrier"],
+            "items": [{key: value for key, value in item.items() if value} for item in items],
+        }
+        self._call("find_order", record, order=values["order"])
+        if two_items and self._name in ("return", "exchange", "damaged"):
+            self._agent(agent["two_items"])
+            self._customer("which")
+        if self._name == "address":
+            self._agent(agent["asks_address"])
+            self._customer("address")
+
+    def _act(self, text: str, item: str) -> None:
+        """Calls the tool that does what the customer wants, for an item."""
+        values, rng = self._values, self._rng
+        order = {"order": values["order"]}
+        match self._name:
+            case "track":
+                result = {
+                    "carrier": values["carrier"],
+                    "last_scan": values["town"],
+                    "due": values["weekday"],
+                }
+                self._call("track_parcel", result, text, carrier=values["carrier"], **order)
+            case "return":
+                result = {
+                    "return": f"R-{rng.randrange(20_000, 40_000)}",
+                    "label_sent_to": values["email"],
+                }
+                self._call("create_return", result, text, item=item, **order)
+            case "exchange":
+                result = {
+                    "exchange": f"E-{rng.randrange(3_000, 9_000)}",
+                    "ships": values["weekday"],
+                }
+                self._call("create_exchange", result, text, item=item, size=values["size"], **order)
+            case "address":
+                result = {"updated": True, "deliver_to": values["address"]}
+                self._call("change_address", result, text, address=values["address"], **order)
+            case "cancel":
+                self._call(
+                    "cancel_order", {"cancelled": True, "refund": self._price}, text, **order
+                )
+            case "damaged":
+                result = {"refunded": self._price, "method": "card"}
+                self._call("refund_item", result, text, item=item, reason="damaged", **order)
+            case "invoice":
+                self._call("send_invoice", {"sent": True}, text, email=values["email"], **order)
+            case "voucher":
+                result = {"applied": True, "saves": round(self._price * 0.15, 2)}
+                self._call("apply_voucher", result, text, code=values["code"], **order)
+            case "login":
+                self._call(
+                    "send_reset_link", {"sent": True, "unlocked": True}, text, email=values["email"]
+                )
+
+    # What goes wrong
+
+    def _time_out(self) -> None:
+        """The carrier's system gives no answer, twice."""
+        carrier, order = self._values["carrier"], self._values["order"]
+        error = f"Error: {carrier} gateway timed out after 30 s"
+        self._call(
+            "track_parcel", error, self._choose(self._goal.working), carrier=carrier, order=order
+        )
+        self._agent(TEXTS.agent["timeout_first"])
+        self._call("track_parcel", error, carrier=carrier, order=order)
+        self._agent(TEXTS.agent["timeout_last"])
+
+    def _take_the_wrong_item(self) -> None:
+        """The agent acts on the other item of the order, and cannot undo it."""
+        self._act(self._choose(self._goal.working), self._other)
+        self._agent(TEXTS.agent["wrong_item"])
+        self._customer("objects_item")
+        self._agent(TEXTS.agent["wrong_item_stuck"])
+
+    def _refuse(self) -> None:
+        """The agent refuses by a policy that is not the shop's."""
+        self._agent(TEXTS.agent["refuses"])
+        self._customer("objects_policy")
+        self._agent(TEXTS.agent["refuses_again"])
+
+    def _ask_again_and_again(self) -> None:
+        """The agent asks for the order number whatever the customer says."""
+        question = self._choose(TEXTS.agent["loops"])
+        for occasion in ("order", "objects_loop", self._rng.choice(("objects_loop", "person"))):
+            self.messages.append(Message("assistant", question))
+            self._customer(occasion)
+        self.messages.append(Message("assistant", question))
+        self._leave()
+
+    def _keep_waiting(self) -> None:
+        """The agent says to wait, and nobody comes whom the customer asks for."""
+        self._agent(TEXTS.agent["waits"])
+        self._customer("later")
+        self._agent(TEXTS.agent["waits"])
+        self._customer("person")
+        queue = {"queue": "support", "free": 0, "wait_minutes": self._rng.randint(40, 60)}
+        self._call("hand_over", queue, reason="customer asks for a person")
+        self._agent(TEXTS.agent["no_person"])
+
+    def _leave(self) -> None:
+        """The customer gives up; some leave without a word."""
+        if self._chance(0.85):
+            self._customer("leaves")
+            self._agent(TEXTS.agent["sorry_bye"])
+
+    def break_off(self) -> None:
+        """Cuts the conversation off at a message of the agent or the customer after which the wish was still open."""
+        places = [
+            index + 1
+            for index, message in enumerate(self.messages[: self.unfinished])
+            if index >= 2 and message.role in ("user", "assistant") and not message.tool_calls
+        ]
+        # An answer is where most conversations stop.
+        answers = [place for place in places if self.messages[place - 1].role == "assistant"]
+        del self.messages[self._rng.choice(answers * 3 + places or [self.unfinished]) :]

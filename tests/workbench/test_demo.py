@@ -1,0 +1,20 @@
+"""`workbench demo`: what it says of conversations whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.command_line import data, workbench
+
+
+def test_the_demo_is_right(tmp_path: Path) -> None:
+    """It finds the goals, tells ends, puts failures first, finds their causes and the planted change, and no other."""
+    check = data(workbench("demo", tmp_path, "--json"))["check"]
+    assert check["goals"] == 9
+    assert check["goals_found"] >= 8
+    assert check["auroc"] > 0.9
+    assert check["same_step"] > 0.8
+    assert check["failures_in_first_20"] >= 17
+    assert check["causes_found"] == check["causes"] == 3
+    assert check["change_found"]
+    assert check["false_changes"] == 0
