@@ -295,7 +295,8 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """
         client = self._work.process
         assert isinstance(client, EndpointModel)
-        sample = keys[:: max(1, len(keys) // REHEARSED_ITEMS)][:REHEARSED_ITEMS]
+        # Evenly spread: of clusters the first ones are the largest.
+        sample = keys[:: -(-len(keys) // REHEARSED_ITEMS) or 1]
         items = len(keys) if count is None else count
         return client.estimate(self.name, self.rehearse(sample), len(sample), items)
 

@@ -116,9 +116,8 @@ class SummariseStage(BlockStage[int, GoalEntry]):
             self._project.write(lambda conn: goals.forget_failures(conn, key))
         with self._project.reading() as conn:
             selected = self._selection.ids(conn)
-            missing = set(goals.ids_without_summary(conn, key)).intersection(selected)
             chars = conversations.chars(conn, selected)
-        yield from self._load_and_answer(run_id, blocks(selected, chars), missing)
+        yield from self._load_and_answer(run_id, blocks(selected, chars), set(self.waiting()))
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""

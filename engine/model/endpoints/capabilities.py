@@ -23,6 +23,10 @@ Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
 called, or by asking for it in plain words; "" if it cannot be."""
 
 
+MEASURED_OR_LISTED = ("chars_per_token", "tokens_per_piece", "listed_prices")
+"""Capabilities that estimates of the cost depend on, and no result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """The result of probing one endpoint and model. Capabilities are tested, not inferred from a name.
@@ -52,6 +56,7 @@ class Capabilities:
         noise: Largest change of a probability seen when it did several requests at once.
         thinks: Thinks before it answers messages.
         chars_per_token: Characters of a token of logs, by its count of a sample; None if it counts no tokens.
+        tokens_per_piece: Tokens of a piece of text (`text_pieces`), in the same way.
         listed_prices: Prices of a million tokens, read and written, in its list of models; None if it lists none.
     """
 
@@ -78,6 +83,7 @@ class Capabilities:
     noise: float | None = None
     thinks: bool = False
     chars_per_token: float | None = None
+    tokens_per_piece: float | None = None
     listed_prices: tuple[float, float] | None = None
 
     def as_params(self) -> dict[str, Any]:
@@ -98,7 +104,7 @@ class Capabilities:
     def decisive(self) -> dict[str, Any]:
         """The capabilities that results depend on, for the config hash."""
         params = self.as_params()
-        for name in ("parallel", "noise", "thinks", "chars_per_token", "listed_prices"):
+        for name in ("parallel", "noise", "thinks", *MEASURED_OR_LISTED):
             del params[name]
         return params
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from engine.base.errors import Cancelled, CostLimit, EndpointAway, EndpointError, RequestRefused
 from engine.base.number_format import counted
 from engine.model.endpoints.client import Account, BackgroundLoop, EndpointClient
-from engine.model.endpoints.dialects import read_completion
+from engine.model.endpoints.dialects import read_completion, text_pieces
 from engine.model.interface import Spending
 
 T = TypeVar("T")
@@ -28,9 +28,6 @@ TOKENS_PRICED = 1_000_000
 
 LEAST_CHARS_PER_TOKEN = 2.0
 """Characters of a token of a text that has more tokens than nearly all others, for the most that a request may cost."""
-
-REHEARSED_CHARS_PER_TOKEN = 4
-"""Characters of a token while requests are rehearsed."""
 
 LEAST_SHOWN_COST = 0.00005
 """Smallest cost that is shown in four digits."""
@@ -195,7 +192,7 @@ class Fleet:
             messages = "\n".join(message["content"] for message in body.get("messages", ()))
             self._laid_out = str(body.get("prompt") or body.get("content") or messages)
         first = zlib.crc32(self._laid_out.encode())  # other texts have other tokens
-        count = -(-len(self._laid_out) // REHEARSED_CHARS_PER_TOKEN)
+        count = text_pieces(self._laid_out)
         return {"tokens": list(range(first, first + count)), "prompt": self._laid_out}
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
@@ -361,12 +358,14 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def rehearsed_characters(body: Mapping[str, Any]) -> float:
-    """Returns the characters of the prompt of a rehearsed request."""
+def rehearsed_pieces(body: Mapping[str, Any]) -> float:
+    """Returns the pieces of text in the prompt of a rehearsed request; see `text_pieces`."""
     prompt = body.get("prompt", "")
     if isinstance(prompt, list):
-        return len(prompt) * REHEARSED_CHARS_PER_TOKEN
-    return len(prompt) + sum(len(message["content"]) for message in body.get("messages", ()))
+        return len(prompt)
+    return text_pieces(prompt) + sum(
+        text_pieces(message["content"]) for message in body.get("messages", ())
+    )
 
 
 def is_paid(name: str) -> bool:

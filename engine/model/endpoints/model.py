@@ -17,7 +17,7 @@ from engine.model.endpoints.capabilities import (
     no_writing,
 )
 from engine.model.endpoints.client import all_of
-from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_characters
+from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_pieces
 from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
 from engine.model.endpoints.replies import chat_replies, write_replies
 from engine.model.interface import LoadOptions, Sampling, Spending
@@ -30,10 +30,13 @@ from engine.project.records import StageCost
 CHARS_PER_TOKEN = 4.0
 """Characters of a token where an endpoint did not say how many it counts, as in English text."""
 
+TOKENS_PER_PIECE = 1.0
+"""Tokens of a piece of text where an endpoint did not say how many it counts."""
+
 MESSAGE_TOKENS = 8
 """Tokens of a chat template around one message."""
 
-WRITTEN_SHARE, THINKING_ESTIMATE = 0.25, 512
+WRITTEN_SHARE, THINKING_ESTIMATE = 0.1, 512
 """Share of the most tokens of a reply that one has, and tokens that a model thinks before one, for estimates: nobody
 knows before."""
 
@@ -146,12 +149,12 @@ class EndpointModel:
             sampled, items: Number of items of the sample, and of all.
         """
         ratio = items / max(1, sampled)
-        chars_per_token = self.can.chars_per_token or CHARS_PER_TOKEN
-        read = sum(rehearsed_characters(body) / chars_per_token for body in bodies) * ratio
+        tokens_per_piece = self.can.tokens_per_piece or TOKENS_PER_PIECE
+        read = sum(rehearsed_pieces(body) * tokens_per_piece for body in bodies) * ratio
         read += len(bodies) * MESSAGE_TOKENS * ratio
         thinking = THINKING_ESTIMATE if self.can.thinks else 0
-        answers = sum(body.get("max_tokens", 0) - self._thinking.tokens for body in bodies)
-        written = (WRITTEN_SHARE * answers + len(bodies) * thinking) * ratio
+        most = [body.get("max_tokens", 1) - self._thinking.tokens for body in bodies]
+        written = sum(max(1.0, WRITTEN_SHARE * tokens) + thinking for tokens in most) * ratio
         prices = self._fleet.prices
         cost = prices.read * read + prices.written * written if prices else None
         return StageCost(

@@ -22,6 +22,7 @@ from engine.model.endpoints.dialects import (
     grammar_for,
     read_completion,
     structure_fields,
+    text_pieces,
     token_ids,
 )
 from engine.model.endpoints.fleet import TOKENS_PRICED
@@ -168,7 +169,7 @@ class _Probe:
         end_token = start(self._find_end_token(tokens, end_text))
         controls = start(self._reads_controls(tokens, end_text))
         listing = start(self._find_listing(props))
-        chars_per_token = start(self._measure_tokens(answers))
+        token_sizes = start(self._measure_tokens(answers))
         top, ids, named, echo, forced = await log_probs
         return Capabilities(
             server=_server_name(props, server),
@@ -194,7 +195,8 @@ class _Probe:
             # Alone, and last: the other requests would disturb what is to be undisturbed.
             noise=await self._measure_noise(top) if top else None,
             thinks=thinks,
-            chars_per_token=await chars_per_token,
+            chars_per_token=(await token_sizes)[0],
+            tokens_per_piece=(await token_sizes)[1],
             listed_prices=(await listing)[1],
         )
 
@@ -462,8 +464,9 @@ class _Probe:
                     return tokens, prices
         return None, prices
 
-    async def _measure_tokens(self, messages: bool) -> float | None:
-        """Returns the characters of a token of logs: those of a sample by the tokens that it adds to a request."""
+    async def _measure_tokens(self, messages: bool) -> tuple[float | None, float | None]:
+        """Returns the characters of a token, and the tokens of a piece of text, of a sample of logs, by the tokens that
+        it adds to a request; None for an endpoint that counts none."""
         sample = (resources.files("engine.model") / "sample_logs.txt").read_text("utf-8")
 
         async def prompt_tokens(text: str) -> int | None:
@@ -476,7 +479,9 @@ class _Probe:
 
         sample = sample[:SAMPLE_CHARACTERS]
         short, long = await asyncio.gather(prompt_tokens(_WORD), prompt_tokens(sample))
-        return len(sample) / (long - short) if short and long and long > short else None
+        if not (short and long and long > short):
+            return None, None
+        return len(sample) / (long - short), (long - short) / text_pieces(sample)
 
     async def _measure_noise(self, top: int) -> float | None:
         """Returns the largest change of a probability while the endpoint answers other requests; None if unknown."""

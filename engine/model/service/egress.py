@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
+from engine.base import network_guard
 from engine.base.errors import NetworkRefused
 from engine.model.endpoints.client import Address
 from engine.project import settings
@@ -33,6 +34,8 @@ class Egress:
 
     def check(self, addresses: Iterable[Address]) -> None:
         """Raises NetworkRefused if texts may not be sent to one of these addresses, because nobody allowed it yet."""
+        if network_guard.switches():
+            return  # the guard refuses it, and names the switch
         for address in addresses:
             if not (address.local or address.base in self._allowed or self.allows(address)):
                 raise NetworkRefused(
