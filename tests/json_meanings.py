@@ -489,7 +489,7 @@ MEANINGS = {
     "signs.read": "conversations that were read",
     "trouble": "sum of the signs of trouble as standard scores; null before they were read",
     "with_signs": "those with any sign",
-    "success": "probability of success; null before it was fitted",
+    "p_succeeded": "probability of success; null before it was fitted",
     "tags": "tags",
     "strongest_words": "the words that speak most for and against an end, over all conversations",
     "test": "how well it does on what it was not fitted to; of a training run, how many conversations test it",

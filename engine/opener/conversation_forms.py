@@ -40,7 +40,7 @@ Companion = Literal["scores", "answers", "goals", "trees"]
 """What of the knowledge of the project can be written beside the messages."""
 
 _COLUMNS: dict[Companion, tuple[str, ...]] = {
-    "scores": ("state", "p_end", "p", "success", "score_set", "remaining"),
+    "scores": ("state", "p_end", "p", "p_succeeded", "score_set", "remaining"),
     "answers": (SUCCEEDED, "note", "tags"),
     "goals": ("goal", "goal_share", "other_goals"),
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),

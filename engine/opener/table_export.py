@@ -63,7 +63,7 @@ def rows(
                 row[name] = json.loads(row[name])
             row["language"] = next(iter(languages.get(key, [])), None)
             row["personal"] = personal.get(key, [])
-            row["success"] = success.get(key)
+            row["p_succeeded"] = success.get(key)
             row["trouble"] = trouble.get(key)
             row["signs"] = [reading.sign for reading in signs_by_id.get(key, ())]
             row["requests"] = 1 + len(further_requests.get(key, ()))
@@ -98,7 +98,7 @@ _FIXED_COLUMNS = (  # grouped by what they are about
         "state",
         "p_end",
         "p",
-        "success",
+        "p_succeeded",
         "score_set",
         "remaining",
         "trouble",
@@ -115,7 +115,7 @@ _NUMBER_COLUMNS = {
     "goal_share",
     "p_end",
     "p",
-    "success",
+    "p_succeeded",
     "trouble",
     "max_logprob",
     "entropy",

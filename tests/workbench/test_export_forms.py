@@ -19,7 +19,7 @@ from engine.questions.tables import answers
 from tests.engine.project.support import fill, give_scores, talk, with_tools
 from workbench.cli import main
 
-BESIDE = ["--with", "scores,verdicts,goals,trees"]
+BESIDE = ["--with", "scores,answers,goals,trees"]
 SECRET = "the lamp never came"
 
 
@@ -89,7 +89,7 @@ def test_columns(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [(row["conversation_id"], row["position"], row["role"]) for row in rows][:3] == [
         ("lamp", "1", "user"), ("lamp", "2", "assistant"), ("flight", "1", "system"),
     ]  # fmt: skip
-    assert {row["workbench_verdict"] for row in rows[:2]} == {"incomplete"}
+    assert {row["workbench_succeeded"] for row in rows[:2]} == {"no"}
     assert json.loads(rows[0]["truth"]) == {"reward": 0.0}
     (call,) = json.loads(rows[4]["tool_calls"])
     assert call == {"id": "c1", "name": "book", "arguments": '{"to": "ZRH"}'}
@@ -136,7 +136,7 @@ def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> No
         capsys, "export", project, "conversations", "--json", "--as", "label-studio", "-o", "t.json"
     )
     assert (code, json.loads(out)["settings"]) == (0, "t.xml")
-    assert '<Choice value="incomplete"/>' in Path("t.xml").read_text("utf-8")
+    assert '<Choice value="no"/>' in Path("t.xml").read_text("utf-8")
     text = Path("t.json").read_text("utf-8")
     assert SECRET not in text
     assert "reward" not in text

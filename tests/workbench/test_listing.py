@@ -96,7 +96,7 @@ class TestList:
             "state": "unscored",
             "p_end": None,
             "p_end_normalised": None,
-            "success": None,
+            "p_succeeded": None,
             "reason": None,
             "turns": 1,
             "messages": 1,

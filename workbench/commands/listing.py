@@ -238,7 +238,7 @@ def _row_json(row: ConversationRow) -> dict[str, Any]:
         "state": str(row.state),
         "p_end": row.p_end,
         "p_end_normalised": row.p_end_normalised,
-        "success": row.success,
+        "p_succeeded": row.success,
         "reason": row.reason,
         "trouble": row.trouble,
         "signs": [
