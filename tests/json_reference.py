@@ -80,6 +80,8 @@ analyse turns d/demo.wb
 
 WITH_MODEL = """
 demo m --headless --count 60
+run complete m/demo.wb
+run trees m/demo.wb --limit 12 --alpha .5 --max-tokens 2
 models list
 models verify
 doctor m/demo.wb

@@ -121,15 +121,21 @@ def tag(
     """Answers a question with yes on conversations in one act, and returns how many of them had another answer or none.
 
     Raises:
-        UsageError: The name has no letter and no digit.
+        UsageError: The name is no text, or has no letter and no digit.
     """
+    _check_text(name)
     return _answer_all(conn, conversation_ids, slug(name), YES, annotator)
 
 
 def untag(
     conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
 ) -> int:
-    """Takes the answer to a question from conversations in one act, and returns how many of them had one."""
+    """Takes the answer to a question from conversations in one act, and returns how many of them had one.
+
+    Raises:
+        UsageError: The name is no text, or has no letter and no digit.
+    """
+    _check_text(name)
     return _answer_all(conn, conversation_ids, slug(name), None, annotator)
 
 

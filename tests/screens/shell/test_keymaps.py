@@ -175,7 +175,7 @@ class TestFile:
     def test_clash_in_a_place(self, places: list[Place]) -> None:
         """A key that another action of the place has is refused, with the name of that action."""
         (problem,) = self.problems('[keys]\n"triage.skip" = "c"\n', places)
-        assert "triage.verdict-complete" in problem
+        assert "triage.verdict-yes" in problem
 
     def test_clash_with_what_works_everywhere(self, places: list[Place]) -> None:
         """A key of the app may not be hidden by that of a screen, nor the other way round."""
@@ -184,7 +184,7 @@ class TestFile:
 
     def test_exchange(self, places: list[Place]) -> None:
         """A key that was given up is free for another action."""
-        text = '[keys]\n"triage.verdict-complete" = "y"\n"triage.skip" = "c"\n'
+        text = '[keys]\n"triage.verdict-yes" = "y"\n"triage.skip" = "c"\n'
         assert self.problems(text, places) == []
 
     def test_unknown_preset_and_section(self, places: list[Place]) -> None:
@@ -226,7 +226,7 @@ class TestInForce:
     async def test_old_key_is_free(self) -> None:
         """The key an action had does nothing any more."""
         support = project()
-        shell = Shell(keymap={"triage.verdict-complete": "y"})
+        shell = Shell(keymap={"triage.verdict-yes": "y"})
         app = WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0, shell=shell)
         async with app.run_test(size=(100, 30)) as pilot:
             await settle(pilot)
