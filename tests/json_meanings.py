@@ -55,6 +55,15 @@ ELSEWHERE = {
 
 MEANINGS = {
     "answered": "conversations that were read now",
+    "causes": "causes of failure that there are",
+    "causes_found": "those whose words are seen to go with failure",
+    "change_found": "whether the goal that fails more often in the second month is seen to have more trouble",
+    "check": "how right the result is, against what is true of the samples",
+    "demo: check.goals": "goals that there are",
+    "failures_in_first_20": "failed ones among the 20 conversations with the most trouble",
+    "false_changes": "other differences between the months that are called significant",
+    "goals_found": "those that have a group whose name says them",
+    "same_step": "P(a whole conversation has a higher score than a longer one cut at the same step)",
     "answers: answers": "the answers, those of people first",
     "ask: answers": "who answered, and how often what",
     "questions: questions[].answers": "who answered, and how often what",

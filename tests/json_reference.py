@@ -79,8 +79,11 @@ analyse turns d/demo.wb
 """Commands that take seconds together."""
 
 WITH_MODEL = """
-demo m --headless --count 60
-run complete m/demo.wb
+demo w --headless
+demo m --samples-only --count 60
+run check m/demo.wb
+run cluster m/demo.wb --no-labels --decide auto
+run complete m/demo.wb --no-remaining
 run trees m/demo.wb --limit 12 --alpha .5 --max-tokens 2
 models list
 models verify

@@ -113,7 +113,8 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
     lines = [f"{question.text} ({question.name}): {counted(count, 'conversation')} to ask."]
     if by == "person":
         path = workspace.project.path
-        lines.append(f"Triage asks them one by one (`workbench open {path}`, 3, Q), or")
+        if question.name == SUCCEEDED:
+            lines.append(f"Triage asks them one by one (`workbench {path}`, key 3), or:")
         lines.append(f"  workbench answers {path} {question.name} --give ID ANSWER")
     return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
 
