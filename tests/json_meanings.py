@@ -58,7 +58,7 @@ MEANINGS = {
     "causes": "causes of failure that there are",
     "causes_found": "those whose words are seen to go with failure",
     "change_found": "whether the goal that fails more often in the second month is seen to have more trouble",
-    "check": "how right the result is, against what is true of the samples",
+    "demo: check": "how right the result is, against what is true of the samples",
     "demo: check.goals": "goals that there are",
     "failures_in_first_20": "failed ones among the 20 conversations with the most trouble",
     "false_changes": "other differences between the months that are called significant",
