@@ -418,7 +418,8 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
     """Returns the supported phrases that may label a cluster, the best first.
 
     The score of a phrase is the share of the members who ask for it, times its support, times the logarithm of how
-    many times larger its support is than in the mean of the other clusters, each to its exponent.
+    many times larger its support, or the share of those who use its verb, is than in the mean of the other clusters,
+    each to its exponent.
     """
     this_cluster = clusters[number]
     weights, wordings = this_cluster.requested_contents()
@@ -427,7 +428,10 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         :MAX_PHRASES_PER_CLUSTER
     ]:
         inside = this_cluster.share(content)
-        contrast = _contrast(number, content, clusters)
+        contrast = max(
+            _contrast(number, content, clusters),
+            _verb_contrast(number, wordings[content].with_verb, clusters),
+        )
         phrase = wordings[content].usual
         asked = weight / len(this_cluster.texts)
         if inside < MIN_SUPPORT or contrast <= 0 or (phrase.verb and asked < MIN_ASKED_SHARE):
@@ -462,6 +466,17 @@ def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Clus
     other_clusters = [cluster for key, cluster in clusters.items() if key != number]
     outside = sum(other.share(content) for other in other_clusters) / max(1, len(other_clusters))
     return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
+
+
+def _verb_contrast(number: int, phrase: Phrase | None, clusters: Mapping[int, _Cluster]) -> float:
+    """Returns the same of the verb of a phrase, which alone may tell what is wanted ("cancel an order"); 0 for a verb
+    that says little or that fewer members use than a name needs."""
+    if phrase is None or phrase.verb in (*_VERB_WEIGHTS, "do"):
+        return 0.0
+    inside = clusters[number].verb_share(phrase.verb)
+    others = [cluster.verb_share(phrase.verb) for key, cluster in clusters.items() if key != number]
+    outside = sum(others) / max(1, len(others))
+    return math.log((inside + SMOOTHING) / (outside + SMOOTHING)) if inside >= MIN_SUPPORT else 0.0
 
 
 def _with_score_of_part(
