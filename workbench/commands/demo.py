@@ -36,7 +36,7 @@ CONVERSATIONS = 300
 MIN_CHECKED = 100
 """Fewest conversations for which the demo says how right it is."""
 
-SEED = 7
+SEED = 4
 """Seed of the samples."""
 PROJECT = "demo.wb"
 """Name of the project in the folder."""

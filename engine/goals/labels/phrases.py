@@ -25,6 +25,7 @@ from engine.goals.labels.word_kinds import (
     NUMBERS,
     PREPOSITIONS,
     REQUEST_VERBS,
+    TOLD_BY_VERB,
     VAGUE_STEMS,
     is_content,
     stem,
@@ -461,7 +462,7 @@ def _checked_phrase(
     if (
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
-        or stem(content[-1]) in VAGUE_STEMS
+        or (stem(content[-1]) in VAGUE_STEMS and not (verb and content[-1] in TOLD_BY_VERB))
         or content[-1] in _VERBS_ONLY
         or content[-1].endswith("'s")
     ):

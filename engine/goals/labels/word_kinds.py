@@ -161,3 +161,5 @@ _VAGUE = word_set(
 """Heads of noun phrases that say little."""
 VAGUE_STEMS = frozenset(map(stem, _VAGUE))
 """Stems of heads that say little; a noun phrase of them alone is no label."""
+TOLD_BY_VERB = word_set("order item items orders")
+"""Heads that say little alone and much with a verb: "cancel an order"."""

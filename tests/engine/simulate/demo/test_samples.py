@@ -94,12 +94,10 @@ class TestFailures:
         for c in failed("wrong_item"):
             (name, arguments, _) = calls(c)[-1]
             assert name in ("create_return", "create_exchange")
-            items = {item["name"] for item in json.loads(calls(c)[0][2])["items"]}
-            assert arguments["item"] in items
-            named = next(
-                m.content for m in c.messages if m.role == "user" and items & {*m_items(m)}
-            )
-            assert str(arguments["item"]) not in named
+            order = next(result for name, _, result in calls(c) if "items" in result)
+            items = [item["name"] for item in json.loads(order)["items"]]
+            assert arguments["item"] == items[1]
+            assert any(items[0].split()[-1] in m.content for m in c.messages if m.role == "user")
 
     def test_what_is_refused_is_allowed(self) -> None:
         """The agent names 14 days where the shop's own terms, which it was given, say 30."""
@@ -117,11 +115,6 @@ class TestFailures:
         """Nobody is free for the customer."""
         for c in failed("gave_up"):
             assert calls(c)[-1][0] == "hand_over"
-
-
-def m_items(message: Message) -> list[str]:
-    """The items of the shop that a message names."""
-    return [item for item in TEXTS.items if item in message.content]
 
 
 class TestCoherence:
