@@ -107,7 +107,8 @@ OTHER_WORD_WEIGHT = 0.1
 MAX_REQUESTS, MAX_MENTIONED = 3, 4
 """Most requests in a name, and most things in the name of a cluster that is mixed."""
 LISTED_SUPPORT, LEAST_SUPPORT = 0.7, 0.4
-"""The support of a name from which on nothing more is listed; and the same where so many things are listed already."""
+"""The support of a name from which on nothing more is listed; and the same where so many things are listed already, and
+of a phrase with a verb where no such phrase has `MIN_SUPPORT`."""
 MIN_ASKED_SHARE, MIN_ASKED_LIST_SHARE = 0.05, 0.1
 """Least weight of those who ask for what a name says, as a share of the members: of a phrase, and of a list."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
@@ -434,7 +435,8 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         )
         phrase = wordings[content].usual
         asked = weight / len(this_cluster.texts)
-        if inside < MIN_SUPPORT or contrast <= 0 or (phrase.verb and asked < MIN_ASKED_SHARE):
+        least = LEAST_SUPPORT if phrase.verb else MIN_SUPPORT
+        if inside < least or contrast <= 0 or (phrase.verb and asked < MIN_ASKED_SHARE):
             continue
         if usage.has_value(phrase):
             continue
@@ -443,6 +445,14 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
         score *= SHORT_FACTOR if _is_short(phrase) else 1.0
         score *= 1.0 if phrase.verb else NO_VERB_FACTOR
         candidates.append(_Candidate(score, phrase))
+    supported = [
+        candidate
+        for candidate in candidates
+        if this_cluster.share(candidate.phrase.content) >= MIN_SUPPORT
+    ]
+    # A fragment that half of the members mention says less than what a few less ask for.
+    if any(candidate.phrase.verb for candidate in supported):
+        candidates = supported
     candidates.sort(key=lambda candidate: -candidate.score)
     min_weight = max(MIN_FILLING_TEXTS, MIN_FILLING_SHARE * len(this_cluster.texts))
     filled = [
