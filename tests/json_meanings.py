@@ -54,6 +54,7 @@ ELSEWHERE = {
 """Commands whose results the page does not list by name."""
 
 MEANINGS = {
+    "no": "how many answered no",
     "answered": "conversations that were read now",
     "causes": "causes of failure that there are",
     "causes_found": "those whose words are seen to go with failure",

@@ -43,7 +43,7 @@ goals undo d/demo.wb
 goals merge d/demo.wb 1 2
 goals apart d/demo.wb 2 3
 goals split d/demo.wb 1 --dry-run
-goals move d/demo.wb 2 desk-0004
+goals move d/demo.wb 2 desk-0004 desk-0005 desk-0006 desk-0007
 filters d/demo.wb --save open state:broken-off
 scores d/demo.wb
 answers d/demo.wb succeeded --give desk-0004 yes --annotator Ada
@@ -84,7 +84,7 @@ demo m --samples-only --count 60
 run check m/demo.wb
 run cluster m/demo.wb --no-labels --decide auto
 run complete m/demo.wb --no-remaining
-run trees m/demo.wb --limit 12 --alpha .5 --max-tokens 2
+run trees m/demo.wb --limit 2 --alpha .5 --max-tokens 2
 models list
 models verify
 doctor m/demo.wb
