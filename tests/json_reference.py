@@ -84,7 +84,7 @@ demo m --samples-only --count 60
 run check m/demo.wb
 run cluster m/demo.wb --no-labels --decide auto
 run complete m/demo.wb --no-remaining
-run trees m/demo.wb --limit 2 --alpha .5 --max-tokens 2
+run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 models list
 models verify
 doctor m/demo.wb

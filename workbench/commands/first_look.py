@@ -166,6 +166,7 @@ class _FirstLook:
             f"{import_stage.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
             headline(self._workspace.conversations.counts(), self._workspace.conversations.rule()),
             *set_lines(self._workspace.score_sets.all()),
+            *self._unscored_lines(),
             _goal_lines(goals["groups"]),
             *self._badly_read(import_stage),
         )
@@ -301,6 +302,15 @@ class _FirstLook:
         """Prints a part of the result, unless all of it is printed as JSON at the end."""
         if not self._json:
             print_text("\n".join(lines))
+
+    def _unscored_lines(self) -> list[str]:
+        """Returns why nothing is scored, where no model is to read either."""
+        scored = self._workspace.conversations.counts().scored
+        if scored or self._minutes != 0 or self._workspace.score_sets.name_in_force():
+            return []
+        return [
+            "no conversation is scored; there are too few for words, and with --minutes 0 no model reads"
+        ]
 
     def _score_lines(self) -> list[str]:
         """Returns the lines about the scores."""

@@ -37,7 +37,7 @@ def conversations() -> list[Conversation]:
     samples.sort(key=lambda sample: sum(len(message.seen) for message in sample.messages[1:6]))
     made = []
     for number, sample in enumerate(samples[:12]):
-        messages = sample.messages[1 : 4 + number % 3]
+        messages = sample.messages[1 : (3, 5, 6)[number % 3]]
         if number % 3 == 0:
             messages = (Message("system", RULES), *messages)
         name = f"talk-{number:02}"

@@ -55,7 +55,7 @@ class TestView:
                 SavedViews(again).save_view(VIEW, 1)
 
     @pytest.mark.parametrize(
-        "view", [5, "x", {}, {"filter": "foo:3", "sort": "p"}, {"filter": '"', "conversation": 3}]
+        "view", [5, "x", {}, {"filter": "turnz:3", "sort": "p"}, {"filter": '"', "conversation": 3}]
     )
     def test_what_is_not_understood_is_absent(self, project: Project, view: object) -> None:
         """A view of another version, or a damaged one, counts as none."""

@@ -179,7 +179,7 @@ def expected(all_known: list[MadeConversation], query: ListQuery, rule: Decision
             "id": key, "name": it.name, "source": it.label, "date": it.date, "p": it.p,
             "success": it.success,
             "turns": turns(it), "messages": len(it.texts), "length": sum(map(len, it.texts)),
-            "succeeded": it.verdict, "tag": min(it.tags, default=None),
+            "succeeded": it.verdict, "tag": min(it.tags, default=None), "trouble": None,
         }[query.sort]  # fmt: skip
 
     found = [

@@ -35,7 +35,7 @@ def test_triggers_are_refused(path: Path, tmp_path: Path) -> None:
     """A file with a trigger is neither opened nor merged; repair saves what it holds without the trigger."""
     change(
         path,
-        "CREATE TRIGGER t AFTER INSERT ON verdict BEGIN DELETE FROM conversation; END",
+        "CREATE TRIGGER t AFTER INSERT ON answer BEGIN DELETE FROM conversation; END",
     )
     for read_only in (False, True):
         with pytest.raises(ProjectError, match="triggers"):
@@ -59,7 +59,7 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
             "DROP TABLE truth",
             "CREATE TABLE truth (a, b AS (hex(zeroblob(450000000))))",
         ),
-        ("CREATE INDEX slow ON verdict (hex(zeroblob(450000000)))",),
+        ("CREATE INDEX slow ON answer (hex(zeroblob(450000000)))",),
         (f"CREATE VIEW more AS {ENDLESS}",),
         ("DROP TABLE _sqlite_migrations", f"CREATE VIEW _sqlite_migrations AS {ENDLESS}"),
     ],

@@ -325,10 +325,10 @@ def test_names(project: Project, process: ModelProcess) -> None:
 def test_filter(project: Project, process: ModelProcess) -> None:
     """A filter selects conversations, and the limit counts among these."""
     with project.reading() as conn:
-        wanted = [int(key) for key in selecting.ids(conn, ListQuery(parse_filter("turns>1")))]
+        wanted = [int(key) for key in selecting.ids(conn, ListQuery(parse_filter("messages>3")))]
         every = selecting.ids(conn, ListQuery())
     scoring, _ = scored.stages(
-        project, process, selection=Selection(parse_filter("turns>1"), limit=2)
+        project, process, selection=Selection(parse_filter("messages>3"), limit=2)
     )
     outcome = JobRunner(project, lambda event: None).run(scoring)
     assert isinstance(outcome, JobDone)
