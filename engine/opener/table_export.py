@@ -63,6 +63,7 @@ def rows(
                 row[name] = json.loads(row[name])
             row["language"] = next(iter(languages.get(key, [])), None)
             row["personal"] = personal.get(key, [])
+            del row["success"]  # of the view, which has it also while its test is at chance
             row["p_succeeded"] = success.get(key)
             row["trouble"] = trouble.get(key)
             row["signs"] = [reading.sign for reading in signs_by_id.get(key, ())]

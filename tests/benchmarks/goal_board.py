@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
-from engine.goals.clusters.neighbors import Neighbours
+from engine.goals.clusters.neighbors import Neighbours, mixing
 from engine.goals.labels.phrase_labels import distinctive_words
 from engine.goals.merges.merge_probability import (
     NAMES,
@@ -22,6 +22,8 @@ from engine.goals.merges.merge_probability import (
     standardize,
 )
 from engine.goals.records import MergeOrder
+from engine.goals.views.merge_queue import MIN_MIXING
+from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
 
@@ -55,6 +57,11 @@ class Board:
         )
         self._links = np.zeros((k, k))
         np.add.at(self._links, (np.repeat(own, near.rows.shape[1]), own[near.rows.ravel()]), 1)
+        mixed = inside
+        if len(mixed) > MAX_MIXED_MEMBERS:
+            rng = np.random.default_rng(0)
+            mixed = np.sort(rng.choice(mixed, MAX_MIXED_MEMBERS, replace=False))
+        self._mixed, self._cosines = mixed, vectors[mixed] @ vectors[mixed].T
         words = distinctive_words(texts, clusters.labels, WORDS, clusters.seed)
         said = embedder.embed([" ".join(words[number]) + ". " for number in range(k)])
         self._label_vectors = np.asarray(said, dtype=float)
@@ -108,6 +115,12 @@ class Board:
             sizes=(self._sizes[a], self._sizes[b]),
         )
 
+    def mix(self, a: Indices, b: Indices) -> npt.NDArray[np.bool_]:
+        """Whether the members of both sides of each pair mix, as the rule of merges asks, shape (pairs,)."""
+        shares = mixing(self._cosines, self.labels[self._mixed], len(self._version))
+        found: npt.NDArray[np.bool_] = np.maximum(shares, shares.T)[a, b] >= MIN_MIXING
+        return found
+
     def similarity(self, a: Indices, b: Indices) -> Floats:
         """Cosines of the words that name the groups."""
         found: Floats = np.einsum("id,id->i", self._label_vectors[a], self._label_vectors[b])
@@ -139,10 +152,13 @@ class Board:
 
 
 def merged(board: Board, model: MergeModel = NO_DECISIONS, least: float = THRESHOLD) -> Numbers:
-    """Labels after the most probable pair was merged again and again, down to a merge probability; `board` stays."""
+    """Labels after the most probable pair of groups that mix was merged again and again, down to a merge probability;
+    `board` stays."""
     board = board.copy()
     while True:
         a, b = board.pairs()
+        mix = board.mix(a, b)
+        a, b = a[mix], b[mix]
         if not len(a):
             return board.labels
         p = model.probabilities(board.features(a, b))
@@ -153,7 +169,8 @@ def merged(board: Board, model: MergeModel = NO_DECISIONS, least: float = THRESH
 
 
 def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numbers]:
-    """Labels at every merge probability that automatic merging could stop at, from no merge on; `board` stays."""
+    """Labels at every merge probability that merging could stop at, from no merge on, whether groups mix or not;
+    `board` stays."""
     board = board.copy()
     found = [board.labels.copy()]
     while True:

@@ -48,7 +48,9 @@ from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
 
-PAST = 20
+PAST = 24
+BEGINNING = 5
+"""Messages that are kept of each sample: instructions, and so many more that it could end in two places."""
 MORE = 5
 """Conversations that are imported, and get verdicts, in an hour beside those that are watched."""
 
@@ -184,13 +186,18 @@ def _lines(path: Path) -> list[Any]:
 def prepare(folder: Path, hours: int) -> None:
     """Weights, a project with past conversations, an empty file, and files to import on the way."""
     write_shallow(embedded_model(), folder / "weights.gguf", ALL_BUT_FIRST)
-    samples = sample_conversations(120, seed=3)
-    samples.sort(key=lambda one: sum(len(message.seen) for message in one.messages))
-    past = [Conversation(f"past-{at}", one.messages[:3]) for at, one in enumerate(samples[:PAST])]
+    samples = [one for one in sample_conversations(120, seed=3) if len(one.messages) >= BEGINNING]
+    samples.sort(key=lambda one: sum(len(message.seen) for message in one.messages[:BEGINNING]))
+    past = [
+        Conversation(f"past-{at}", one.messages[:BEGINNING])
+        for at, one in enumerate(samples[:PAST])
+    ]
     write_jsonl(past, folder / "past.jsonl")
     for hour in range(hours + 1):
         more = sample_conversations(MORE, seed=100 + hour)
-        short = [Conversation(f"more-{hour}-{n}", one.messages[:3]) for n, one in enumerate(more)]
+        short = [
+            Conversation(f"more-{hour}-{n}", one.messages[:BEGINNING]) for n, one in enumerate(more)
+        ]
         write_jsonl(short, folder / f"more-{hour}.jsonl")
     with Project.open(folder / "p.wb", create=True) as project:
         JobRunner(project, lambda event: None).run(

@@ -325,9 +325,11 @@ def read_call(entry: Any, number: int) -> ToolCall:
     if not isinstance(entry, dict):
         raise BadRecord(f"message {number} has a tool call that is {kind_of(entry)}")
     body = entry.get("function", entry.get("custom"))
-    if not isinstance(body, dict):
-        # some exports have the name itself under "function", others have no wrapper.
-        body = {**entry, "name": body} if isinstance(body, str) else entry
+    if isinstance(body, str):  # logs of Inspect, which are no tables: their nulls are arguments
+        arguments = _as_text(_first(entry, _ARGUMENTS))
+        return ToolCall(body, arguments, optional_text(entry, "id", number))
+    if not isinstance(body, dict):  # some exports have no wrapper
+        body = entry
     name = _first(body, _CALL_NAMES)
     if not isinstance(name, str):
         raise BadRecord(f"message {number} has a tool call whose name is {kind_of(name)}")

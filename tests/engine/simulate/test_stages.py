@@ -91,7 +91,7 @@ class ScriptedProcess(ModelProcess):
     def load(self, path: Path, *_: Any, **__: Any) -> dict[str, Any]:
         """Records the model that is loaded."""
         self.loads.append(path)
-        return {}
+        return {"context": 4096}
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         """Replies with the seed; refuses batches about a given subject."""

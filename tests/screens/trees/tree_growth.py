@@ -74,7 +74,7 @@ class ToyProcess(ModelClient):
         merged: Path | None = None,
     ) -> dict[str, Any]:
         self._model = WordModel() if path.stem == "toy" else OtherSpelled()
-        return {}
+        return {"context": 4096}
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         read = 0

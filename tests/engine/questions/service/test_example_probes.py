@@ -118,7 +118,9 @@ class TestSuccess:
         assert {row.success for row in workspace.conversations.rows(range(1, COUNT + 2))} == {None}
         assert matching(workspace, "success>=0") == []
         with workspace.project.reading() as conn:
-            assert {row["success"] for row in table_export.rows(conn)} == {None}
+            found_rows = list(table_export.rows(conn))
+        assert {row["p_succeeded"] for row in found_rows} == {None}
+        assert not [name for row in found_rows for name in row if name == "success"]
         queue = workspace.triage.queue("informative")
         assert not [item for item in queue.items if "%" in item.why]
 
