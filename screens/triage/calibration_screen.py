@@ -56,7 +56,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         self._report: CalibrationReport | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Yields the figures beside the plot, filters below."""
+        """Yields the figures of the scores beside the plot, filters below, then success and people."""
         with VerticalScroll(id="page"):
             with Horizontal(id="figures"):
                 with Vertical(id="texts"):
@@ -64,12 +64,8 @@ class CalibrationScreen(WorkbenchScreen[None]):
                         ("verdicts", "Your verdicts on what is scored"),
                         ("threshold", "Threshold"),
                         ("rate", "Did they get it? By your verdicts"),
-                        ("success", "Did it succeed? By your verdicts"),
-                        ("people", "Agreement of the people who judged"),
                     ):
-                        section = Static(id=name, classes="section")
-                        section.border_title = title
-                        yield section
+                        yield _section(name, title)
                 plot = Reliability(id="plot")
                 plot.add_class("section")
                 plot.border_title = "Judged complete, by score"
@@ -79,6 +75,8 @@ class CalibrationScreen(WorkbenchScreen[None]):
                 "Ended by score and complete by verdicts, overall and by saved filter"
             )
             yield filters
+            yield _section("success", "Did it succeed? By your verdicts")
+            yield _section("people", "Agreement of the people who judged")
         yield Static(classes="empty")
 
     def on_mount(self) -> None:
@@ -241,6 +239,13 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_up(animate=False)
         else:
             page.scroll_down(animate=False)
+
+
+def _section(name: str, title: str) -> Static:
+    """Returns an empty section with a title."""
+    section = Static(id=name, classes="section")
+    section.border_title = title
+    return section
 
 
 def _figure(services: OpenProject, name: str, text: str) -> Figure:

@@ -137,7 +137,7 @@ class TestFilterAndSort:
         """Columns are ticked on and off, are remembered, and come back when the project is opened again."""
         support = project()
         async with opened(support) as pilot:
-            await press(pilot, "C", "space", *["down"] * 4, "space", "enter")
+            await press(pilot, "C", "space", *["down"] * 6, "space", "enter")
             assert lines(pilot)[2].split()[:2] == ["score", "turns"]
             assert "messages" in lines(pilot)[2]
 

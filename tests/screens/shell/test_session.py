@@ -24,6 +24,7 @@ from screens.triage.screen import TriageScreen
 from tests.engine.project.support import give_scores
 from tests.screens.conversations.listing import filtered
 from tests.screens.driving import lines, press, settle, text, until
+from tests.screens.triage.ordering import choose_order
 from tests.shared_data import shared_file
 from workbench.app import WorkbenchApp
 
@@ -95,7 +96,8 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         assert 0 < int(found.replace(",", "")) < count
         await press(pilot, "enter", "right", "q", "escape")
 
-        await press(pilot, "3", "O", *["down"] * 6, "enter")
+        await press(pilot, "3")
+        await choose_order(pilot, "sample")
         assert "calibration sample" in text(pilot)
         triage = pilot.app.screen
         assert isinstance(triage, TriageScreen)

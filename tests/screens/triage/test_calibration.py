@@ -63,14 +63,16 @@ class TestScreen:
 
     async def test_success(self) -> None:
         """What verdicts teach about success stands there with its test; what newer ones would change stands beside it,
-        and only `s` takes it over. Triage begins with the most informative, and shows the probability on the card."""
+        and only `s` takes it over. Once there is a verdict triage begins with the most informative, and shows the
+        probability on the card."""
         support = project_of([conversation(n, 0.9) for n in range(1, 61)])
         give_states(support.file, {n: n % 2 == 0 for n in range(1, 61)})
         async with opened(support, (200, 60), mode="3") as pilot:
-            assert "most informative first" in text(pilot)
             await press(pilot, "K")
             assert "No scored conversation has a verdict yet" in text(pilot)
-            await press(pilot, "escape")
+        support.triage.give(2, Verdict.YES)
+        async with opened(support, (200, 60), mode="3") as pilot:
+            assert "most informative first" in text(pilot)
             for keys, wanted in ((30, "AUROC of success"), (6, "newer verdicts would change")):
                 for _ in range(keys):
                     key = pilot.app.screen.conversation  # type: ignore[attr-defined]

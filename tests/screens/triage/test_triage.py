@@ -20,6 +20,7 @@ from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project, project_of
 from tests.screens.samples import conversation
 from tests.screens.stand_ins import raising
+from tests.screens.triage.ordering import choose_order
 
 
 class TestVerdicts:
@@ -86,7 +87,7 @@ class TestVerdicts:
         """Verdicts that were imported are taken back and given again together, the notice says how many, and the queue
         follows."""
         support = project()
-        waiting = [item.conversation_id for item in support.triage.queue().items]
+        waiting = [item.conversation_id for item in support.triage.queue("informative").items]
         acts = [Act(key, "succeeded", Verdict.YES, "ann") for key in waiting[:2]]
         support.file.write(lambda conn: answers.give_all(conn, acts))
         async with opened(support) as pilot:
@@ -477,7 +478,7 @@ class TestPeople:
             assert found.people == {"": 12, "bob": 10}
             assert "(no name) and bob agree on" in text(pilot)
 
-            await press(pilot, "O", *["down"] * 4, "enter")
+            await choose_order(pilot, "people")
             open_ones = found.disagreements
             assert open_ones > 0
             assert f"1 of {open_ones}" in text(pilot)
