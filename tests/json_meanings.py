@@ -26,6 +26,8 @@ ELSEWHERE = {
     " `count` and `outliers` of each that they move to",
     "help": "a list with `name`, `kind`, `text` of each thing of that name",
     "models add": "as a model, adapter or endpoint of `models list`",
+    "models allow": "what a run would send to the model: requests, characters, personal data and the first request in"
+    " full: [models](../models.md)",
     "models pull": "`pulled`: a model of `models list` for each file",
     "models remove": "`removed`, the name; `done`, what was deleted or forgotten",
     "models tune": "as `tuning` of `models list`",
