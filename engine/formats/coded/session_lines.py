@@ -124,12 +124,13 @@ def _arrange_ticks(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         yield frame
 
 
-def _messages_of_ticks(ticks: list[Any]) -> list[dict[str, Any]]:
+def _messages_of_ticks(ticks: list[Any]) -> list[Any]:
     """Returns the messages that chunks add up to, in the order in which they begin.
 
     A message of a speaker goes on until that speaker is silent for a tick, calls a tool, or begins another utterance.
+    Results of tools are left as they are, whatever they are.
     """
-    messages: list[dict[str, Any]] = []
+    messages: list[Any] = []
     speaking: dict[str, dict[str, Any] | None] = {}  # by role, the message that goes on
     for tick in map(object_or_empty, ticks):
         for side, role in (("user", "user"), ("agent", "assistant")):
@@ -152,7 +153,7 @@ def _messages_of_ticks(ticks: list[Any]) -> list[dict[str, Any]]:
             speaking[role] = message
             messages += list_or_empty(tick.get(f"{side}_tool_results"))
     for message in messages:
-        if "utterances" in message:
+        if "utterances" in object_or_empty(message):
             message["content"] = message["content"].strip() or _SPOKEN
     return messages
 
