@@ -22,7 +22,7 @@ from engine.conversations.filter_fields import (
     QUESTION_FIELD,
     WORD_FIELD,
 )
-from engine.conversations.filters import Filter, Term, parse_filter
+from engine.conversations.filters import NO_FILTER, Filter, Term, parse_filter
 from engine.conversations.tables import facets, selecting
 from engine.conversations.tables.conversations import message_counts, names, texts
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -86,10 +86,6 @@ _SAME_MATTER = (
 
 _FURTHER_FIELDS = ("sign", "language", "personal")
 """Fields whose values are features although lists are not counted by them."""
-
-
-NO_FILTER = Filter()
-"""Selects all conversations."""
 
 
 class Sides(NamedTuple):
