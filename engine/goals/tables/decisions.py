@@ -10,7 +10,7 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
 from engine.goals.records import GoalDecision, PairAnswer
@@ -222,11 +222,8 @@ def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, Pair
     rows = conn.execute(
         f"SELECT sides, {_ANSWER} FROM pair_answer WHERE config_hash = ?", (config_hash,)
     )
-    answers_by_sides = {sides: PairAnswer(*answer) for sides, *answer in rows}
-    return {
-        sides: replace(answer, spoken=bool(answer.spoken))  # SQLite has no booleans
-        for sides, answer in answers_by_sides.items()
-    }
+    # SQLite has no booleans
+    return {sides: PairAnswer(*answer, spoken=bool(spoken)) for sides, *answer, spoken in rows}
 
 
 def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:
