@@ -274,8 +274,8 @@ class Named:
     """
 
     label: str
-    description: str
-    reason: str
+    description: str = ""
+    reason: str = ""
     support: Support | None = None
 
 

@@ -389,7 +389,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         names = self._work.each(
             block,
             partial(self._ask, report=report),
-            lambda reason: Named("", "", reason),
+            lambda reason: Named("", reason=reason),
         )
         return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
 
