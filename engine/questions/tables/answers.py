@@ -42,12 +42,10 @@ CURRENT_ANSWERS = (
 """(conversation_id, question, value, annotator, id) of every answer in force, as a query to select from."""
 
 CURRENT_VERDICTS = (
-    "SELECT v.conversation_id AS conversation_id, v.value AS verdict, v.annotator AS annotator,"
-    " max(v.id) AS id FROM answer AS v"
-    f" WHERE v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {IS_IN_FORCE}"
-    f" AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id"
+    f"SELECT conversation_id, value AS verdict, annotator, id FROM ({CURRENT_ANSWERS})"
+    f" WHERE question = '{SUCCEEDED}'"
 )
-"""(conversation_id, verdict, annotator) of every conversation that has one, as a query to select from."""
+"""(conversation_id, verdict, annotator, id) of every conversation that has one, as a query to select from."""
 
 CURRENT_NOTES = (
     f"SELECT conversation_id, value AS note FROM ({CURRENT_ANSWERS}) WHERE question = '{NOTE}'"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.errors import ProjectError, ProjectReadOnly, UsageError
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
@@ -18,6 +18,7 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
+from engine.questions import records
 from engine.questions.records import AnswerRow, QueueOrder, TriagePlace
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers, triage_queue
@@ -415,6 +416,18 @@ class TestAgain:
         assert current.tags == ("late",)
         with pytest.raises(UsageError):
             triage.tag([1], "  ")
+
+    def test_a_verdict_that_is_taken_away_is_none(self, project: Project) -> None:
+        """Without its verdict a conversation is counted nowhere and waits to be judged, also for those who calibrate."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 4)])
+        triage = TriageService(project)
+        triage.give(1, Verdict.YES)
+        triage.give(2, Verdict.NO)
+        triage.answer([records.Act(2, SUCCEEDED, None)])
+        assert triage.tally() == {Verdict.YES: 1, Verdict.NO: 0, Verdict.UNSURE: 0}
+        with project.reading() as conn:
+            assert answers.in_force(conn) == [(1, Verdict.YES)]
+            assert answers.judged_pairs(conn) == [(1, Verdict.YES, None)]
 
     def test_the_place_outlives_the_session(self, tmp_path: Path) -> None:
         """Order, filter, conversation and skipped ones are restored when the project is opened again."""
