@@ -19,6 +19,7 @@ from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
 from engine.questions import records
+from engine.questions.question import YES
 from engine.questions.records import AnswerRow, QueueOrder, TriagePlace
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers, triage_queue
@@ -134,8 +135,8 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
                 wanted = [
                     k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
                 ]
-                act = answers.tag if kind == "tag" else answers.untag
-                assert act(conn, keys, name) == len(wanted)
+                value = YES if kind == "tag" else None
+                assert answers.tag(conn, keys, name, value=value) == len(wanted)
                 if wanted:
                     model.append((kind, tuple(wanted), None, name))
             case ("undo",):
@@ -418,7 +419,7 @@ class TestAgain:
             triage.tag([1], "  ")
 
     def test_a_verdict_that_is_taken_away_is_none(self, project: Project) -> None:
-        """Without its verdict a conversation is counted nowhere and waits to be judged, also for those who calibrate."""
+        """A conversation whose verdict was taken away is counted nowhere, and calibration has no verdict of it."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 4)])
         triage = TriageService(project)
         triage.give(1, Verdict.YES)
