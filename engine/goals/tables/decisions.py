@@ -10,7 +10,7 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
 from engine.goals.records import GoalDecision, PairAnswer
@@ -222,8 +222,9 @@ def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, Pair
     rows = conn.execute(
         f"SELECT sides, {_ANSWER} FROM pair_answer WHERE config_hash = ?", (config_hash,)
     )
-    # SQLite has no booleans
-    return {sides: PairAnswer(*answer, spoken=bool(spoken)) for sides, *answer, spoken in rows}
+    return {  # SQLite has no booleans
+        sides: replace(PairAnswer(*answer), spoken=bool(answer[-1])) for sides, *answer in rows
+    }
 
 
 def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:

@@ -276,7 +276,7 @@ def _associations(
     return Associations(
         split=split,
         sizes=sides.sizes,
-        goals=np.count_nonzero(in_goal) if goal.any() else 0,
+        goals=int(np.count_nonzero(in_goal)) if goal.any() else 0,
         one_sided=int(in_goal[one_sided].sum()),
         tested=int(tested.sum()),
         significant=len(significant),
