@@ -10,13 +10,14 @@ from importlib import resources
 from pathlib import Path
 
 from engine.base.conversation import SUCCEEDED
-from engine.base.errors import FormatError, NameTaken, NotFound
+from engine.base.errors import NameTaken, NotFound
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.question import NOTE, Question, built_in, parse_question, slug, tag_question
+from engine.questions.service.intake import read_text
 from engine.questions.stages import PatternStage
 from engine.questions.tables import machine_answers, questions
 from engine.questions.tables.answers import CURRENT_ANSWERS
@@ -199,10 +200,7 @@ def _read(path: Path) -> tuple[Question, str]:
     Raises:
         FormatError: It cannot be read, or is no question.
     """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path} cannot be read: {error}.", "Choose a TOML file.") from error
+    text = read_text(path, "Choose a TOML file.")
     return parse_question(path.stem, text), text
 
 
