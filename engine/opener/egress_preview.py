@@ -10,7 +10,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
-from engine.model.endpoints.client import Address, parse_address
+from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.fleet import TOKENS_PRICED
 from engine.model.endpoints.model import CHARS_PER_TOKEN
 from engine.model.interface import LoadOptions
@@ -42,8 +42,8 @@ class EgressPreview:
     first_request: Mapping[str, Any] | None
 
 
-def remote_addresses(workspace: OpenProject, model: str) -> list[Address]:
-    """Returns the addresses beyond this machine of endpoints.
+def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
+    """Returns what of a project would leave this machine for endpoints; sends nothing.
 
     Args:
         model: Endpoints as NAME,NAME2, or the URL of one that makes vectors.
@@ -52,21 +52,13 @@ def remote_addresses(workspace: OpenProject, model: str) -> list[Address]:
         UsageError: There is no such endpoint, or all are on this machine.
     """
     book = workspace.endpoints.book
-    entries = book.entries(book.named(model))
-    addresses = [entry.address for entry in entries] or [parse_address(model, leaf="embeddings")]
-    remote = [address for address in addresses if not address.local]
-    if not remote:
-        raise UsageError(f"{model} is on this machine: nothing leaves it.", "Just use it.")
-    return remote
-
-
-def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
-    """Returns what of a project would leave this machine for endpoints; sends nothing. See `remote_addresses`."""
-    remote = remote_addresses(workspace, model)
-    book = workspace.endpoints.book
     names = book.named(model)
     at_url = workspace.endpoints.entry_at(model)
     entries = book.entries(names) or ([at_url] if at_url else [])
+    addresses = [entry.address for entry in entries] or [parse_address(model, leaf="embeddings")]
+    remote = [address.base for address in addresses if not address.local]
+    if not remote:
+        raise UsageError(f"{model} is on this machine: nothing leaves it.", "Just use it.")
     served = workspace.endpoints.model(model, LoadOptions()) if names else None
     with workspace.project.reading() as conn:
         ids = ALL.ids(conn)
@@ -76,7 +68,7 @@ def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
     tokens = round(characters / next(iter(counted), CHARS_PER_TOKEN))
     prices = next((entry.prices for entry in entries if entry.prices), None)
     return EgressPreview(
-        addresses=tuple(address.base for address in remote),
+        addresses=tuple(remote),
         conversations=len(ids),
         characters=characters,
         tokens=tokens,

@@ -36,7 +36,7 @@ from engine.model.service.model_files import (
 )
 from engine.model.service.run_setup import ModelsInUse, bundled_logs
 from engine.model.stages import measure_first_layers
-from engine.opener.egress_preview import EgressPreview, egress_preview, remote_addresses
+from engine.opener.egress_preview import EgressPreview, egress_preview
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
@@ -211,8 +211,8 @@ def allow(arguments: argparse.Namespace) -> CommandResult:
         if not arguments.yes:
             narrate("\n".join(_egress_lines(preview)))
         ask_first(f"let such texts go to {', '.join(preview.addresses)}", arguments.yes)
-        for address in remote_addresses(workspace, arguments.model):
-            workspace.egress.allow(address)
+        for url in preview.addresses:
+            workspace.egress.allow(url)
     return CommandResult(_egress_lines(preview) if arguments.yes else [], asdict(preview))
 
 

@@ -49,15 +49,15 @@ class Egress:
             self._allowed = set(settings.get(conn, ALLOWED_KEY, []))
         return address.base in self._allowed
 
-    def allow(self, address: Address) -> None:
-        """Allows texts to be sent to an address.
+    def allow(self, url: str) -> None:
+        """Allows texts to be sent to an endpoint, of which `Address.base` is this URL.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
         """
         self._project.write(
             lambda conn: settings.put(
-                conn, ALLOWED_KEY, sorted({*settings.get(conn, ALLOWED_KEY, []), address.base})
+                conn, ALLOWED_KEY, sorted({*settings.get(conn, ALLOWED_KEY, []), url})
             )
         )
 
