@@ -292,8 +292,7 @@ def group_row(
         pinned=group.pinned,
         made_of=group.made_of,
         made_by=None if group.made_by is None else group.made_by.id,
-        support=None if group.support is None else group.support.share,
-        members_read=0 if group.support is None else group.support.read,
+        support=group.support,
     )
 
 
