@@ -268,7 +268,7 @@ def standard_scores(values: Floats) -> Floats:
     Returns:
         The same shape; 0 for a sign that all have alike.
     """
-    return np.clip(standardize(values), -MAX_DEVIATIONS, MAX_DEVIATIONS)
+    return np.asarray(np.clip(standardize(values), -MAX_DEVIATIONS, MAX_DEVIATIONS))
 
 
 def trouble(scores: Floats) -> Floats:
@@ -280,7 +280,7 @@ def trouble(scores: Floats) -> Floats:
     return np.asarray(scores[:, [sign not in NOT_COUNTED for sign in Sign]].sum(axis=1))
 
 
-def long_ones(messages: Ints) -> NDArray[np.bool_]:
+def are_long(messages: Ints) -> NDArray[np.bool_]:
     """Returns which conversations have more messages than `LONG_SHARE` of all, and half again as many as is usual.
 
     Args:
