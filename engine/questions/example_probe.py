@@ -9,7 +9,7 @@ An example has its probability from regressions that did not see it or one nearl
 probabilities of the examples can be tested; the others have theirs from a regression on all examples. Both are
 calibrated by Platt's line on the former.
 
-It serves anything that a person can say: "complete" against "incomplete" (did it succeed), a tag against its absence.
+It serves every yes-no question: the answers yes are positive examples, the answers no negative ones.
 docs/lab/signs.md says how features and weights were chosen, docs/lab/verdicts.md how the order was.
 """
 
