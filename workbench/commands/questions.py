@@ -46,9 +46,8 @@ from workbench.arguments import (
     takes,
     titled,
 )
-from workbench.command_result import CommandResult
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
-from workbench.commands.summaries import intake_result
 from workbench.narration import narrate, run_stages
 
 # Asking
@@ -293,7 +292,13 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
             return _undo_or_redo(workspace, redo=arguments.redo)
         question = workspace.questions.find(arguments.question, keep=gives)
         if arguments.file:
-            return intake_result(_import(workspace, question, arguments), arguments.dry_run)
+            report = _import(workspace, question, arguments)
+            dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
+            return CommandResult(
+                [*dry, *report.sentences()],
+                {**report.as_json(), "dry_run": arguments.dry_run},
+                EXIT_INCOMPLETE if report.outcomes.has_gaps else EXIT_DONE,
+            )
         if gives:
             return _give(workspace, question, arguments)
         rows = workspace.questions.answers(question.name, ListQuery(arguments.filter))

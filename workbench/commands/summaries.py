@@ -1,4 +1,4 @@
-"""What several commands end with: the counts of a project, its sets of scores, what became of an imported file."""
+"""What several commands end with: the counts of a project and its sets of scores."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from engine.base.number_format import counted, probability
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
 from engine.opener.conversations import Counts
-from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate
 
 if TYPE_CHECKING:
-    from engine.questions.service.answer_tables import FileAnswersReport
-    from engine.questions.service.answers import AnswerReport
     from engine.trees.records import TreeConfig
 
 AnySet = TypeVar("AnySet", "ScoreSet", "TreeConfig")
@@ -105,16 +102,6 @@ def set_named(
         f"Several sets of {kind} have hashes that begin with" if named else f"No set of {kind} is"
     )
     raise NotFound(f"{many} {which!r}.", f"{heading}: {', '.join(map(names, sets)) or 'none'}.")
-
-
-def intake_result(report: AnswerReport | FileAnswersReport, dry_run: bool) -> CommandResult:
-    """Returns what became of the answers of a file; a dry run stored none of them."""
-    dry = ["Nothing is stored; it would be:"] if dry_run else []
-    return CommandResult(
-        [*dry, *report.sentences()],
-        {**report.as_json(), "dry_run": dry_run},
-        EXIT_INCOMPLETE if report.outcomes.has_gaps else EXIT_DONE,
-    )
 
 
 def narrate_set(score_sets: ScoreSets) -> None:

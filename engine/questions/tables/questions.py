@@ -10,7 +10,7 @@ from engine.questions.question import Question, built_in, parse_question, tag_qu
 def names(conn: sqlite3.Connection) -> list[str]:
     """Returns the names of all questions that can be asked or were answered, in alphabetical order."""
     rows = conn.execute(
-        "SELECT name FROM question UNION SELECT DISTINCT question FROM answer WHERE target IS NULL"
+        "SELECT name FROM question UNION SELECT DISTINCT question FROM answer WHERE question <> ''"
         " UNION SELECT question FROM answerer UNION SELECT subject FROM taught"
     )
     return sorted({*built_in(), *(name for (name,) in rows)})
