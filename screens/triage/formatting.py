@@ -11,7 +11,7 @@ from engine.base import number_format
 from engine.base.conversation import Verdict
 from engine.base.text import one_line
 from engine.opener.conversations import ConversationRow
-from engine.questions.question import NOTE
+from engine.questions.question import NOTE, YES
 from engine.questions.records import (
     Agreement,
     AnswerRow,
@@ -157,12 +157,14 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
 
 
 def act_notice(row: AnswerRow, done: str) -> str:
-    """Returns the notice after an undo or redo, which names what changed: `“yes” to late on 12 conversations`."""
+    """Returns the notice after an undo or redo, which names what changed: `Tag “late” on 12 conversations`."""
     if row.answers:
         conversations = number_format.counted(row.count, "conversation")
         ((name, value),) = row.answers
-        act = f"“{one_line(value, _NAME_CHARACTERS)}” to" if value else "Removal of"
-        return f"{act} {name} on {conversations} {done}."
+        act = f"“{one_line(value, _NAME_CHARACTERS)}” to {name}" if value else f"Removal of {name}"
+        if value == YES:
+            act = f"Tag “{name}”"
+        return f"{act} on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."
     if row.question == NOTE:
