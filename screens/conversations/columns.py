@@ -15,7 +15,7 @@ from screens.widgets.row_table import Column, Piece
 NAME_WIDTH = 22
 """Width of the column of names in cells."""
 CHOSEN_KEEP = 8
-"""`keep` of a column that the person added: a narrow table drops the default columns before it, but score and opening."""
+"""`keep` of a column that the person added: a narrow table drops first the default columns but score and opening."""
 
 DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "succeeded", "tag")
 """Keys of the columns that are shown until a person chooses others."""
