@@ -133,18 +133,26 @@ def status_line(
     return Content.assemble(*parts)
 
 
-def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> EmptyState:
-    """Returns why the queue is empty, and what to do."""
-    if narrowed:
-        return EmptyState(
-            "Nothing waits for a verdict in this order and with this filter.",
-            "chooses another order",
-            "order",
-            others=(("triage.filter", "changes the filter"),),
-        )
+def empty_state(
+    status: TriageStatus, conversations: int, scored: bool, narrowed: bool
+) -> EmptyState:
+    """Returns why the queue is empty, and what to do.
+
+    Args:
+        conversations: Number of all conversations; an order may leave out some that have no verdict.
+        scored: Whether any of them is scored.
+        narrowed: Whether a filter or a choice of conversations leaves out some.
+    """
     if not scored:
         return SCORE
-    verdicts = number_format.counted(sum(tally.values()), "verdict")
+    if narrowed or conversations > status.given:
+        return EmptyState(
+            f"Nothing waits for a verdict in this order{' and with this filter' if narrowed else ''}.",
+            "chooses another order",
+            "order",
+            others=(("triage.filter", "changes the filter"),) if narrowed else (),
+        )
+    verdicts = number_format.counted(status.given, "verdict")
     return EmptyState(
         f"Nothing is left in the queue. {verdicts} given.",
         "shows what your verdicts say of the scores",
