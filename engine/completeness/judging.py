@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 from typing import Annotated, Literal
 
 import msgspec
@@ -62,30 +63,29 @@ def judge(work: ModelWork, items: Sequence[LogItem], prompt: Prompt) -> list[Ite
         for item in items
         for boundary in item.boundaries
     ]
-    bodies = [log for log, _ in logs]
-    replies = iter(work.ask(prompt, Judgment, bodies, verdict=True))
-    notes = iter(note for _, note in logs)
+    replies = work.ask(prompt, Judgment, [log for log, _ in logs], verdict=True)
+    judgments = iter(zip(replies, (note for _, note in logs), strict=True))
     scores = []
     for item in items:
-        judged = [next(replies) for _ in item.boundaries]
-        left_out = next((note for note in [next(notes) for _ in item.boundaries] if note), None)
-        scores.append(_score(judged, left_out))
+        of_item = list(islice(judgments, len(item.boundaries)))
+        left_out = next((note for _, note in of_item if note), None)
+        scores.append(_score([reply for reply, _ in of_item], left_out))
     return scores
 
 
-def _score(judged: Sequence[StructuredReply[Judgment]], left_out: str | None) -> ItemScore:
+def _score(replies: Sequence[StructuredReply[Judgment]], left_out: str | None) -> ItemScore:
     """Returns the score of one conversation from the replies at its boundaries.
 
     Args:
         left_out: Note on what was left out of its log; None for nothing.
     """
     readings = []
-    for reply in judged:
+    for reply in replies:
         if reply.fields is None:
             return ItemScore((), 0, unscored=reply.failure)
         p = float(reply.fields.finished) if reply.probability is None else reply.probability
         readings.append(BoundaryReading(_log(p), _log(1 - p)))
-    *_, last = judged
+    *_, last = replies
     assert last.fields is not None
     parts = [f"judged {last.fields.outcome}"]
     if steps := ", ".join(map(str, last.fields.evidence_steps)):

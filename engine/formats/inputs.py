@@ -185,7 +185,8 @@ class _Opener:
         store = SessionFolder(logs)
         if store.files:
             yield self._session_folder(folder, store)
-        for path in [path for path in logs if path not in set(store.files)]:
+        pieces = set(store.files)
+        for path in [path for path in logs if path not in pieces]:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
                 inputs = self._all_opened(path, contents(path, name, self._bounds))

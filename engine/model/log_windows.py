@@ -112,7 +112,8 @@ def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
 
 
 def last_pieces(lengths: Sequence[int], leading_pieces: int, limit: int) -> tuple[int, ...]:
-    """Returns the first `leading_pieces` pieces of a log and as many of its last ones as fit `limit` tokens."""
+    """Returns the first `leading_pieces` pieces of a log and as many of its last ones as fit `limit`, which is in the
+    unit of the lengths."""
     start, room = len(lengths), limit - sum(lengths[:leading_pieces])
     while start > leading_pieces and lengths[start - 1] <= room:
         start -= 1

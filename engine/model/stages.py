@@ -349,11 +349,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
                 yield self._progress(done, total, len(missing_here), count)
             entries = [entry for entry in answers if self._key_of(entry) in missing_here]
             done += len(missing_here)
-            self._project.write(
-                partial(self._commit, run_id=run_id, entries=entries, done=done, total=total)
-            )
-            self._tally(entries)
-            yield self._progress(done, total, 0, 0)
+            yield self._commit(run_id, entries, done, total)
 
     def _side_by_side(self, run_id: int, keys: Iterable[Key], total: int) -> Iterator[Progress]:
         """Answers items on threads, as many as the endpoints bear, and commits each as soon as it is answered.
@@ -388,13 +384,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
                         done += len(answered)
                         entries = [entry for item in answered for entry in item]
                         answered = []
-                        self._project.write(
-                            partial(
-                                self._commit, run_id=run_id, entries=entries, done=done, total=total
-                            )
-                        )
-                        self._tally(entries)
-                        yield self._progress(done, total, 0, 0)
+                        yield self._commit(run_id, entries, done, total)
             except BaseException:  # also ctrl+c, and the end of the generator
                 self._work.interrupt()
                 raise
@@ -404,18 +394,17 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         if failure:
             raise failure
 
-    def _commit(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        run_id: int,
-        entries: Sequence[Entry],
-        done: int,
-        total: int,
-    ) -> None:
-        """Stores the entries of a block and counts them in the run, in one transaction."""
-        self._store(conn, run_id, entries)
-        runs.count(conn, run_id, done, total)
+    def _commit(self, run_id: int, entries: Sequence[Entry], done: int, total: int) -> Progress:
+        """Stores entries and counts their items in the run, in one transaction; returns the progress of the run."""
+
+        def store(conn: sqlite3.Connection) -> None:
+            """Writes both."""
+            self._store(conn, run_id, entries)
+            runs.count(conn, run_id, done, total)
+
+        self._project.write(store)
+        self._tally(entries)
+        return self._progress(done, total, 0, 0)
 
 
 def _ignore_report(_count: int, _note: str) -> None:

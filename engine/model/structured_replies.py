@@ -19,7 +19,7 @@ from engine.base.text import one_line
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
-from engine.model.log_windows import GAP
+from engine.model.log_windows import GAP, last_pieces
 from engine.model.process.requests import Chat, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.reply_forms import (
@@ -86,12 +86,13 @@ def ask(
         Cancelled, ModelError: As the request `Chat` does.
     """
     question = f"{prompt.question}\n\n{form_request(form)}"
+    sampling = Sampling(json_schema=json.dumps(reply_schema(form)))
     calls = [
         Call(
             module=prompt.name,
             role="judge",
             messages=(ChatMessage("user", prompt.before + body + question),),
-            sampling=Sampling(json_schema=json.dumps(reply_schema(form))),
+            sampling=sampling,
             max_tokens=prompt.max_tokens,
             verdict=verdict,
         )
@@ -142,13 +143,9 @@ def fenced_log(texts: Sequence[str], pinned_pieces: int, room: int) -> tuple[str
     clipped = [text if len(text) <= longest else _middle_left_out(text, longest) for text in texts]
     pieces = list(texts) if sum(map(len, texts)) <= room else clipped
     shortened = sum(piece != text for piece, text in zip(pieces, texts, strict=True))
-    start, left = len(pieces), room - sum(map(len, pieces[:pinned_pieces]))
-    while start > pinned_pieces and len(pieces[start - 1]) <= left:
-        start -= 1
-        left -= len(pieces[start])
-    left_out = start - pinned_pieces
+    left_out = len(pieces) - len(last_pieces(list(map(len, pieces)), pinned_pieces, room))
     mark = [f"\n[{left_out} steps are left out here]\n"] if left_out else []
-    log = "".join([*pieces[:pinned_pieces], *mark, *pieces[start:]])
+    log = "".join([*pieces[:pinned_pieces], *mark, *pieces[pinned_pieces + left_out :]])
     # A log cannot close the marks that it stands between.
     fenced = f"<log>\n{log.replace('</log', '< /log').strip()}\n</log>"
     if not left_out and not shortened:

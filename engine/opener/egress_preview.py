@@ -52,8 +52,7 @@ def remote_addresses(workspace: OpenProject, model: str) -> list[Address]:
         UsageError: There is no such endpoint, or all are on this machine.
     """
     book = workspace.endpoints.book
-    names = book.named(model)
-    entries = [entry for entry in book.entries() if entry.name in names]
+    entries = book.entries(book.named(model))
     addresses = [entry.address for entry in entries] or [parse_address(model, leaf="embeddings")]
     remote = [address for address in addresses if not address.local]
     if not remote:
@@ -64,10 +63,10 @@ def remote_addresses(workspace: OpenProject, model: str) -> list[Address]:
 def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
     """Returns what of a project would leave this machine for endpoints; sends nothing. See `remote_addresses`."""
     remote = remote_addresses(workspace, model)
-    names = workspace.endpoints.book.named(model)
+    book = workspace.endpoints.book
+    names = book.named(model)
     at_url = workspace.endpoints.entry_at(model)
-    entries = [entry for entry in workspace.endpoints.book.entries() if entry.name in names]
-    entries = entries or ([at_url] if at_url else [])
+    entries = book.entries(names) or ([at_url] if at_url else [])
     served = workspace.endpoints.model(model, LoadOptions()) if names else None
     with workspace.project.reading() as conn:
         ids = ALL.ids(conn)

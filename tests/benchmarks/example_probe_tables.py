@@ -99,14 +99,14 @@ def _task(truth: Mapping[str, object]) -> object:
     return truth.get("task_id", truth.get("goal_text"))
 
 
-def _label(truth: Mapping[str, object], wanted: str) -> bool | None:
-    name, sign, value = wanted.partition("=")
-    found = truth.get(name)
-    if found is None:
+def _label(truth: Mapping[str, object], condition: str) -> bool | None:
+    name, sign, value = condition.partition("=")
+    value_of_truth = truth.get(name)
+    if value_of_truth is None:
         return None
     if sign:
-        return str(found) == value
-    return float(str(found)) >= 1 if name == "reward" else bool(found)
+        return str(value_of_truth) == value
+    return float(str(value_of_truth)) >= 1 if name == "reward" else bool(value_of_truth)
 
 
 def _area(data: Data, marked: Ints, test: Ints) -> float:

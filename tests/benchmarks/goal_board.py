@@ -118,8 +118,8 @@ class Board:
     def mix(self, a: Indices, b: Indices) -> npt.NDArray[np.bool_]:
         """Whether the members of both sides of each pair mix, as the rule of merges asks, shape (pairs,)."""
         shares = mixing(self._cosines, self.labels[self._mixed], len(self._version))
-        found: npt.NDArray[np.bool_] = np.maximum(shares, shares.T)[a, b] >= MIN_MIXING
-        return found
+        mixes: npt.NDArray[np.bool_] = np.maximum(shares, shares.T)[a, b] >= MIN_MIXING
+        return mixes
 
     def similarity(self, a: Indices, b: Indices) -> Floats:
         """Cosines of the words that name the groups."""

@@ -52,16 +52,16 @@ def print_names(path: Path, count: int, folder: Path, members: int) -> list[floa
         lines = file.read().splitlines()
     if count and len(lines) > count:
         lines = random.Random(MEMBER_SEED).sample(lines, count)
-    drawn, project = folder / f"{path.name.partition('.')[0]}.jsonl", folder / "p.wb"
-    drawn.write_text("\n".join(lines), "utf-8")
+    sample, project = folder / f"{path.name.partition('.')[0]}.jsonl", folder / "p.wb"
+    sample.write_text("\n".join(lines), "utf-8")
     with Project(project, create=True) as made:
-        made.import_files(drawn)
+        made.import_files(sample)
         groups = made.cluster(decide="auto", labels=False)
     print(f"\n{path.name}, {len(lines):,} conversations")
     with OpenProject(project, read_only=True) as workspace:
         for group in groups:
-            said = round((group.support or 0.0) * group.members_read)
-            print(f"{group.size:>6,}  in {said:>3} of {group.members_read:>3}  {group.label}")
+            members = round((group.support or 0.0) * group.members_read)
+            print(f"{group.size:>6,}  in {members:>3} of {group.members_read:>3}  {group.label}")
             rows = workspace.goals.members(group.id, "name")
             for row in random.Random(MEMBER_SEED).sample(rows, min(members, len(rows))):
                 print(f"{'':>10}{one_line(row.text, MAX_MEMBER_CHARS)}")

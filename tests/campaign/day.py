@@ -186,7 +186,9 @@ def _lines(path: Path) -> list[Any]:
 def prepare(folder: Path, hours: int) -> None:
     """Weights, a project with past conversations, an empty file, and files to import on the way."""
     write_shallow(embedded_model(), folder / "weights.gguf", ALL_BUT_FIRST)
-    samples = [one for one in sample_conversations(120, seed=3) if len(one.messages) >= BEGINNING]
+    samples = [
+        each for each in sample_conversations(120, seed=3) if len(each.messages) >= BEGINNING
+    ]
     samples.sort(key=lambda one: sum(len(message.seen) for message in one.messages[:BEGINNING]))
     past = [
         Conversation(f"past-{at}", one.messages[:BEGINNING])

@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +23,7 @@ from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.service.endpoints import Endpoints
 from engine.training import process
 from engine.training.events import RunDirectory
+from tests.engine.model.endpoints.toy_peer import on_thread
 from tests.engine.project.support import REPOSITORY
 from tests.engine.training.training_project import wait_for
 
@@ -82,14 +82,8 @@ class KeyEchoServer:
 def repeating() -> Iterator[KeyEchoServer]:
     """Runs the server during the block."""
     made = KeyEchoServer()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with on_thread(made.server):
         yield made
-    finally:
-        made.server.shutdown()
-        made.server.server_close()
-        thread.join()
 
 
 class CommandOutput:

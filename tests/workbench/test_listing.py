@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.project import runs
 from engine.project.project import Project
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
+from tests.engine.project.support import begin_run
 
 TABLE = """\
 state       p  trouble  turns  messages  length  date        succeeded  tags  signs       source   name   opening
@@ -122,16 +122,7 @@ class TestStatus:
     def test_a_run_runs_while_somebody_writes(self, project: Path) -> None:
         """An unfinished run is running while its project is open for writing, and interrupted after that."""
         with Project.open(project) as opened:
-            opened.write(
-                lambda conn: runs.create(
-                    conn,
-                    stage="complete",
-                    config_hash="x",
-                    params={},
-                    fingerprints={},
-                    code_version="1",
-                )
-            )
+            opened.write(lambda conn: begin_run(conn, "complete", "x"))
             during = data(workbench("status", project, "--json"))["runs"][0]["state"]
             assert opened.is_written()
         after = data(workbench("status", project, "--json"))["runs"][0]["state"]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
@@ -81,7 +79,7 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
             show_rest(path, first_look.Looked(result.code))
             return result.code
         return result
-    check = _check_since(time.monotonic()) if arguments.count >= MIN_CHECKED else None
+    check = check_demo if arguments.count >= MIN_CHECKED else None
     looked = first_look.first_look([samples], path, as_json=arguments.json, minutes=0, check=check)
     return looked.code
 
@@ -97,7 +95,7 @@ def show_demo(
         as_json=False,
         screens=True,
         further=_further,
-        check=_check_since(time.monotonic()) if count >= MIN_CHECKED else None,
+        check=check_demo if count >= MIN_CHECKED else None,
     )
     show_rest(path, looked, theme)
     return looked.code
@@ -144,22 +142,6 @@ def _further(workspace: OpenProject) -> Sequence[Stage]:
     """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
     remaining = workspace.scoring_runs.make_run(ScoringRequest()).stages[-1]
     return [remaining, *workspace.trees.stages(TREES)]
-
-
-def _check_since(start: float) -> first_look.Check:
-    """Returns what says how right the first look is, and how many seconds it took since a start.
-
-    Args:
-        start: Of `time.monotonic`.
-    """
-
-    def check(workspace: OpenProject) -> tuple[list[str], dict[str, Any]]:
-        """Returns the check of the sample conversations, in lines and as JSON values."""
-        made = check_demo(workspace)
-        seconds = round(time.monotonic() - start, 1)
-        return ["", *made.lines()], {**asdict(made), "seconds": seconds}
-
-    return check
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:

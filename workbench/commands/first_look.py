@@ -10,10 +10,10 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, trouble
@@ -36,6 +36,10 @@ from workbench.commands.importing import map_command, with_command
 from workbench.commands.summaries import counts_json, headline, rate_line, set_lines, sets_json
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 
+if TYPE_CHECKING:
+    # Only the demo needs it, and it brings the texts of the samples.
+    from engine.opener.demo_check import DemoCheck
+
 MAX_GOALS_SHOWN = 12
 """Most groups that are printed."""
 
@@ -45,8 +49,8 @@ SCORING = ScoringRequest(remaining=False)
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""
 
-Check = Callable[[OpenProject], tuple[list[str], dict[str, Any]]]
-"""Says how right a result is, where the truth is known: in lines, and as JSON values."""
+Check = Callable[[OpenProject], "DemoCheck"]
+"""Says how right a result is, where the truth is known."""
 
 Further = Callable[[OpenProject], Sequence[Stage]]
 """Makes stages to run after the scores."""
@@ -170,7 +174,8 @@ class _FirstLook:
             _goal_lines(goals["groups"]),
             *self._badly_read(import_stage),
         )
-        check_lines, checked = self._check(workspace) if self._check else ([], None)
+        check = self._check(workspace) if self._check else None
+        check_lines = ["", *check.lines()] if check else []
         if screens:
             self._say(*check_lines)
             return Looked(self._code(import_stage), self._go_on)
@@ -181,7 +186,9 @@ class _FirstLook:
         to_read = conversations_to_read(self._workspace)
         if self._json:
             document = self._document(goals["groups"], to_read)
-            print_json(document if checked is None else document | {"check": checked})
+            if check is not None:
+                document["check"] = {**asdict(check), "seconds": document["seconds"]}
+            print_json(document)
         self._say(*self._to_read_lines(to_read), *check_lines, *self._steps_by_hand())
         narrate(f"{self._project} is ready, {self._after()}.")
         return Looked(self._code(import_stage))

@@ -113,7 +113,7 @@ def intake_result(report: AnswerReport | FileAnswersReport, dry_run: bool) -> Co
     return CommandResult(
         [*dry, *report.sentences()],
         {**report.as_json(), "dry_run": dry_run},
-        EXIT_INCOMPLETE if report.has_gaps else EXIT_DONE,
+        EXIT_INCOMPLETE if report.outcomes.has_gaps else EXIT_DONE,
     )
 
 

@@ -83,17 +83,8 @@ def _with_facts(items: Any) -> tuple[Message, ...]:
 
 
 _OPENAI_IDS = (
-    *(
-        "custom_id",
-        "id",
-        "conversation_id",
-        "conversationId",
-        "thread_id",
-        "threadId",
-        "session_id",
-    ),
-    "sessionId",
-)
+    "custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId", "session_id", "sessionId",
+)  # fmt: skip
 """Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
 and answer have; `id` is that of the answer."""
 

@@ -223,7 +223,7 @@ def _fullest(main: _History, spans: list[Span]) -> _History:
         step
         for position, span in enumerate(spans)
         if span.kind == "other" and span.trace in main.traces
-        for step in _link_histories(spans, [other == position for other in range(len(spans))])
+        for step in _link_histories(spans, [position])
     ]
     fuller = [
         step
@@ -245,7 +245,7 @@ def _with_tools(
         for span in sorted(spans, key=lambda span: span.start)
         if span.kind == "tool" and span.trace in history.traces
     ]
-    answered = {message.get("tool_call_id") for message in history.said.messages}
+    has_answers = any(message.get("tool_call_id") is not None for message in history.said.messages)
     items: list[ChatMessage] = []
     facts: dict[int, dict[str, Any]] = {}
     has_calls = False
@@ -259,7 +259,7 @@ def _with_tools(
         if position in history.facts:
             facts[len(items)] = history.facts[position]
         items.append(message)
-        for call in calls if len(answered) == 1 else ():
+        for call in () if has_answers else calls:
             name = object_or_empty(call.get("function")).get("name") or call.get("name")
             of_call = [tool for tool in tools if tool.call_id and tool.call_id == call.get("id")]
             named = [tool for tool in tools if tool.name == name and not tool.call_id]
@@ -283,20 +283,17 @@ def _truth(records: list[Any]) -> dict[str, Any]:
 
 def _histories(spans: list[Span]) -> list[_History]:
     """Returns the histories of the calls of models; of all steps with messages if no call of a model has any."""
-    calls = [span.kind == "model" for span in spans]
-    return _link_histories(spans, calls) or _link_histories(
-        spans, [span.kind == "other" for span in spans]
-    )
+    calls = [position for position, span in enumerate(spans) if span.kind == "model"]
+    steps = [position for position, span in enumerate(spans) if span.kind == "other"]
+    return _link_histories(spans, calls) or _link_histories(spans, steps)
 
 
-def _link_histories(spans: list[Span], is_wanted: list[bool]) -> list[_History]:
-    """Returns the histories of the wanted steps, in the order in which they began."""
+def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
+    """Returns the histories of the spans at some positions, in the order in which they began."""
     parents = {span.key: span.parent for span in spans}
     histories: list[_History] = []
-    for position in sorted(range(len(spans)), key=lambda index: spans[index].start):
+    for position in sorted(positions, key=lambda index: spans[index].start):
         span = spans[position]
-        if not is_wanted[position]:
-            continue
         request = messages_given(span.given)
         answered = messages_answered(span.answered)
         text = text_given(span.given) if not request else None

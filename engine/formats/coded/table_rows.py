@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, as_object, json_text
+from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.normalise import (
@@ -206,9 +206,10 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         time = named_column(row, TIMES, (str, int, float))
         read_keys = (columns.text, columns.answer, columns.id, *_KEPT_AS_ROLES)
         facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
-        for key in outcome_keys & facts.keys():
-            outcomes[key] = facts.pop(key) if facts[key] is not None else outcomes.get(key)
-            facts.pop(key, None)
+        for key in [key for key in facts if key in outcome_keys]:
+            value = facts.pop(key)
+            if value is not None:
+                outcomes[key] = value
         try:
             messages += messages_of_row(row, columns, facts, len(messages) + 1, speakers)
         except BadRecord as bad:  # the others are a conversation without it
@@ -227,16 +228,11 @@ def _outcome_keys(rows: list[Any]) -> set[str]:
     """Returns the columns that state how the conversation ended: those with one value in all rows that have any. What
     differs from row to row is said of a message."""
     values: dict[str, set[str]] = {}
-    for row in filter(_is_object, rows):
+    for row in objects_in(rows):
         for key, value in row.items():
             if value is not None and states_outcome(key, value) and value != "completed":
                 values.setdefault(key, set()).add(json_text(value))
     return {key for key, distinct in values.items() if len(distinct) == 1}
-
-
-def _is_object(row: Any) -> bool:
-    """Returns whether a row is an object."""
-    return isinstance(row, dict)
 
 
 def _plainly_spoken(row: Any) -> bool:

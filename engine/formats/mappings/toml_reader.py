@@ -120,7 +120,6 @@ class _Reading:
             outer: The object from which the record was split; None if it was not.
         """
         self._mapping = mapping
-        self._apart = mapping.context_apart
         self._record = record
         self._outer = outer
         self._used: list[Trail] = []
@@ -301,7 +300,7 @@ class _Reading:
         facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
         for message in drafts:
             context: list[dict[str, Any]] = []
-            if self._apart:
+            if self._mapping.context_apart:
                 self._pieces.update(_texts_of(message.get("content")))
                 *context, message = with_context_apart(with_details_as_parts(message))
             for block in context:

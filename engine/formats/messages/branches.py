@@ -12,9 +12,9 @@ from engine.formats.paths import read_path
 _IDS = ("uuid", "id", "message_id", "messageId", "_id")
 """Keys of the id of an item."""
 _PARENTS = (
-    *("parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id"),
-    *("parentId", "parent_id", "parent"),
-)
+    "parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id", "parentId",
+    "parent_id", "parent",
+)  # fmt: skip
 """Keys under which an item names the one before it."""
 _PARENTS_SET = frozenset(_PARENTS)
 _LEAF = read_path(

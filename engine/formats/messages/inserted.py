@@ -64,7 +64,7 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
             last = after.pop()
             blocks.append(last[0].strip())
             text = text[: last.start()]
-        return (text if blocks else content) or (None if blocks else content), blocks
+        return (text or None if blocks else content), blocks
     blocks = []
     parts: list[Any] = []
     for part in list_or_empty(content):

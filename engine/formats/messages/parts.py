@@ -20,33 +20,20 @@ content."""
 
 _TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
 """Types of parts that are text."""
-_CALLS = frozenset(
-    (
-        *("tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall"),
-        *("toolRequest", "frontendToolRequest"),
-    )
-)
+_CALLS = frozenset((
+    "tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall", "toolRequest",
+    "frontendToolRequest",
+))  # fmt: skip
 """Types of parts that are tool calls."""
 _ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response", "toolResponse"))
 """Types of parts that are answers of tools."""
 _REASONING = frozenset(("thinking", "redacted_thinking", "redactedThinking", "reasoning", "think"))
 """Types of parts with what a model thought."""
-_FACTS = frozenset(
-    (
-        *("source", "source-url", "source-document", "tool-approval-request"),  # Vercel AI SDK
-        "tool-approval-response",
-        *(
-            "step-start",
-            "step-finish",
-            "snapshot",
-            "patch",
-            "agent",
-            "compaction",
-            "retry",
-        ),  # opencode
-        *("toolConfirmationRequest", "systemNotification", "conversationCompacted"),  # Goose
-    )
-)
+_FACTS = frozenset((
+    "source", "source-url", "source-document", "tool-approval-request", "tool-approval-response",  # Vercel AI SDK
+    "step-start", "step-finish", "snapshot", "patch", "agent", "compaction", "retry",  # opencode
+    "toolConfirmationRequest", "systemNotification", "conversationCompacted",  # Goose
+))  # fmt: skip
 """Types of parts about a message that are no text of it."""
 _MEDIA = {
     "image": "image",
@@ -92,17 +79,8 @@ _UNTYPED: dict[str, PartKind] = {
 _CALL_NAMES = ("name", "toolName", "tool_name", "tool")
 """Keys of the name of a tool."""
 _ANSWERED_IDS = (
-    *(
-        "tool_use_id",
-        "toolUseId",
-        "toolUseID",
-        "toolCallId",
-        "tool_call_id",
-        "call_id",
-        "callID",
-        "id",
-    ),
-)
+    "tool_use_id", "toolUseId", "toolUseID", "toolCallId", "tool_call_id", "call_id", "callID", "id",
+)  # fmt: skip
 """Keys of the id of the call that an answer is for."""
 _CALL_IDS = ("callID", "id", *_ANSWERED_IDS)
 """Keys of the id of a call."""

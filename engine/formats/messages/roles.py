@@ -82,7 +82,7 @@ _MANY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def plain_role(word: str) -> str:
-    """`toolResult` and `tool-result` as `tool_result`."""
+    """Returns a word for a role in one form: `toolResult` and `tool-result` as `tool_result`."""
     return re.sub(r"[\s-]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word.strip())).lower()
 
 

@@ -132,7 +132,7 @@ class SessionFolder:
                 owner = _stem(path) if kinds[-1] == "session" else _stem(os.path.dirname(path))
                 self._by_owner[kinds[-1]].setdefault(owner, []).append(path)
         groups = [group for owners in self._by_owner.values() for group in owners.values()]
-        self.files = [path for group in groups for path in group if self._is_one()]
+        self.files = [path for group in groups for path in group] if self._is_one() else []
         self._broken: list[Frame] = []
 
     def _is_one(self) -> bool:

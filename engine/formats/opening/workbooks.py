@@ -51,7 +51,7 @@ def sheets(path: str, label: str) -> list[str]:
 def sheet_rows(path: str, label: str, name: str, count: Reading) -> Iterator[Frame]:
     """Yields the rows of a sheet below its first, which has the names of the columns."""
     try:
-        with _told_damage(label):
+        with _damage_as_format_error(label):
             rows = _open(path, label).get_sheet_by_name(name).to_python()
     except FormatError as error:
         yield Frame(1, b"", None, error.message)
@@ -101,12 +101,12 @@ def _open(path: str, label: str) -> Any:
         from python_calamine import CalamineWorkbook
     except ImportError:
         raise missing_library("workbooks", "python-calamine", _HOW_TO_READ) from None
-    with _told_damage(label):
+    with _damage_as_format_error(label):
         return CalamineWorkbook.from_path(path)
 
 
 @contextmanager
-def _told_damage(label: str) -> Iterator[None]:
+def _damage_as_format_error(label: str) -> Iterator[None]:
     """Raises FormatError for what the library raises of a damaged workbook; its panics are no Exception."""
     try:
         yield

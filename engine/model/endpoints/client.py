@@ -274,7 +274,7 @@ class EndpointClient:
         self._refused_fields: set[str] = set()
 
     def at(self, address: Address) -> EndpointClient:
-        """Returns a client of another address of the same server, which fails for good at the first failure."""
+        """Returns a client of an address of the same server, which fails for good at the first failure."""
         return EndpointClient(address, self._key, attempts=1, seconds=self._seconds)
 
     def open_connections(self) -> httpx.AsyncClient:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -116,9 +116,9 @@ class EndpointBook:
                 "Move it away; endpoints can be added again.",
             ) from error
 
-    def entries(self) -> list[EndpointEntry]:
-        """Returns all endpoints in order of their names, those just added last."""
-        return list(self._entries.values())
+    def entries(self, names: Container[str] | None = None) -> list[EndpointEntry]:
+        """Returns all endpoints, or those of these names, in order of their names; those just added come last."""
+        return [entry for name, entry in self._entries.items() if names is None or name in names]
 
     def named(self, name: str | None) -> tuple[str, ...]:
         """Returns the names of endpoints in a model name, `NAME` or `NAME,NAME2`; () if it names another model.

@@ -332,10 +332,9 @@ class Fleet:
 
     async def _run_with_places(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs work while the connection pools of all endpoints are open, which all work shares."""
+        # Cancelled work may still hold places of an earlier loop.
         if self._places is None or self._places.loop is not asyncio.get_running_loop():
-            self._places = _Places(
-                self._members
-            )  # cancelled work may still hold places of an earlier loop
+            self._places = _Places(self._members)
         places = self._places
         places.users += 1
         try:

@@ -117,8 +117,7 @@ def probe(
         if isinstance(error, EndpointAway) and (error.silent or error.overdue):
             raise
     # What fails from here on fails for good, so nothing is tried twice but what comes too fast for the endpoint.
-    once = EndpointClient(address, key, attempts=1, seconds=seconds)
-    return BackgroundLoop([address]).run(lambda: _Probe(once, end_text).run())
+    return BackgroundLoop([address]).run(lambda: _Probe(endpoint.at(address), end_text).run())
 
 
 class _Probe:
@@ -405,10 +404,10 @@ class _Probe:
             "required": ["word"],
             "additionalProperties": False,
         }
-        asked = f'Reply with the JSON object {{"word": "{_WORD}"}} and nothing else.'
+        exact_request = f'Reply with the JSON object {{"word": "{_WORD}"}} and nothing else.'
         kinds: tuple[Structure, ...] = ("json_schema", "json_object", "tool", "plain")
         for kind in kinds:
-            content = asked if kind == "plain" else "Reply with a JSON object. Say hello."
+            content = exact_request if kind == "plain" else "Reply with a JSON object. Say hello."
             body = structure_fields(kind, schema)
             request = self._reply([_user_message(content)], max_tokens=48, **body)
             result = await self._attempt(request)

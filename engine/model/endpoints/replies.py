@@ -338,15 +338,11 @@ def verdict_probability(steps: Sequence[Step]) -> float | None:
 
 def _verdict_of(token: ListedToken) -> str | None:
     """Returns the value, true or false, whose word a token begins; None for another token."""
-    word = (token.text or b"").decode("utf-8", "ignore").strip().casefold()
-    return next(
-        (
-            value
-            for value, words in VERDICT_WORDS.items()
-            if word and any(each.startswith(word) for each in words)
-        ),
-        None,
+    begun = (token.text or b"").decode("utf-8", "ignore").strip().casefold()
+    values = (
+        value for value, words in VERDICT_WORDS.items() for word in words if word.startswith(begun)
     )
+    return next(values, None) if begun else None
 
 
 async def _drop_oldest(

@@ -112,7 +112,7 @@ class Endpoints:
         """Returns a client for the endpoints of these names, with a cache of replies or without."""
         book = self.book
         fleet = book.fleet(names, replies)
-        entries = [entry for entry in book.entries() if entry.name in names]
+        entries = book.entries(names)
         redacted = any(entry.redacted for entry in entries)
         self.guard(fleet, [entry.address for entry in entries], redacted)
         return EndpointModel(", ".join(names), fleet, book.can(names), self._handlers)
@@ -157,8 +157,8 @@ class Endpoints:
 
     def check_prices(self, model: LoadableModel) -> None:
         """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
-        for entry in self.book.entries():
-            if entry.name in model.endpoints and entry.prices is None:
+        for entry in self.book.entries(model.endpoints):
+            if entry.prices is None:
                 raise UsageError(
                     f"What {entry.name} costs is not known, so --max-cost cannot hold.",
                     "Add it again with --prices READ WRITTEN, what a million tokens cost.",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import SUCCEEDED
-from engine.base.errors import FormatError
 from engine.questions.question import NOTE, YES
 from engine.questions.question_names import ALLOWED_RATINGS, EXPORT_OBJECT, RATING_BY_QUESTION
+from engine.questions.service.intake import json_records, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +47,9 @@ def records_of(path: Path) -> list[Any]:
     Raises:
         FormatError: It cannot be read, or is neither.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path} cannot be read: {error}.", "Choose a JSON file.") from error
-    try:
-        try:
-            document = json.loads(text)
-        except json.JSONDecodeError:
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise FormatError(
-            f"{path} is neither JSON nor JSON Lines: {error}.",
-            "Export JSON from Label Studio, or records with to_json from Argilla.",
-        ) from error
-    return document if isinstance(document, list) else [document]
+    text = read_text(path, "Choose a JSON file.")
+    hint = "Export JSON from Label Studio, or records with to_json from Argilla."
+    return json_records(path, text, hint)
 
 
 def answers_of(record: Any) -> list[Answer] | None:

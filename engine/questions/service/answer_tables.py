@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from engine.base import folders
 from engine.base.conversation import without_surrogates
@@ -23,6 +21,12 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.questions.question import NO, YES, Question
 from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.service.intake import (
+    MAX_EXAMPLE_CHARACTERS,
+    Outcomes,
+    json_records,
+    read_text,
+)
 from engine.questions.tables import machine_answers
 
 Outcome = Literal["taken", "empty", "unknown", "ambiguous", "not_understood", "repeated"]
@@ -40,12 +44,6 @@ _OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
 
 _GAPS: tuple[Outcome, ...] = ("unknown", "ambiguous", "not_understood", "repeated")
 """What becomes of lines that have an answer which was not taken."""
-
-MAX_EXAMPLES = 3
-"""Number of ids that are shown for each kind of gap."""
-
-MAX_VALUE_CHARACTERS = 40
-"""Longest value that was not understood, in characters, of which more is cut off."""
 
 MAX_FIELDS_SHOWN = 12
 """Number of fields of the file that an error names."""
@@ -76,46 +74,32 @@ class FileAnswersReport:
     Attributes:
         name: Under which the file answers.
         fields: The fields of the file that hold the ids and the answers.
-        outcomes: Number of lines by what became of them.
+        outcomes: What became of the lines.
         without: Number of conversations of the project without an answer of the file.
-        examples: Some ids for each kind of gap.
     """
 
     name: str
     fields: tuple[str, str] = ("", "")
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    outcomes: Outcomes[Outcome] = field(default_factory=lambda: Outcomes(_OUTCOME_WORDS, _GAPS))
     without: int = 0
-    examples: dict[Outcome, list[str]] = field(default_factory=dict)
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether some line was not taken though it has an answer."""
-        return any(self.outcomes[outcome] for outcome in _GAPS)
-
-    def count(self, outcome: Outcome, name: str) -> None:
-        """Counts what became of a line, with its id as an example of a gap."""
-        self.outcomes[outcome] += 1
-        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < MAX_EXAMPLES:
-            ids.append(name)
 
     def as_json(self) -> dict[str, Any]:
         """Returns the report as JSON values."""
         return {
             "name": self.name,
             "fields": list(self.fields),
-            **{name: self.outcomes[name] for name in get_args(Outcome)},
+            **self.outcomes.as_json(),
             "without": self.without,
-            "examples": self.examples,
+            "examples": self.outcomes.examples,
         }
 
     def sentences(self) -> list[str]:
         """Returns the report in sentences, that about the fields first."""
         id_field, value_field = self.fields
-        sentences = [f"Ids are in the field {id_field!r}, answers in {value_field!r}."]
-        for outcome, (singular, plural) in _OUTCOME_WORDS.items():
-            if count := self.outcomes[outcome]:
-                ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
-                sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
+        sentences = [
+            f"Ids are in the field {id_field!r}, answers in {value_field!r}.",
+            *self.outcomes.sentences(),
+        ]
         if self.without:
             sentences.append(
                 f"{counted(self.without, 'conversation')} of the project without an answer of it."
@@ -158,7 +142,7 @@ def import_file_answers(
             )
         answers = _answers(conn, lines, question, report)
         report.without = len(IdSet.every(conn)) - len(answers)
-    report.outcomes["taken"] = len(answers)
+    report.outcomes.counts["taken"] = len(answers)
     if not answers or dry_run:
         return report
 
@@ -188,23 +172,9 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
     Raises:
         FormatError: The file cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(
-            f"{path} cannot be read: {error}.", "Choose a file of JSON Lines, JSON or CSV."
-        ) from error
+    text = read_text(path, "Choose a file of JSON Lines, JSON or CSV.")
     if text.lstrip()[:1] in ("{", "["):
-        try:
-            try:  # the whole file is one document, or each line is one
-                document = json.loads(text)
-            except json.JSONDecodeError:
-                document = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise FormatError(
-                f"{path} is neither JSON nor JSON Lines: {error}.", "Choose another file."
-            ) from error
-        rows = document if isinstance(document, list) else [document]
+        rows = json_records(path, text, "Choose another file.")
         yield from (row for row in rows if isinstance(row, dict))
         return
     sample = text[:DIALECT_SAMPLE_CHARACTERS]
@@ -258,18 +228,18 @@ def _answers(
         name = without_surrogates(str(line.get(id_field) or ""))
         text = line.get(value_field)
         if text is None or text == "":
-            report.count("empty", name)
+            report.outcomes.count("empty", name)
             continue
         try:
             value, p = _value(question, without_surrogates(str(text).strip()))
         except UsageError:
-            report.count("not_understood", f"{name}: {str(text)[:MAX_VALUE_CHARACTERS]}")
+            report.outcomes.count("not_understood", f"{name}: {str(text)[:MAX_EXAMPLE_CHARACTERS]}")
             continue
         ids = conversations.by_name(conn, name)
         if len(ids) != 1:
-            report.count("ambiguous" if ids else "unknown", name)
+            report.outcomes.count("ambiguous" if ids else "unknown", name)
         elif ids[0] in answer_by_id:
-            report.count("repeated", name)
+            report.outcomes.count("repeated", name)
         else:
             explanation = without_surrogates(str(line.get("explanation") or ""))
             answer_by_id[ids[0]] = MachineAnswer(ids[0], value, p, explanation)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
 from engine.base.errors import FormatError
@@ -19,6 +19,7 @@ from engine.project.project import Project
 from engine.questions.question import NOTE, slug
 from engine.questions.records import Act, AnswerRow
 from engine.questions.service.answer_files import Answer, answers_of, records_of
+from engine.questions.service.intake import MAX_EXAMPLE_CHARACTERS, Outcomes
 from engine.questions.tables import answers as stored_answers
 from engine.questions.tables import second_answers
 
@@ -54,12 +55,6 @@ _OUTCOME_WORDS: dict[Outcome, tuple[str, str]] = {
 }
 """Words for one and for several answers with each outcome."""
 
-MAX_EXAMPLES = 3
-"""Most ids that a report names for each kind of gap."""
-
-MAX_EXAMPLE_CHARACTERS = 40
-"""Most characters of an answer that was not understood in its example."""
-
 _GAPS: tuple[Outcome, ...] = (
     *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood"),
 )
@@ -77,41 +72,24 @@ class AnswerReport:
         outcomes: By conversation, but for `unanswered`, `unknown` and `not_understood`, which are by answer.
         annotators: How many answers were read of each person.
         others: Number of answers to other questions than `SUCCEEDED`.
-        examples: Some ids for each kind of gap.
     """
 
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    outcomes: Outcomes[Outcome] = field(default_factory=lambda: Outcomes(_OUTCOME_WORDS, _GAPS))
     annotators: Counter[str] = field(default_factory=Counter)
     others: int = 0
-    examples: dict[Outcome, list[str]] = field(default_factory=dict)
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether some answer was not taken."""
-        return any(self.outcomes[outcome] for outcome in _GAPS)
-
-    def count(self, outcome: Outcome, name: str) -> None:
-        """Counts an outcome of a conversation, with its id as an example of a gap."""
-        self.outcomes[outcome] += 1
-        if outcome in _GAPS and len(ids := self.examples.setdefault(outcome, [])) < MAX_EXAMPLES:
-            ids.append(name)
 
     def as_json(self) -> dict[str, Any]:
         """Returns the report as JSON values."""
         return {
-            **{name: self.outcomes[name] for name in get_args(Outcome)},
+            **self.outcomes.as_json(),
             "others": self.others,
             "annotators": dict(self.annotators),
-            "examples": self.examples,
+            "examples": self.outcomes.examples,
         }
 
     def sentences(self) -> list[str]:
         """Returns the report in sentences, one for each thing that happened."""
-        sentences = []
-        for outcome, (singular, plural) in _OUTCOME_WORDS.items():
-            if count := self.outcomes[outcome]:
-                ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
-                sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
+        sentences = self.outcomes.sentences()
         if self.others:
             sentences.append(f"{counted(self.others, 'answer')} to other questions given.")
         if self.annotators:
@@ -173,12 +151,12 @@ def _plan(
     answers_by_id: dict[int, list[Answer]] = {}
     for answer in answers:
         if answer.verdict is None and not answer.note and not answer.answers:
-            report.count("unanswered", answer.conversation)
+            report.outcomes.count("unanswered", answer.conversation)
             continue
         if answer.verdict is not None:
             report.annotators.update([answer.annotator] if answer.annotator else [])
             if _verdict(answer.verdict) is None:
-                report.count(
+                report.outcomes.count(
                     "not_understood",
                     f"{answer.conversation}: {answer.verdict[:MAX_EXAMPLE_CHARACTERS]}",
                 )
@@ -187,7 +165,7 @@ def _plan(
         if isinstance(conversation, int):
             answers_by_id.setdefault(conversation, []).append(answer)
         else:
-            report.count(conversation, answer.conversation)
+            report.outcomes.count(conversation, answer.conversation)
     acts: list[Act] = []
     for key, own_answers in answers_by_id.items():
         now = stored_answers.current(conn, key)
@@ -250,7 +228,7 @@ def _verdict_acts(
     else:
         outcome = "given" if in_force is None else "replaced"
         giver = decider or next(name for name, verdict in new.items() if verdict == winner)
-    report.count(outcome, answers[0].conversation)
+    report.outcomes.count(outcome, answers[0].conversation)
     owner = None if now is None or in_force is None else now.annotator
     others = [
         Act(key, SUCCEEDED, verdict, name, blind=True)
@@ -334,7 +312,7 @@ def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
         answers = answers_of(record)
         understood += answers is not None
         if answers is None:
-            report.count("not_understood", json.dumps(record)[:MAX_EXAMPLE_CHARACTERS])
+            report.outcomes.count("not_understood", json.dumps(record)[:MAX_EXAMPLE_CHARACTERS])
         else:
             yield from answers
     if not understood:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
-from engine.base.conversation import SUCCEEDED, Verdict
+from engine.base.conversation import Verdict
 from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
-from engine.questions.question import NOTE
 from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
 from engine.questions.tables import answers, second_answers, triage_queue
 from engine.signs import tables as sign_tables
@@ -86,22 +85,15 @@ class TriageService:
 
     def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
         """Takes a tag from conversations in one act."""
-        self._store(lambda conn: answers.untag(conn, conversation_ids, tag, self.annotator))
+        self._store(
+            lambda conn: answers.tag(conn, conversation_ids, tag, self.annotator, value=None)
+        )
 
     def answer(self, acts: Sequence[Act]) -> int:
         """Answers questions in one act that one undo takes back, and returns on how many conversations that changes
         something; what is there already is not stored again."""
-        new = []
-        for act in acts:
-            now = self.current(act.conversation_id)
-            in_force: dict[str, str | None] = {} if now is None else dict(now.answers)
-            if now is not None:
-                in_force |= {NOTE: now.note or None, SUCCEEDED: now.verdict}
-            if act.blind or act.question == SUCCEEDED or in_force.get(act.question) != act.value:
-                new.append(replace(act, annotator=self.annotator))
-        if new:
-            self._store(lambda conn: answers.give_all(conn, new))
-        return len({act.conversation_id for act in new})
+        named = [replace(act, annotator=self.annotator) for act in acts]
+        return self._store(lambda conn: answers.change(conn, named))
 
     def undo(self) -> AnswerRow | None:
         """Undoes the newest act in force and returns it; None when nothing is left."""

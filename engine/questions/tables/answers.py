@@ -42,12 +42,10 @@ CURRENT_ANSWERS = (
 """(conversation_id, question, value, annotator, id) of every answer in force, as a query to select from."""
 
 CURRENT_VERDICTS = (
-    "SELECT v.conversation_id AS conversation_id, v.value AS verdict, v.annotator AS annotator,"
-    " max(v.id) AS id FROM answer AS v"
-    f" WHERE v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {IS_IN_FORCE}"
-    f" AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id"
+    f"SELECT conversation_id, value AS verdict, annotator, id FROM ({CURRENT_ANSWERS})"
+    f" WHERE question = '{SUCCEEDED}'"
 )
-"""(conversation_id, verdict, annotator) of every conversation that has one, as a query to select from."""
+"""(conversation_id, verdict, annotator, id) of every conversation that has one, as a query to select from."""
 
 CURRENT_NOTES = (
     f"SELECT conversation_id, value AS note FROM ({CURRENT_ANSWERS}) WHERE question = '{NOTE}'"
@@ -116,49 +114,49 @@ def repeat(
 
 
 def tag(
-    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
-) -> int:
-    """Answers a question with yes on conversations in one act, and returns how many of them had another answer or none.
-
-    Raises:
-        UsageError: The name is no text, or has no letter and no digit.
-    """
-    _check_text(name)
-    return _answer_all(conn, conversation_ids, slug(name), YES, annotator)
-
-
-def untag(
-    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
-) -> int:
-    """Takes the answer to a question from conversations in one act, and returns how many of them had one.
-
-    Raises:
-        UsageError: The name is no text, or has no letter and no digit.
-    """
-    _check_text(name)
-    return _answer_all(conn, conversation_ids, slug(name), None, annotator)
-
-
-def _answer_all(
     conn: sqlite3.Connection,
-    ids: Sequence[int],
-    question: str,
-    value: str | None,
-    annotator: str,
+    conversation_ids: Sequence[int],
+    name: str,
+    annotator: str = "",
+    *,
+    value: str | None = YES,
 ) -> int:
-    """Answers a question on the conversations whose answer that changes, and returns how many they are."""
-    answer_by_id: dict[int, str] = {}
-    for keys in chunks(ids):
-        answer_by_id.update(
-            conn.execute(
+    """Answers the question of a tag on conversations in one act, None to take an answer away, and returns how many of
+    them had another answer.
+
+    Raises:
+        UsageError: The name is no text, or has no letter and no digit.
+    """
+    _check_text(name)
+    question = slug(name)
+    return change(conn, [Act(key, question, value, annotator) for key in conversation_ids])
+
+
+def change(conn: sqlite3.Connection, acts: Sequence[Act]) -> int:
+    """Appends those answers as one act that are not in force already, and returns on how many conversations they are;
+    verdicts and blind answers are appended in any case.
+
+    Raises:
+        UsageError: A text cannot be stored.
+    """
+    in_force: dict[tuple[str, int], str | None] = {}
+    for question in {act.question for act in acts}:
+        for keys in chunks([act.conversation_id for act in acts if act.question == question]):
+            rows = conn.execute(
                 f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
                 f" AND conversation_id IN ({placeholders(keys)})",
                 (question, *keys),
-            ).fetchall()
-        )
-    changed_ids = [key for key in dict.fromkeys(ids) if answer_by_id.get(key) != value]
-    give_all(conn, [Act(key, question, value, annotator) for key in changed_ids])
-    return len(changed_ids)
+            )
+            in_force |= {(question, key): value for key, value in rows}
+    new = []
+    for act in acts:
+        place = act.question, act.conversation_id
+        if act.blind or act.question == SUCCEEDED or in_force.get(place) != act.value:
+            new.append(act)
+        if not act.blind:
+            in_force[place] = act.value
+    give_all(conn, new)
+    return len({act.conversation_id for act in new})
 
 
 def _later_than_newest(conn: sqlite3.Connection) -> str:
@@ -271,6 +269,26 @@ def _earlier(
     )
 
 
+def of_question(conn: sqlite3.Connection, question: str) -> dict[int, tuple[str, str]]:
+    """Returns (answer in force, name of the person) by conversation."""
+    rows = conn.execute(
+        f"SELECT conversation_id, value, annotator FROM ({CURRENT_ANSWERS}) WHERE question = ?",
+        (question,),
+    )
+    return {key: (value, annotator) for key, value, annotator in rows}
+
+
+def counts(conn: sqlite3.Connection, question: str) -> dict[str, int]:
+    """Returns the number of conversations by the answer in force to a question, the most frequent first."""
+    return dict(
+        conn.execute(
+            f"SELECT value, count(*) FROM ({CURRENT_ANSWERS}) WHERE question = ? GROUP BY value"
+            " ORDER BY 2 DESC, 1",
+            (question,),
+        ).fetchall()
+    )
+
+
 def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
     """Returns (conversation, verdict in force) of everything that has one, in id order."""
     rows = conn.execute(
@@ -311,12 +329,8 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
 
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
     """Returns the number of conversations with each verdict; every verdict is a key."""
-    counts = dict(
-        conn.execute(
-            f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
-        ).fetchall()
-    )
-    return {verdict: counts.get(verdict.value, 0) for verdict in Verdict}
+    count_by_value = counts(conn, SUCCEEDED)
+    return {verdict: count_by_value.get(verdict.value, 0) for verdict in Verdict}
 
 
 def _check_text(text: object) -> None:

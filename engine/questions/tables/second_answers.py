@@ -105,7 +105,7 @@ def repeats(
         Verdict(row[0])
         for row in conn.execute(
             "SELECT v.value FROM answer AS v WHERE v.conversation_id = ? AND v.annotator = ?"
-            f" AND v.question = '{SUCCEEDED}' AND v.kind = 'repeat' AND {IS_IN_FORCE}"
+            f" AND v.question = '{SUCCEEDED}' AND v.kind = 'repeat' AND v.value IS NOT NULL AND {IS_IN_FORCE}"
             f" AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
             (conversation_id, annotator),
         )
@@ -124,7 +124,7 @@ def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict
             f" FROM answer AS v WHERE v.question = '{SUCCEEDED}' AND v.kind = 'repeat'"
             f" AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id, v.annotator) AS r"
             " ON r.conversation_id = j.conversation_id AND r.annotator = j.annotator"
-            " ORDER BY j.conversation_id"
+            " WHERE r.verdict IS NOT NULL ORDER BY j.conversation_id"
         )
     ]
 

@@ -119,7 +119,7 @@ class Talk:
         other = rng.choice([name for name in TEXTS.items if name != item])
         price, *sizes = TEXTS.items[item]
         self._size: str
-        self._size, wanted = rng.sample(sizes, 2) if len(sizes) > 1 else ("", "")
+        self._size, other_size = rng.sample(sizes, 2) if len(sizes) > 1 else ("", "")
         first, last = rng.choice(shop.first), rng.choice(shop.last)
         self._other = other
         self._values = {
@@ -127,7 +127,7 @@ class Talk:
             "thing": item.split()[-1],
             "wrong": other.split()[-1],
             "first": first,
-            "size": wanted,
+            "size": other_size,
             "price": f"£{price:.2f}",
             "saving": f"£{price * 0.15:.2f}",
             "order": f"FH-{rng.randrange(41_000, 59_000)}",

@@ -132,9 +132,9 @@ class _Shares:
     def take(self, kind: str, share: float, most: int) -> int:
         """Returns how many of `most` conversations get a kind, given how many it should be."""
         due = self._left.get(kind, 0.0) + share
-        taken = max(0, min(most, int(due + 0.5)))
-        self._left[kind] = due - taken
-        return taken
+        count = max(0, min(most, int(due + 0.5)))
+        self._left[kind] = due - count
+        return count
 
 
 def _plans(count: int) -> list[_Plan]:
@@ -157,9 +157,9 @@ def _group(name: str, month: int, size: int, shares: _Shares) -> Iterator[_Plan]
         _TIMEOUTS if (TEXTS.goals[name].name, month) == (CHANGED_GOAL, 1) else 0.0
     )
     for failure, share in share_by_failure.items():
-        taken = shares.take(failure, share * size, free) if share else 0
-        free -= taken
-        for _ in range(taken):
+        count = shares.take(failure, share * size, free) if share else 0
+        free -= count
+        for _ in range(count):
             yield _Plan(name, month, "failed", failure)
     broken_off = shares.take("broken_off", _BROKEN_OFF * size, free)
     for index in range(free):

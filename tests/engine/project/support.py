@@ -71,6 +71,18 @@ def with_tools(external_id: str) -> Parsed:
     )
 
 
+def begin_run(conn: sqlite3.Connection, stage: str, config_hash: str) -> int:
+    """Creates a run without parameters; returns its id."""
+    return runs.create(
+        conn,
+        stage=stage,
+        config_hash=config_hash,
+        params={},
+        fingerprints={},
+        code_version="test",
+    )
+
+
 def fill(
     project: Project, records: Sequence[Parsed], label: str = "a.jsonl"
 ) -> imports.BatchCounts:
@@ -92,9 +104,7 @@ def give_scores(
     """Scores conversations with one boundary each; None is unscored with a reason."""
 
     def work(conn: sqlite3.Connection) -> None:
-        run_id = runs.create(
-            conn, stage="score", config_hash=config, params={}, fingerprints={}, code_version="test"
-        )
+        run_id = begin_run(conn, "score", config)
         score_sets.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
         if make_current:
             score_sets.replace_keeping_rule(conn, config)
@@ -125,14 +135,7 @@ def give_states(project: Project, by_id: Mapping[int, bool]) -> None:
         entries.append(StateEntry(key, places, states.astype("<f2").tobytes(), None, 10))
 
     def work(conn: sqlite3.Connection) -> None:
-        run_id = runs.create(
-            conn,
-            stage="read",
-            config_hash="states-a",
-            params={},
-            fingerprints={},
-            code_version="test",
-        )
+        run_id = begin_run(conn, "read", "states-a")
         hidden_states.register_config(conn, "states-a", "tiny.gguf", None)
         hidden_states.add(conn, "states-a", run_id, entries)
         runs.finish(conn, run_id, "done", "read")

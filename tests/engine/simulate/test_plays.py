@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError
-from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-from tests.engine.project.support import fill, talk
+from tests.engine.project.support import begin_run, fill, talk
 
 SETTING = PlaySetting("c", "forms", {"form": "MED"}, {"assistant": "tiny", "user": "other"})
 LINE = TranscriptLine(
@@ -29,11 +28,7 @@ def project(tmp_path: Path) -> Project:
     """A project with one conversation, one run and one setting."""
     made = Project.open(tmp_path / "p.wb", create=True)
     fill(made, [talk("a", "hello", "hi")])
-    made.write(
-        lambda conn: runs.create(
-            conn, stage="simulate", config_hash="c", params={}, fingerprints={}, code_version="test"
-        )
-    )
+    made.write(lambda conn: begin_run(conn, "simulate", "c"))
     made.write(lambda conn: plays.register(conn, SETTING))
     return made
 

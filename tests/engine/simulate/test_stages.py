@@ -34,7 +34,7 @@ from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import says
-from tests.engine.project.support import REPOSITORY, check_whole, content
+from tests.engine.project.support import REPOSITORY, begin_run, check_whole, content
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat
 
@@ -321,11 +321,7 @@ def test_a_kill_of_the_model_process_changes_no_bit(
 ) -> None:
     """When the model process is killed between batches, the job continues with the same result."""
     killed: set[int] = set()
-    run_id = project.write(
-        lambda conn: runs.create(
-            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
-        )
-    )
+    run_id = project.write(lambda conn: begin_run(conn, "s", "c"))
     for progress in simulated.stage(project, process).run(run_id):
         pid = process.pid
         # Once in a batch: a batch that it dies on again and again is asked one by one.

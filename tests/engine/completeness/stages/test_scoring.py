@@ -34,7 +34,7 @@ from engine.project import runs
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.model.weights import FIRST_TEN, write_shallow
-from tests.engine.project.support import REPOSITORY, check_whole, content
+from tests.engine.project.support import REPOSITORY, begin_run, check_whole, content
 
 Content = dict[str, list[tuple[Any, ...]]]
 
@@ -246,11 +246,7 @@ def test_a_kill_of_the_model_process_changes_no_bit(
 
 def _begun(project: Project) -> int:
     """A run record for the stage."""
-    return project.write(
-        lambda conn: runs.create(
-            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
-        )
-    )
+    return project.write(lambda conn: begin_run(conn, "s", "c"))
 
 
 def test_cancel_keeps_what_was_committed(

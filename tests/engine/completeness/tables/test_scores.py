@@ -17,9 +17,8 @@ from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.opener.conversations import ConversationService
-from engine.project import runs
 from engine.project.project import Project
-from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.project.support import begin_run, fill, give_scores, talk
 
 WORDS = ScoreConfig("w", "words", "", features="words")
 BOTH = ScoreConfig("b", "probe", "m", features="both")
@@ -332,8 +331,4 @@ def _score(
 
 
 def _run(project: Project) -> int:
-    return project.write(
-        lambda conn: runs.create(
-            conn, stage="score", config_hash="k", params={}, fingerprints={}, code_version="test"
-        )
-    )
+    return project.write(lambda conn: begin_run(conn, "score", "k"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,6 +16,7 @@ from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.embedder import HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import BATCH
 from engine.model.endpoints.client import MAX_ATTEMPTS
+from tests.engine.model.endpoints.toy_peer import on_thread
 from tests.engine.project.support import REPOSITORY
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
@@ -94,12 +94,8 @@ def says(code: int, what: Any) -> Answer:
 def endpoint() -> Iterator[Endpoint]:
     """Runs while the test does."""
     made = Endpoint()
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-    thread.join()
+    with on_thread(made.server):
+        yield made
 
 
 class TestAnswers:

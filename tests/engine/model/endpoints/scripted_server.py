@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from http.server import BaseHTTPRequestHandler
 from math import log
 from typing import Any, Literal
 
-from tests.engine.model.endpoints.toy_peer import QuietServer
+from tests.engine.model.endpoints.toy_peer import QuietServer, on_thread
 
 MODEL = "scripted"
 
@@ -218,11 +217,5 @@ class _Handler(BaseHTTPRequestHandler):
 def scripted(kind: ServerKind) -> Iterator[ScriptedServer]:
     """A server that runs until the block ends."""
     server = ScriptedServer(kind)
-    thread = threading.Thread(target=server.http.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with on_thread(server.http):
         yield server
-    finally:
-        server.http.shutdown()
-        server.http.server_close()
-        thread.join()

@@ -280,6 +280,19 @@ class QuietServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+@contextmanager
+def on_thread(server: ThreadingHTTPServer) -> Iterator[None]:
+    """Runs a server on a thread of its own until the block ends."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers HTTP requests for a peer."""
 
@@ -357,11 +370,5 @@ def drips(handler: Handler, body: dict[str, Any]) -> None:
 def running(manner: Manner, **options: Any) -> Iterator[ToyPeer]:
     """A peer that runs until the block ends."""
     peer = ToyPeer(manner, **options)
-    thread = threading.Thread(target=peer.server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with on_thread(peer.server):
         yield peer
-    finally:
-        peer.server.shutdown()
-        peer.server.server_close()
-        thread.join()

@@ -50,10 +50,10 @@ def test_stars(project: Project, tmp_path: Path) -> None:
     import_file_answers(project, file, stars, dry_run=True)
     assert values(project, "stars") == {}
     report = import_file_answers(project, file, stars)
-    assert report.outcomes == {
+    assert report.outcomes.counts == {
         "taken": 3, "repeated": 1, "empty": 1, "not_understood": 1, "unknown": 1,
     }  # fmt: skip
-    assert (report.without, report.has_gaps) == (COUNT - 3, True)
+    assert (report.without, report.outcomes.has_gaps) == (COUNT - 3, True)
     assert values(project, "stars")["c0"] == ("1", "rated", "slow")
     assert matching(project, "stars>1") == [2, 3]
     assert matching(project, "stars@rated:5") == [2]
@@ -72,7 +72,7 @@ def test_words_and_forms(project: Project, tmp_path: Path, text: str) -> None:
     """JSON Lines, JSON and CSV are read; words, truth values and probabilities answer yes-no questions."""
     file = tmp_path / "judge.txt"
     file.write_text(text, "utf-8")
-    assert import_file_answers(project, file, GOOD).outcomes == {"taken": 2}
+    assert import_file_answers(project, file, GOOD).outcomes.counts == {"taken": 2}
     assert matching(project, "succeeded@judge:yes") == [1]
     assert matching(project, "succeeded@file:no") == [2]
     assert matching(project, "succeeded:yes") == []  # a verdict is a person's

@@ -93,14 +93,14 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
 
     report = imported(project, tmp_path, answered)
     assert report.as_json() == dry.as_json()
-    assert report.outcomes == {
+    assert report.outcomes.counts == {
         "given": 1, "conflicts": 1, "same": 1, "disagreements": 1, "unanswered": 1, "unknown": 1, "changed": 1,
         "not_understood": 1,
     }  # fmt: skip
     assert report.annotators == {"7": 6, "ann@example.org": 1, "8": 1}
     assert stands(project) == {**before, 1: (Verdict.NO, "no refund")}
 
-    assert imported(project, tmp_path, answered, replace=True).outcomes["replaced"] == 1
+    assert imported(project, tmp_path, answered, replace=True).outcomes.counts["replaced"] == 1
     assert stands(project)[2] == (Verdict.NO, "")
     with project.reading() as conn:
         assert (answers.current(conn, 2) or missing()).annotator == "7"
@@ -123,7 +123,7 @@ def test_ratings(project: Project, tmp_path: Path) -> None:
     report = imported(
         project, tmp_path, [{**found[0], "annotations": [{"completed_by": 7, "result": rated}]}]
     )
-    assert (report.others, report.outcomes) == (1, {})
+    assert (report.others, report.outcomes.counts) == (1, {})
     found = tasks(project, tmp_path, "argilla-ratings")
     settings = json.loads((tmp_path / "argilla-ratings.settings.json").read_text("utf-8"))
     assert len(settings["questions"]) == 8
@@ -140,7 +140,7 @@ def test_many_are_one_act(project: Project, tmp_path: Path) -> None:
     """All verdicts of a file are undone and redone together."""
     found = tasks(project, tmp_path, "label-studio")
     answered = [{**task["data"], "succeeded": "yes", "annotator": 1} for task in found]  # JSON-MIN
-    assert imported(project, tmp_path, answered).outcomes == {"given": 8}
+    assert imported(project, tmp_path, answered).outcomes.counts == {"given": 8}
     undone = project.write(answers.undo)
     assert undone is not None
     assert undone.count == 8
@@ -161,7 +161,7 @@ def test_argilla(project: Project, tmp_path: Path) -> None:
     }
     found[1]["responses"] = {"succeeded": [{"value": "yes", "user_id": ann, "status": "draft"}]}
     report = imported(project, tmp_path, found)
-    assert report.outcomes == {"given": 1, "unanswered": 7}
+    assert report.outcomes.counts == {"given": 1, "unanswered": 7}
     assert stands(project) == {1: (Verdict.UNSURE, "Two lamps?")}
 
 
@@ -175,7 +175,7 @@ def test_own_exports(project: Project, tmp_path: Path) -> None:
     ExportFiles(other).export("answers", None, str(file))
     other.close()
     report = import_answers(project, file)
-    assert (report.outcomes, report.others) == ({"given": 1}, 1)
+    assert (report.outcomes.counts, report.others) == ({"given": 1}, 1)
     assert stands(project) == {4: (Verdict.NO, "broken")}
 
 
@@ -187,7 +187,7 @@ def test_a_duplicate_elsewhere_is_the_conversation_here(project: Project, tmp_pa
     file = tmp_path / "answers.jsonl"
     assert ExportFiles(other).export("answers", None, str(file)) == 1
     other.close()
-    assert import_answers(project, file).outcomes == {"given": 1}
+    assert import_answers(project, file).outcomes.counts == {"given": 1}
     assert stands(project) == {4: (Verdict.NO, "")}
 
 
@@ -209,7 +209,7 @@ def test_people(project: Project, tmp_path: Path) -> None:
         )
     ]  # fmt: skip
     report = imported(project, tmp_path, tasks, annotator="dee")
-    assert report.outcomes == {"given": 2, "disagreements": 1}
+    assert report.outcomes.counts == {"given": 2, "disagreements": 1}
     assert report.annotators == {"bob": 3, "ann": 2, "cy": 1, "dee": 1}
     found = {line["id"]: line for line in said(project)}
     assert (found["c0"]["succeeded"], len(found["c0"]["others"])) == (None, 2)
@@ -258,7 +258,7 @@ def test_round_trip(project: Project, tmp_path: Path) -> None:
     expected = said(other)
     other.close()
     assert said(project) == expected
-    assert import_answers(project, file).outcomes["given"] == 0
+    assert import_answers(project, file).outcomes.counts["given"] == 0
     assert said(project) == expected
 
 

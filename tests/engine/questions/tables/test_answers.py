@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.errors import ProjectError, ProjectReadOnly, UsageError
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
@@ -18,6 +18,8 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
+from engine.questions import records
+from engine.questions.question import YES
 from engine.questions.records import AnswerRow, QueueOrder, TriagePlace
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers, triage_queue
@@ -133,8 +135,8 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
                 wanted = [
                     k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
                 ]
-                act = answers.tag if kind == "tag" else answers.untag
-                assert act(conn, keys, name) == len(wanted)
+                value = YES if kind == "tag" else None
+                assert answers.tag(conn, keys, name, value=value) == len(wanted)
                 if wanted:
                     model.append((kind, tuple(wanted), None, name))
             case ("undo",):
@@ -415,6 +417,18 @@ class TestAgain:
         assert current.tags == ("late",)
         with pytest.raises(UsageError):
             triage.tag([1], "  ")
+
+    def test_a_verdict_that_is_taken_away_is_none(self, project: Project) -> None:
+        """A conversation whose verdict was taken away is counted nowhere, and calibration has no verdict of it."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 4)])
+        triage = TriageService(project)
+        triage.give(1, Verdict.YES)
+        triage.give(2, Verdict.NO)
+        triage.answer([records.Act(2, SUCCEEDED, None)])
+        assert triage.tally() == {Verdict.YES: 1, Verdict.NO: 0, Verdict.UNSURE: 0}
+        with project.reading() as conn:
+            assert answers.in_force(conn) == [(1, Verdict.YES)]
+            assert answers.judged_pairs(conn) == [(1, Verdict.YES, None)]
 
     def test_the_place_outlives_the_session(self, tmp_path: Path) -> None:
         """Order, filter, conversation and skipped ones are restored when the project is opened again."""

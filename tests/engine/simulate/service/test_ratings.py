@@ -16,7 +16,6 @@ from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.opener.annotation_tasks import argilla_settings, labeling_config
 from engine.opener.open_project import OpenProject
-from engine.project import runs
 from engine.project.project import Project
 from engine.questions.question_names import ALLOWED_RATINGS, QUESTION_BY_RATING
 from engine.simulate.records import PlayRow
@@ -28,6 +27,7 @@ from engine.simulate.service.ratings import (
     rated_by_turns,
     rating_agreement,
 )
+from tests.engine.project.support import begin_run
 from tests.engine.simulate.playing import play_all
 from workbench.cli import main
 
@@ -156,16 +156,7 @@ def test_a_new_rating_replaces_the_old_one(tmp_path: Path) -> None:
     """A conversation has the answers of its newest ratings, which filters find by the name of the model."""
     path = project(tmp_path / "p.wb", ["A boat.", "A rose."])
     with Project.open(path) as opened:
-        opened.write(
-            lambda conn: runs.create(
-                conn,
-                stage="simulate",
-                config_hash="c",
-                params={},
-                fingerprints={},
-                code_version="1",
-            )
-        )
+        opened.write(lambda conn: begin_run(conn, "simulate", "c"))
         first = row(1, {"Diversity": 0, "Detail Level": 2})
         assert answer_ratings(opened, [first, row(2, {})], "c", "m") == 2
         again = row(1, {"Diversity": 1, "Detail Level": 2})
