@@ -6,12 +6,9 @@ from array import array
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Static
 
-from engine.base.errors import WorkbenchError
 from engine.conversations.filters import Filter
 from engine.opener.open_project import OpenProject
 from engine.results.associations.formatting import (
@@ -26,21 +23,18 @@ from engine.results.associations.formatting import (
 )
 from engine.results.associations.records import Association, Associations, Split
 from screens.shell.exporting import copy
-from screens.shell.workbench_screen import WorkbenchScreen, ask_sides
+from screens.shell.result_screen import ResultScreen
+from screens.shell.workbench_screen import ask_sides
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
-NO_SIDES = EmptyState("No sides are compared yet.", "names two filters", "sides")
-"""Shown where no outcome is known and no sides were named."""
 
-
-class AssociationScreen(WorkbenchScreen[None]):
+class AssociationScreen(ResultScreen[Associations]):
     """Lists what goes with one of two sides, the clearest first; enter reads the conversations with it on that side."""
 
     PLACE = "associations"
-    CSS_PATH = "associations.tcss"
-    AUTO_FOCUS = "#rows"
+    NO_RESULT = EmptyState("No sides are compared yet.", "names two filters", "sides")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "sides", "Sides", tooltip="Name the two sides by filters"),
         Binding(
@@ -59,23 +53,12 @@ class AssociationScreen(WorkbenchScreen[None]):
         super().__init__(services, feed, mode)
         self._split = split
         self._within_goals = True
-        self._result: Associations | None = None
         self.table = ItemTable(_COLUMNS, id, id="rows")
-
-    def compose_body(self) -> ComposeResult:
-        """Yields the sides, the table, how it is to be read; or, without a result, why there is none."""
-        yield Static(id="summary")
-        yield self.table
-        yield Static(id="notes")
-        yield Static(classes="empty", id="empty")
 
     def on_mount(self) -> None:
         """Looks for what goes with the sides."""
         super().on_mount()
         self.action_again()
-
-    def refresh_data(self) -> None:
-        """Keeps what is shown: it is looked for again when asked for."""
 
     def sides(self) -> Split | None:
         """Returns the sides that are shown."""
@@ -89,26 +72,15 @@ class AssociationScreen(WorkbenchScreen[None]):
             """Reads the conversations, on another thread; ten thousand take seconds."""
             return service.associations(split or service.split(), within_goals=within_goals)
 
-        self.query_one("#empty", Static).update("Reading the conversations of both sides …")
-        self.set_class(True, "-empty")
-        self.in_background(work, self._show, group="associations", failed=self._failed)
-
-    def _failed(self, error: WorkbenchError) -> None:
-        """Shows an error above what was shown before."""
-        self.show_empty(NO_SIDES)
-        self.set_class(self._result is None, "-empty")
-        self.show_error(error)
+        self.work_out("Reading the conversations of both sides …", work, self._show)
 
     def _show(self, result: Associations) -> None:
         """Shows a result."""
-        self._result, self._split = result, result.split
-        self.set_class(False, "-empty")
+        self._split = result.split
         first, second = side_lines(result)
         summary = Content.assemble(f"{first}\n{second}\n", (conclusion(result), "bold"))
-        self.query_one("#summary", Static).update(summary)
-        self.query_one("#notes", Static).update(Content("\n".join(notes(result))))
+        self.show_result(result, summary, notes(result))
         self.table.show_items(result.rows)
-        self.table.focus()
 
     def action_within(self) -> None:
         """Looks within goals, or no longer."""
@@ -139,8 +111,8 @@ class AssociationScreen(WorkbenchScreen[None]):
 
     def action_copy(self) -> None:
         """Copies everything as text."""
-        if self._result is not None:
-            copy(self, "\n".join(association_lines(self._result)), "what goes with each side")
+        if self.result is not None:
+            copy(self, "\n".join(association_lines(self.result)), "what goes with each side")
 
 
 def _cell(
@@ -166,6 +138,7 @@ _COLUMNS = [
         "and in nearly the same conversations",
         50,
         lambda row: [(near_equal_text(row), "tone--muted")],
+        flexible=True,
         keep=3,
     ),
 ]

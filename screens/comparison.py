@@ -6,13 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
@@ -31,17 +28,11 @@ from engine.results.comparison.formatting import (
 from engine.results.comparison.records import Breakdown, Comparison, Difference, Part
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import copy
-from screens.shell.workbench_screen import WorkbenchScreen, ask_sides
+from screens.shell.result_screen import ResultScreen
+from screens.shell.workbench_screen import ask_sides
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
-
-NOTHING = EmptyState(
-    "Nothing is compared yet.",
-    "chooses a field whose values are compared, or two filters",
-    "choose",
-)
-"""Shown before anything was compared."""
 
 MAX_FIELD_CHARS = 60
 """Most characters of the name of a field in the list of what can be compared by."""
@@ -67,12 +58,15 @@ class Row:
     faint: Collection[str]
 
 
-class ComparisonScreen(WorkbenchScreen[None]):
+class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
     """Asks what to compare, and lists what differs; enter lists the conversations behind a line."""
 
     PLACE = "comparison"
-    CSS_PATH = "comparison.tcss"
-    AUTO_FOCUS = "#rows"
+    NO_RESULT = EmptyState(
+        "Nothing is compared yet.",
+        "chooses a field whose values are compared, or two filters",
+        "choose",
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "choose", "Compare", tooltip="Choose a field, or two filters"),
         Binding("r", "again", "Again", tooltip="Compare again, with what came since"),
@@ -83,26 +77,17 @@ class ComparisonScreen(WorkbenchScreen[None]):
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         """See `WorkbenchScreen`."""
         super().__init__(services, feed, mode)
-        self._request: str | tuple[Filter, Filter] | None = None  # a field, or two filters
-        self._result: Comparison | Breakdown | None = None  # what `_request` gave
+        self._request: str | tuple[Filter, Filter] | None = (
+            None  # what gave the result: a field, or two filters
+        )
         self.table = ItemTable(_COMPARED, id, id="rows")
-
-    def compose_body(self) -> ComposeResult:
-        """Yields the sides, the table, how it is to be read; or, before anything was compared, what can be."""
-        yield Static(id="summary")
-        yield self.table
-        yield Static(id="notes")
-        yield Static(classes="empty", id="empty")
 
     def on_mount(self) -> None:
         """Asks what to compare."""
         super().on_mount()
         self.set_class(True, "-empty")
-        self.show_empty(NOTHING)
+        self.show_empty(self.NO_RESULT)
         self.call_after_refresh(self.action_choose)
-
-    def refresh_data(self) -> None:
-        """Keeps what is shown: it is compared again when asked for."""
 
     def action_choose(self) -> None:
         """Lists the fields that can be compared by, and two filters."""
@@ -148,24 +133,15 @@ class ComparisonScreen(WorkbenchScreen[None]):
             return service.by(request) if isinstance(request, str) else service.compare(*request)
 
         def show(result: Comparison | Breakdown) -> None:
-            """Shows the result, and keeps it to copy or to ask for again."""
-            self._request, self._result = request, result
+            """Shows the result, and keeps the request to ask for it again."""
+            self._request = request
             self._show(result)
 
         # with a hundred thousand conversations it takes seconds
-        self.query_one("#empty", Static).update("Comparing …")
-        self.set_class(True, "-empty")
-        self.in_background(work, show, group="compare", failed=self._failed)
-
-    def _failed(self, error: WorkbenchError) -> None:
-        """Shows an error above what was compared before."""
-        self.show_empty(NOTHING)
-        self.set_class(self._result is None, "-empty")
-        self.show_error(error)
+        self.work_out("Comparing …", work, show)
 
     def _show(self, result: Comparison | Breakdown) -> None:
         """Shows a result."""
-        self.set_class(False, "-empty")
         if isinstance(result, Comparison):
             sides = (
                 Content.styled(
@@ -181,19 +157,17 @@ class ComparisonScreen(WorkbenchScreen[None]):
             summary, notes = Content.styled(f"by {result.field}", "bold"), breakdown_notes(result)
             rows = [_part_row(part) for part in result.parts]
             columns = _BY_FIELD + (_ENTROPY if has_trees(result) else [])
-        self.query_one("#summary", Static).update(summary)
-        self.query_one("#notes", Static).update(Content("\n".join(notes)))
+        self.show_result(result, summary, notes)
         self.table.show_columns(columns)
         self.table.show_items(rows)
-        self.table.focus()
 
     def action_copy(self) -> None:
         """Copies everything as text."""
-        if self._result is not None:
+        if self.result is not None:
             lines = (
-                comparison_lines(self._result)
-                if isinstance(self._result, Comparison)
-                else breakdown_lines(self._result)
+                comparison_lines(self.result)
+                if isinstance(self.result, Comparison)
+                else breakdown_lines(self.result)
             )
             copy(self, "\n".join(lines), "the comparison")
 

@@ -137,6 +137,10 @@ class Filter:
         return Filter((*other_terms, Term(field, ":", (value,))))
 
 
+NO_FILTER = Filter()
+"""Selects all conversations."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListQuery:
     """Says which conversations a list shows, and in which order.
@@ -147,7 +151,7 @@ class ListQuery:
         descending: Whether the largest value comes first.
     """
 
-    filter: Filter = Filter()
+    filter: Filter = NO_FILTER
     sort: SortKey = "id"
     descending: bool = False
 

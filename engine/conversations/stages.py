@@ -525,13 +525,12 @@ class CheckStage(CpuStage):
         with self._project.reading() as conn:
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
-        for start in range(0, len(ids), BATCH):
-            with self._project.reading() as conn:
-                entries = [self._checked(conn, key, shared) for key in ids[start : start + BATCH]]
-            done = start + len(entries)
 
-            self._project.write(partial(_store, entries=entries, run=(run_id, done, len(ids))))
-            yield Progress(done, len(ids))
+        def read(conn: sqlite3.Connection, batch: Sequence[int]) -> list[facets.CheckEntry]:
+            """Returns what checks say of conversations."""
+            return [self._checked(conn, key, shared) for key in batch]
+
+        yield from self._each_batch(run_id, ids, BATCH, read, facets.put_checks)
         if not len(ids):
             return
         yield Progress(len(ids), len(ids), "comparing")
@@ -581,14 +580,6 @@ class CheckStage(CpuStage):
         self.personal.update(personal)
         text = " ".join(text for _, text in spoken_texts)
         return facets.CheckEntry(key, code, personal, signature(shingles(text)))
-
-
-def _store(
-    conn: sqlite3.Connection, entries: list[facets.CheckEntry], run: tuple[int, int, int]
-) -> None:
-    """Stores what checks found, with the counter of the run: its id, the conversations done, and all of them."""
-    facets.put_checks(conn, entries)
-    runs.count(conn, *run)
 
 
 def _language(texts: list[str]) -> str | None:

@@ -235,16 +235,16 @@ def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str
     """Returns the body of the merge question: texts of both clusters, then texts of neither."""
     return "\n\n".join(
         [
-            _listed("GROUP 1", first, MERGE_CHARS),
-            _listed("GROUP 2", second, MERGE_CHARS),
-            _listed("NOT IN GROUP", others, MERGE_CHARS),
+            _listed("GROUP 1", first),
+            _listed("GROUP 2", second),
+            _listed("NOT IN GROUP", others),
         ]
     )
 
 
-def _listed(name: str, texts: Sequence[str], chars: int) -> str:
-    """Returns texts as a named list, each on a line of at most so many characters."""
-    return "\n".join([f"[{name}]", *(f"- {clipped(text, chars)}" for text in texts)])
+def _listed(name: str, texts: Sequence[str]) -> str:
+    """Returns texts as a named list, each on a line of at most `MERGE_CHARS`."""
+    return "\n".join([f"[{name}]", *(f"- {clipped(text, MERGE_CHARS)}" for text in texts)])
 
 
 def clipped(text: str, chars: int) -> str:
@@ -274,8 +274,8 @@ class Named:
     """
 
     label: str
-    description: str
-    reason: str
+    description: str = ""
+    reason: str = ""
     support: Support | None = None
 
 

@@ -307,7 +307,7 @@ class Proposal:
         return (self.a.id, self.b.id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewProgress:
     """Progress of the review of merge proposals.
 
@@ -329,23 +329,23 @@ class ReviewProgress:
         asking: Whether the model is being asked about pairs now.
     """
 
-    merged: int
-    refused: int
-    merged_by_rule: int
-    refused_by_rule: int
-    left: int
-    to_merge: float
-    to_merge_range: tuple[float, float]
-    likely: int
-    unasked: int
-    calls: int
-    seconds: float | None
+    merged: int = 0
+    refused: int = 0
+    merged_by_rule: int = 0
+    refused_by_rule: int = 0
+    left: int = 0
+    to_merge: float = 0.0
+    to_merge_range: tuple[float, float] = (0.0, 0.0)
+    likely: int = 0
+    unasked: int = 0
+    calls: int = 0
+    seconds: float | None = None
     agreement: Agreement
-    learned_from: int
+    learned_from: int = 0
     least_similarity: float
     order: MergeOrder
-    finished: bool
-    asking: bool
+    finished: bool = False
+    asking: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from engine.base.errors import Cancelled, OutOfMemory
 from engine.base.number_format import counted
+from engine.project import runs
 from engine.project.project import Project
 
 Lane = Literal["model", "cpu"]
@@ -224,6 +226,33 @@ class CpuStage(ABC):
         """Raises Cancelled after `interrupt`."""
         if self._interrupted.is_set():
             raise Cancelled("The work was cancelled.")
+
+    def _each_batch(
+        self,
+        run_id: int,
+        ids: Sequence[int],
+        size: int,
+        read: runs.ReadBatch[Result],
+        put: runs.PutBatch[Result],
+    ) -> Iterator[Progress]:
+        """Works on conversations batch by batch, and commits each batch with the counter of the run.
+
+        Args:
+            size: Number of conversations of a batch.
+            read: Returns what there is to store of the conversations of a batch.
+            put: Stores it.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        for start in range(0, len(ids), size):
+            self._check()
+            with self._project.reading() as conn:
+                batch = read(conn, ids[start : start + size])
+            done = min(start + size, len(ids))
+            run = run_id, done, len(ids)
+            self._project.write(partial(runs.put_batch, put=put, batch=batch, run=run))
+            yield Progress(done, len(ids))
 
     def _run_on_thread(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]

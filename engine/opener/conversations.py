@@ -113,10 +113,8 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
         config = score_sets.hash_in_force(conn)
         tags_by_id = tags_of(conn, ids)
         success = example_probes.success_of(conn, ids)
-        trouble, signs_by_id = (
-            sign_tables.trouble_of(conn, ids),
-            sign_tables.of_conversations(conn, ids),
-        )
+        trouble = sign_tables.trouble_of(conn, ids)
+        signs_by_id = sign_tables.of_conversations(conn, ids)
         for page in chunks(ids):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"

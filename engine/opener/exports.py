@@ -23,7 +23,7 @@ from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import message_line
 from engine.project.project import Project
-from engine.questions.records import Judged, Proposed
+from engine.questions.records import AnsweredConversation, Proposed
 from engine.questions.tables import example_probes, second_answers
 from engine.trees import tables as trees
 
@@ -102,7 +102,7 @@ def export_lines(
     if kind == "scores":
         yield from starmap(score_line, scores.export_scores(conn, ids))
     elif kind == "answers":
-        yield from map(answer_line, second_answers.export_verdicts(conn, ids))
+        yield from map(answer_line, second_answers.answered_conversations(conn, ids))
     elif kind == "proposals":
         for subject in example_probes.subjects(conn):
             for proposal in example_probes.proposals(conn, subject, ids):
@@ -186,16 +186,16 @@ def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]
     }
 
 
-def answer_line(row: Judged) -> dict[str, Any]:
+def answer_line(row: AnsweredConversation) -> dict[str, Any]:
     """Returns a conversation with people's answers as JSON values; `earlier` has those on an earlier text."""
-    earlier = row.verdict.earlier
+    earlier = row.in_force.earlier
     return {
         **row.conversation.names(),
-        SUCCEEDED: None if row.verdict.verdict is None else str(row.verdict.verdict),
-        "note": row.verdict.note,
-        "given_at": row.verdict.given_at or None,
-        "annotator": row.verdict.annotator,
-        "answers": dict(row.verdict.answers),
+        SUCCEEDED: None if row.in_force.verdict is None else str(row.in_force.verdict),
+        "note": row.in_force.note,
+        "given_at": row.in_force.given_at or None,
+        "annotator": row.in_force.annotator,
+        "answers": dict(row.in_force.answers),
         "repeats": [str(verdict) for verdict in row.repeats],
         "others": [
             {"annotator": other.annotator, SUCCEEDED: str(other.verdict)} for other in row.others

@@ -51,10 +51,8 @@ def rows(
         personal = facets.of_conversations(conn, facets.PERSONAL, page)
         further_requests = requests.starts(conn, page)
         success = success_of(conn, page)
-        trouble, signs_by_id = (
-            sign_tables.trouble_of(conn, page),
-            sign_tables.of_conversations(conn, page),
-        )
+        trouble = sign_tables.trouble_of(conn, page)
+        signs_by_id = sign_tables.of_conversations(conn, page)
         for key in page:
             row = rows_by_id.get(key)
             if row is None:
@@ -95,19 +93,8 @@ MAX_COLUMNS = 200
 
 _FIXED_COLUMNS = (  # grouped by what they are about
     *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
-    *(
-        "state",
-        "p_end",
-        "p",
-        "p_succeeded",
-        "score_set",
-        "remaining",
-        "trouble",
-        "signs",
-        "succeeded",
-        "note",
-        "tags",
-    ),
+    *("state", "p_end", "p", "p_succeeded", "score_set", "remaining", "trouble", "signs"),
+    *("succeeded", "note", "tags"),
     *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
 )
 """Columns that every table has, in their order."""

@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from engine.base.conversation import without_surrogates
 from engine.project.records import RunRow, RunState
 from engine.project.sql import utc_now
+
+Batch = TypeVar("Batch")
+"""What is stored of a few conversations together."""
+
+ReadBatch = Callable[[sqlite3.Connection, Sequence[int]], Batch]
+"""Returns what there is to store of the conversations with these ids."""
+
+PutBatch = Callable[[sqlite3.Connection, Batch], None]
+"""Stores a batch."""
 
 _COLUMNS = (
     "id, stage, state, config_hash, params, fingerprints, code_version, started_at, finished_at,"
@@ -48,6 +57,14 @@ def create(
 def count(conn: sqlite3.Connection, run_id: int, done: int, total: int | None) -> None:
     """Sets the counter of a run; belongs in the transaction that stores the batch it counts."""
     conn.execute("UPDATE run SET done = ?, total = ? WHERE id = ?", (done, total, run_id))
+
+
+def put_batch(
+    conn: sqlite3.Connection, put: PutBatch[Batch], batch: Batch, run: tuple[int, int, int]
+) -> None:
+    """Stores a batch with the counter of the run: its id, the conversations done, and all of them."""
+    put(conn, batch)
+    count(conn, *run)
 
 
 def finish(conn: sqlite3.Connection, run_id: int, state: RunState, message: str) -> None:

@@ -9,7 +9,7 @@ An example has its probability from regressions that did not see it or one nearl
 probabilities of the examples can be tested; the others have theirs from a regression on all examples. Both are
 calibrated by Platt's line on the former.
 
-It serves anything that a person can say: "complete" against "incomplete" (did it succeed), a tag against its absence.
+It serves every yes-no question: the answers yes are positive examples, the answers no negative ones.
 docs/lab/signs.md says how features and weights were chosen, docs/lab/verdicts.md how the order was.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from engine.completeness.probe import REPEATS, States
 from engine.completeness.probe_calibration import FOLDS, SEED, Bools, Floats, Ints
 from engine.completeness.words import COLUMNS
+from engine.signs.reading import standardize
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -86,7 +87,7 @@ def features(signs: Floats, states: States | None = None) -> States:
     if states is not None:
         known = ~np.isnan(states[:, 0])
         standard = np.zeros_like(states)
-        standard[known] = _standardize(states[known])
+        standard[known] = standardize(states[known])
         weighted = np.hstack([weighted, np.sqrt(STATE_WEIGHT / states.shape[1]) * standard])
     return np.asarray(weighted, dtype=np.float32)
 
@@ -107,12 +108,6 @@ def word_features(columns: Sequence[NDArray[np.uint16]]) -> csr_array:
     table = csr_array((weight[joined].astype(np.float32), joined, starts), (len(columns), COLUMNS))
     length = np.sqrt(table.multiply(table).sum(axis=1))
     return csr_array(diags_array(1 / np.where(length > 0, length, 1)) @ table)
-
-
-def _standardize(values: NDArray[Any]) -> NDArray[Any]:
-    """Returns values with mean 0 and standard deviation 1 in each column; a constant column becomes 0."""
-    spread = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1))
 
 
 def fit(known: Known, mark: Ints, group: Ints) -> Floats | None:
@@ -243,7 +238,7 @@ def rank_by_information(
         space = known
         if score is not None and np.isfinite(score).any():
             filled = np.where(np.isfinite(score), score, np.nanmean(score))
-            more = SCORE_WEIGHT * _standardize(filled)[:, None]
+            more = SCORE_WEIGHT * standardize(filled)[:, None]
             space = np.hstack([known, more.astype(np.float32)])
         pool = shuffled[:MAX_POOL_CONVERSATIONS]
         chosen = pool[_choose_typical(space[pool], TYPICAL_EXAMPLES, np.ones(len(pool)))]

@@ -1,8 +1,12 @@
-"""What people say of conversations, and what follows from it: verdicts, the triage queue, calibration, example probes.
+"""Answers to questions about conversations, and what follows from them.
 
-A *verdict* says whether a conversation is complete; the *triage queue* has the conversations that wait for one.
-*Calibration* compares the verdicts with the scores of a model. An *example probe* predicts what a person would say of
-the other conversations; a verdict or a tag on one is an example.
+An *answer* is what somebody or something says to a question on one conversation. A *verdict* is a person's answer to
+`succeeded`, a question of every project: yes, no or unsure. A *note* is a person's answer to `note`, a text. A *tag* is
+a yes-no question of which only the name is known; a conversation has the tag where a person answered it with yes.
+
+The *triage queue* has the conversations that wait for a verdict. *Calibration* compares the verdicts with the scores of
+a model. An *example* is a person's answer yes or no; an *example probe* predicts from them what a person would answer
+on the other conversations.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ NO_NAME = "(no name)"
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An answer that is stored with others as one act.
+    """An answer of a person to be stored; what is stored together is one act, which one undo takes back.
 
     Attributes:
         question: Name of the question.
@@ -57,7 +61,7 @@ class EarlierAnswers:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One answer of a person, or all answers in force on a conversation. They are appended, never changed.
+    """One answer of a person as it was given, or all of people's answers in force on a conversation.
 
     Attributes:
         verdict: The answer to `SUCCEEDED`.
@@ -189,24 +193,25 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A conversation with its current verdict, note and tags.
+class AnsweredConversation:
+    """A conversation that people answered questions on.
 
     Attributes:
+        in_force: Their answers in force.
         repeats: Verdicts that the same person gave blind, oldest first.
         others: Verdicts of other people, by name.
         disagreement: Whether people disagree on it and nobody decided.
     """
 
     conversation: Imported
-    verdict: AnswerRow
+    in_force: AnswerRow
     repeats: tuple[Verdict, ...] = ()
     others: tuple[Opinion, ...] = ()
     disagreement: bool = False
 
 
 MIN_VERDICTS = 40
-"""Smallest number of verdicts `complete` or `incomplete` on scored conversations that suggest a threshold."""
+"""Smallest number of verdicts `yes` or `no` on scored conversations that suggest a threshold."""
 
 
 MIN_OF_EACH = 5
@@ -372,7 +377,7 @@ class ExampleProbeTest:
     """How well a probe predicts a person's examples, by regressions that did not see the conversation.
 
     Attributes:
-        positive, negative: Number of examples of either kind whose hidden states are kept.
+        positive, negative: Number of examples of either kind.
         auroc: P(a positive one has a higher probability than a negative one); chance is .5.
         agreement: Share of the examples that lie on their side of the threshold.
         precision: Share of the examples at or above the threshold that are positive; None if there is none.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,7 +12,6 @@ import msgspec
 from engine.base.number_format import counted
 from engine.conversations.tables import conversations
 from engine.jobs.contract import CpuStage, Progress
-from engine.project import runs
 from engine.project.project import Project
 from engine.questions.pattern_matching import PatternMatcher
 from engine.questions.question import Question
@@ -78,20 +76,22 @@ class PatternStage(CpuStage):
         """
         ids = self.waiting()
         answerer = Answerer(self.config_hash, self._question.name, "pattern", "pattern")
-        for start in range(0, len(ids), BATCH):
-            self._check()
-            with self._project.reading() as conn:
-                batch = conversations.conversations_for(conn, ids[start : start + BATCH])
-            answers = []
-            for key, messages in batch:
-                value, cites = self._matcher.answer(messages)
-                self.counts[value] += 1
-                answers.append(MachineAnswer(key, value, cites=cites))
-            done = min(start + BATCH, len(ids))
-            self._project.write(
-                partial(_store, answerer=answerer, answers=answers, run=(run_id, done, len(ids)))
-            )
-            yield Progress(done, len(ids))
+
+        def put(conn: sqlite3.Connection, answers: Sequence[MachineAnswer]) -> None:
+            """Stores the answers of a batch."""
+            machine_answers.register(conn, answerer)
+            machine_answers.put(conn, answerer.config_hash, run_id, answers)
+
+        yield from self._each_batch(run_id, ids, BATCH, self._read_answers, put)
+
+    def _read_answers(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[MachineAnswer]:
+        """Returns the answers on conversations, and counts them."""
+        answers = []
+        for key, messages in conversations.conversations_for(conn, ids):
+            value, cites = self._matcher.answer(messages)
+            self.counts[value] += 1
+            answers.append(MachineAnswer(key, value, cites=cites))
+        return answers
 
     def summary(self) -> str:
         """Returns how often each answer was given, in one sentence."""
@@ -99,15 +99,3 @@ class PatternStage(CpuStage):
             f"{value or 'no answer'} {count:,}" for value, count in self.counts.most_common()
         )
         return f"{self._question.name}: {counted(self.answered, 'conversation')} read{given and ': '}{given}."
-
-
-def _store(
-    conn: sqlite3.Connection,
-    answerer: Answerer,
-    answers: Sequence[MachineAnswer],
-    run: tuple[int, int, int],
-) -> None:
-    """Stores answers with the counter of the run: its id, the conversations done, and all of them."""
-    machine_answers.register(conn, answerer)
-    machine_answers.put(conn, answerer.config_hash, run[0], answers)
-    runs.count(conn, *run)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,6 +253,12 @@ class _Reader:
             yield SignReading(Sign.ASKS_AGAIN, times / (len(self.user) - 1), tuple(repeats), reason)
 
 
+def standardize(values: NDArray[Any]) -> NDArray[Any]:
+    """Returns values with mean 0 and standard deviation 1 in each column; a constant column becomes 0."""
+    spread = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1))
+
+
 def standard_scores(values: Floats) -> Floats:
     """Returns the standard scores of each sign, at most `MAX_DEVIATIONS` to either side.
 
@@ -262,9 +268,7 @@ def standard_scores(values: Floats) -> Floats:
     Returns:
         The same shape; 0 for a sign that all have alike.
     """
-    spread = values.std(axis=0)
-    scores = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    return np.asarray(np.clip(scores, -MAX_DEVIATIONS, MAX_DEVIATIONS))
+    return np.asarray(np.clip(standardize(values), -MAX_DEVIATIONS, MAX_DEVIATIONS))
 
 
 def trouble(scores: Floats) -> Floats:
@@ -276,7 +280,7 @@ def trouble(scores: Floats) -> Floats:
     return np.asarray(scores[:, [sign not in NOT_COUNTED for sign in Sign]].sum(axis=1))
 
 
-def long_ones(messages: Ints) -> NDArray[np.bool_]:
+def are_long(messages: Ints) -> NDArray[np.bool_]:
     """Returns which conversations have more messages than `LONG_SHARE` of all, and half again as many as is usual.
 
     Args:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from engine.base.sign import Sign
 
-_LAST_ONE = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
-"""By a sign the one that says so of the last message."""
+_AT_THE_END = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
+"""By a sign, the sign that says the same of the last message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +37,5 @@ def in_words(signs: Sequence[SignReading], most: int = 4) -> str:
     result`."""
     # Where the last result is an error or the last answer a refusal, one of the two signs says enough.
     names = {each.sign for each in signs}
-    doubled = {sign for sign, last in _LAST_ONE.items() if last in names}
+    doubled = {sign for sign, last in _AT_THE_END.items() if last in names}
     return " · ".join([each.reason for each in signs if each.sign not in doubled][:most])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from engine.base.number_format import counted
 from engine.base.sign import Sign
 from engine.conversations.tables.conversations import messages_of
 from engine.jobs.contract import CpuStage, Progress
-from engine.project import runs
 from engine.project.project import Project
 from engine.signs import tables
 from engine.signs.reading import read_signs
@@ -53,17 +51,9 @@ class SignStage(CpuStage):
         """
         with self._project.reading() as conn:
             ids = tables.unread_ids(conn)
-        for start in range(0, len(ids), BATCH):
-            signs_by_id: dict[int, list[SignReading]] = {}
-            with self._project.reading() as conn:
-                for key in ids[start : start + BATCH]:
-                    self._check()
-                    signs_by_id[key] = read_signs(messages_of(conn, key))
-            self.read = start + len(signs_by_id)
-            self._project.write(
-                partial(_store, signs_by_id=signs_by_id, run=(run_id, self.read, len(ids)))
-            )
-            yield Progress(self.read, len(ids))
+        for progress in self._each_batch(run_id, ids, BATCH, self._read_signs, tables.put):
+            self.read = progress.done
+            yield progress
         with self._project.reading() as conn:
             compared = tables.is_compared(conn)
         if not compared:
@@ -71,6 +61,16 @@ class SignStage(CpuStage):
             self._project.write(tables.compare)
         with self._project.reading() as conn:
             self.total, self.with_signs, self.counts = tables.counts(conn)
+
+    def _read_signs(
+        self, conn: sqlite3.Connection, ids: Sequence[int]
+    ) -> dict[int, list[SignReading]]:
+        """Returns the signs of each conversation."""
+        signs_by_id = {}
+        for key in ids:
+            self._check()
+            signs_by_id[key] = read_signs(messages_of(conn, key))
+        return signs_by_id
 
     def summary(self) -> str:
         """Returns how many conversations of the project have which signs, in one sentence."""
@@ -88,13 +88,3 @@ class SignStage(CpuStage):
             "with_signs": self.with_signs,
             "by_sign": dict(self.counts),
         }
-
-
-def _store(
-    conn: sqlite3.Connection,
-    signs_by_id: Mapping[int, list[SignReading]],
-    run: tuple[int, int, int],
-) -> None:
-    """Stores signs, with the counter of the run: its id, the conversations done, and all of them."""
-    tables.put(conn, signs_by_id)
-    runs.count(conn, *run)

@@ -133,13 +133,13 @@ def compare(conn: sqlite3.Connection) -> None:
     """Stores which conversations are long among the others, and the standard scores of all signs and their sums."""
     import numpy as np
 
-    from engine.signs.reading import long_ones, standard_scores, trouble
+    from engine.signs.reading import are_long, standard_scores, trouble
 
     ids, messages, table = values(conn)
     conn.execute("DELETE FROM sign WHERE sign = ?", (Sign.LONG,))
     if not len(ids):
         return
-    is_long = long_ones(messages)
+    is_long = are_long(messages)
     usual = f"half of all have at most {np.median(messages):,.0f}"
     conn.executemany(
         "INSERT INTO sign (conversation_id, sign, value, messages, reason) VALUES (?, ?, ?, '[]', ?)",

@@ -17,19 +17,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import workbench
-from engine.conversations.filters import parse_filter
+from engine.conversations.filters import NO_FILTER, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.project.idset import IdSet
 from engine.project.sql import snapshot
 from engine.results.associations.formatting import association_tables, conclusion
 from engine.results.associations.odds import adjusted_p, odds_ratios
 from engine.results.associations.records import Split
-from engine.results.associations.service import (
-    FALSE_DISCOVERY_RATE,
-    NO_FILTER,
-    Sides,
-    read_features,
-)
+from engine.results.associations.service import FALSE_DISCOVERY_RATE, Sides, read_features
 from workbench.text_tables import table_lines
 
 DRAWS = 100

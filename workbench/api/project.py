@@ -419,8 +419,8 @@ class Project:
         Raises:
             UsageError: There is no such question, or it has no pattern.
         """
-        found = self._workspace.questions.find(question, keep=True)
-        stage = self._workspace.questions.pattern_stage(found, self._ids(filter))
+        questions = self._workspace.questions
+        stage = questions.pattern_stage(questions.find(question, keep=True), self._ids(filter))
         self._workspace.run([stage])
         return stage.summary()
 

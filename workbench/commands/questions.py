@@ -99,9 +99,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         if arguments.estimate:
             return _waiting(workspace, question, len(stage.waiting()), by)
         run_stages(workspace, [stage])
-        (summary,) = [
-            row for row in workspace.questions.all() if row.question.name == question.name
-        ]
+        summary = workspace.questions.summary(question.name)
     return CommandResult(
         [stage.summary(), f"Filter: {question.name}@pattern:yes, or {question.name}:yes."],
         {**_summary_json(summary), "answered": stage.answered, "by": by},

@@ -301,16 +301,15 @@ def phrase_labels(
         for key, cluster_texts in sampled_texts.items()
     }
     chosen = _choose({key: _candidates(key, clusters, usage) for key in numbers})
-    bases = {number: _name(number, chosen[number], clusters, usage) for number in numbers}
-    full_labels = _told_apart({key: base.label for key, base in bases.items()}, clusters, usage)
+    names = {number: _name(number, chosen[number], clusters, usage) for number in numbers}
+    full_labels = _told_apart({key: name.label for key, name in names.items()}, clusters, usage)
     return {
-        number: Named(
-            full_labels[number],
-            _sentence(central[number], chosen[number], find_phrases),
-            "",
-            bases[number].support,
+        number: replace(
+            name,
+            label=full_labels[number],
+            description=_sentence(central[number], chosen[number], find_phrases),
         )
-        for number in numbers
+        for number, name in names.items()
     }
 
 
@@ -473,9 +472,14 @@ def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> li
 
 def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Cluster]) -> float:
     """Returns the logarithm of how many times larger the share of a content is than in the mean of other clusters."""
-    other_clusters = [cluster for key, cluster in clusters.items() if key != number]
-    outside = sum(other.share(content) for other in other_clusters) / max(1, len(other_clusters))
-    return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
+    return _log_ratio(number, {key: cluster.share(content) for key, cluster in clusters.items()})
+
+
+def _log_ratio(number: int, shares: Mapping[int, float]) -> float:
+    """Returns the logarithm of how many times larger the share of a cluster is than the mean of the others."""
+    others = [share for key, share in shares.items() if key != number]
+    outside = sum(others) / max(1, len(others))
+    return math.log((shares[number] + SMOOTHING) / (outside + SMOOTHING))
 
 
 def _verb_contrast(number: int, phrase: Phrase | None, clusters: Mapping[int, _Cluster]) -> float:
@@ -483,10 +487,8 @@ def _verb_contrast(number: int, phrase: Phrase | None, clusters: Mapping[int, _C
     that says little or that fewer members use than a name needs."""
     if phrase is None or phrase.verb in (*_VERB_WEIGHTS, "do"):
         return 0.0
-    inside = clusters[number].verb_share(phrase.verb)
-    others = [cluster.verb_share(phrase.verb) for key, cluster in clusters.items() if key != number]
-    outside = sum(others) / max(1, len(others))
-    return math.log((inside + SMOOTHING) / (outside + SMOOTHING)) if inside >= MIN_SUPPORT else 0.0
+    shares = {key: cluster.verb_share(phrase.verb) for key, cluster in clusters.items()}
+    return _log_ratio(number, shares) if shares[number] >= MIN_SUPPORT else 0.0
 
 
 def _with_score_of_part(
@@ -536,20 +538,12 @@ def _choose(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """A name before names that are alike are told apart."""
-
-    label: str
-    support: Support
-
-
 def _name(
     number: int, chosen: Phrase | None, clusters: Mapping[int, _Cluster], usage: _Usage
-) -> _Base:
-    """Returns the name of a cluster: the chosen phrase, with what many of the other members ask for ("Reserve a table
-    or check my balance"); without one a list of what most ask for, or of things that they mention ("Mixed: lamps,
-    chairs")."""
+) -> Named:
+    """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
+    ("Reserve a table or check my balance"); without one a list of what most ask for, or of things that they mention
+    ("Mixed: lamps, chairs"). Labels of several clusters may be alike."""
     cluster = clusters[number]
     weights, wordings = cluster.requested_contents()
     requests: dict[frozenset[str], Phrase] = {}
@@ -562,7 +556,9 @@ def _name(
         ):
             requests[content] = with_verb
     if chosen and not chosen.verb:
-        return _Base(_spelled(" ".join(chosen.words), usage), cluster.support(chosen.content))
+        return Named(
+            _spelled(" ".join(chosen.words), usage), support=cluster.support(chosen.content)
+        )
     first = [] if chosen is None else [chosen.content]
     asked = {
         content: share**ASKED_EXPONENT
@@ -575,7 +571,8 @@ def _name(
     if chosen or (support.share >= MIN_SUPPORT and asked_share >= MIN_ASKED_LIST_SHARE):
         if chosen:
             requests[chosen.content] = chosen
-        return _Base(_spelled(_either([requests[content] for content in listed]), usage), support)
+        label = _either([requests[content] for content in listed])
+        return Named(_spelled(label, usage), support=support)
     heads = cluster.heads()
     words = {
         frozenset({word}): 1.0 if word in heads else OTHER_WORD_WEIGHT
@@ -584,10 +581,10 @@ def _name(
     }
     listed = _cover(number, clusters, words, MAX_MENTIONED)
     if not listed:
-        return _Base(_UNNAMED, support)
+        return Named(_UNNAMED, support=support)
     text = ", ".join(cluster.form(word) for (word,) in listed)
     mixed = "mixed: " if len(listed) > 1 else ""
-    return _Base(_spelled(mixed + text, usage), cluster.support(*listed))
+    return Named(_spelled(mixed + text, usage), support=cluster.support(*listed))
 
 
 def _spelled(label: str, usage: _Usage) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.completeness.tables import score_sets, scores
-from engine.conversations.filters import Filter
+from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
 from engine.goals.clusters.projection import project_to_plane
@@ -49,8 +49,6 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.tables import answers
 
-EVERYTHING = Filter()
-"""The filter that every conversation matches."""
 MIN_SCORED = 3
 """Scored conversations below which the rate of complete ones of a goal says nothing."""
 MAP_SEED = 0
@@ -112,7 +110,7 @@ class GoalService:
             stored = stored_clustering(conn, None)
         return self._cache.view(stored.id)
 
-    def groups(self, filter: Filter = EVERYTHING) -> list[GoalGroup]:
+    def groups(self, filter: Filter = NO_FILTER) -> list[GoalGroup]:
         """Returns the current groups, largest first; none before a clustering was made.
 
         Args:

@@ -135,26 +135,7 @@ class MergeReviewService:
         if self.goals.shown() is None:
             with self._project.reading() as conn:
                 order, least = queue_settings(conn)
-            nothing = agreement([])
-            return ReviewProgress(
-                0,
-                0,
-                0,
-                0,
-                0,
-                0.0,
-                (0.0, 0.0),
-                0,
-                0,
-                0,
-                None,
-                nothing,
-                0,
-                least,
-                order,
-                False,
-                False,
-            )
+            return ReviewProgress(agreement=agreement([]), least_similarity=least, order=order)
         queue = self._queue()
         stored, pairs = queue.table.view.stored, queue.ordered_pairs()
         likely = queue.likely(pairs)

@@ -389,7 +389,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         names = self._work.each(
             block,
             partial(self._ask, report=report),
-            lambda reason: Named("", "", reason),
+            lambda reason: Named("", reason=reason),
         )
         return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
 
@@ -429,8 +429,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             entries = source_of(self._stored).shown.read(conn, members)
         support = support_of(name.label, [entry.text for entry in entries])
         few = f"its words are in {support.members:,} of {support.read:,} members"
-        reason = name.reason or (few if support.share < LEAST_SUPPORT else "")
-        return replace(name, reason=reason, support=support)
+        return replace(name, reason=few if support.share < LEAST_SUPPORT else "", support=support)
 
     def _body(self, number: int) -> str:
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""

@@ -222,10 +222,8 @@ def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, Pair
     rows = conn.execute(
         f"SELECT sides, {_ANSWER} FROM pair_answer WHERE config_hash = ?", (config_hash,)
     )
-    answers_by_sides = {sides: PairAnswer(*answer) for sides, *answer in rows}
-    return {
-        sides: replace(answer, spoken=bool(answer.spoken))  # SQLite has no booleans
-        for sides, answer in answers_by_sides.items()
+    return {  # SQLite has no booleans
+        sides: replace(PairAnswer(*answer), spoken=bool(answer[-1])) for sides, *answer in rows
     }
 
 

@@ -1,4 +1,4 @@
-"""Takes verdicts that people gave elsewhere into a project, and says what became of each answer."""
+"""Takes answers that people gave elsewhere into a project, and says what became of each answer."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _storable(answer: Answer, annotator: str) -> Answer:
 def _plan(
     conn: sqlite3.Connection, answers: Sequence[Answer], replace: bool, report: AnswerReport
 ) -> list[Act]:
-    """Returns the acts that are to be appended to the log of verdicts, and counts what becomes of each answer."""
+    """Returns the acts to be appended to the answers of the project, and counts what becomes of each answer."""
     answers_by_id: dict[int, list[Answer]] = {}
     for answer in answers:
         if answer.verdict is None and not answer.note and not answer.answers:

@@ -244,7 +244,7 @@ def _filter_rates(
 
 
 def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
-    """Returns how the verdicts complete and incomplete agree with the rule's decisions, without borderline and unscored
+    """Returns how the verdicts yes and no agree with the rule's decisions, without borderline and unscored
     conversations."""
     pairs = [
         (verdict is Verdict.YES, rule.state(score) is State.COMPLETE)

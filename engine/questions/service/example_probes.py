@@ -36,7 +36,7 @@ from engine.questions.records import ExampleProbe, ExampleProbeChange, ExamplePr
 from engine.questions.tables import answers
 from engine.questions.tables import example_probes as store
 from engine.signs import tables as sign_tables
-from engine.signs.reading import standard_scores, trouble
+from engine.signs.reading import standard_scores, standardize, trouble
 
 MIN_CONVERSATIONS_FOR_TAG = 5
 """Number of conversations with the answer yes from which on a probe is fitted without being asked for."""
@@ -248,12 +248,10 @@ class ExampleProbeService:
             states = np.full((len(signs.ids), read.shape[1]), np.nan, dtype=np.float32)
             states[np.searchsorted(signs.ids, [each.conversation_id for each in boundaries])] = read
         columns = self._read_words(signs.ids.tolist())
-        total = -trouble(scores)
-        spread = total.std()
         known = Known(
             example_probe.features(scores, states),
             None if columns is None else example_probe.word_features(columns),
-            (total - total.mean()) / (spread if spread > 0 else 1),
+            standardize(-trouble(scores)),
         )
         return _Conversations(
             signs.ids,

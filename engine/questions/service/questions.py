@@ -19,8 +19,7 @@ from engine.project.sql import snapshot
 from engine.questions.question import NOTE, Question, built_in, parse_question, slug, tag_question
 from engine.questions.service.intake import read_text
 from engine.questions.stages import PatternStage
-from engine.questions.tables import machine_answers, questions
-from engine.questions.tables.answers import CURRENT_ANSWERS
+from engine.questions.tables import answers, machine_answers, questions
 
 NAME_WORDS = 5
 """Number of first words of a question that its name is made of, where only its text is given."""
@@ -76,6 +75,11 @@ class QuestionService:
             rows = [_summary(conn, name) for name in questions.names(conn)]
         return sorted(rows, key=lambda row: not row.answers)
 
+    def summary(self, name: str) -> QuestionSummary:
+        """Returns a question with who answered it."""
+        with self._project.reading() as conn, snapshot(conn):
+            return _summary(conn, name)
+
     def find(self, text: str, *, keep: bool = False) -> Question:
         """Returns the question of a name, of a TOML file, or that the text asks: a yes-no question.
 
@@ -91,7 +95,7 @@ class QuestionService:
         with self._project.reading() as conn:
             names = questions.names(conn)
             if text in names:
-                return questions.get(conn, text) or Question()
+                return questions.get(conn, text)
         if keep and not text.rstrip().endswith("?"):
             return tag_question(slug(text))
         if not text.rstrip().endswith("?"):
@@ -160,14 +164,7 @@ class QuestionService:
         in its order."""
         with self._project.reading() as conn, snapshot(conn):
             ids = selecting.ids(conn, query)
-            people: dict[int, tuple[str, str]] = {
-                key: (value, annotator)
-                for key, value, annotator in conn.execute(
-                    f"SELECT conversation_id, value, annotator FROM ({CURRENT_ANSWERS})"
-                    " WHERE question = ?",
-                    (name,),
-                )
-            }
+            people = answers.of_question(conn, name)
             machines = machine_answers.of_question(conn, name)
             rows: list[GivenAnswer] = []
             answered = [key for key in ids if key in people or key in machines]
@@ -206,15 +203,9 @@ def _read(path: Path) -> tuple[Question, str]:
 
 def _summary(conn: sqlite3.Connection, name: str) -> QuestionSummary:
     """Returns a question with who answered it."""
-    counts = dict(
-        conn.execute(
-            f"SELECT value, count(*) FROM ({CURRENT_ANSWERS}) WHERE question = ? GROUP BY value"
-            " ORDER BY 2 DESC, 1",
-            (name,),
-        ).fetchall()
-    )
+    counts = answers.counts(conn, name)
     if name == NOTE and counts:
         counts = {"with a note": sum(counts.values())}
     rows = [(PEOPLE, counts)] if counts else []
-    rows += [(answerer.name, found) for answerer, found in machine_answers.answerers(conn, name)]
-    return QuestionSummary(questions.get(conn, name) or Question(name), tuple(rows))
+    rows += [(answerer.name, own) for answerer, own in machine_answers.answerers(conn, name)]
+    return QuestionSummary(questions.get(conn, name), tuple(rows))

@@ -269,6 +269,26 @@ def _earlier(
     )
 
 
+def of_question(conn: sqlite3.Connection, question: str) -> dict[int, tuple[str, str]]:
+    """Returns (answer in force, name of the person) by conversation."""
+    rows = conn.execute(
+        f"SELECT conversation_id, value, annotator FROM ({CURRENT_ANSWERS}) WHERE question = ?",
+        (question,),
+    )
+    return {key: (value, annotator) for key, value, annotator in rows}
+
+
+def counts(conn: sqlite3.Connection, question: str) -> dict[str, int]:
+    """Returns the number of conversations by the answer in force to a question, the most frequent first."""
+    return dict(
+        conn.execute(
+            f"SELECT value, count(*) FROM ({CURRENT_ANSWERS}) WHERE question = ? GROUP BY value"
+            " ORDER BY 2 DESC, 1",
+            (question,),
+        ).fetchall()
+    )
+
+
 def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
     """Returns (conversation, verdict in force) of everything that has one, in id order."""
     rows = conn.execute(
@@ -309,12 +329,8 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
 
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
     """Returns the number of conversations with each verdict; every verdict is a key."""
-    counts = dict(
-        conn.execute(
-            f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
-        ).fetchall()
-    )
-    return {verdict: counts.get(verdict.value, 0) for verdict in Verdict}
+    count_by_value = counts(conn, SUCCEEDED)
+    return {verdict: count_by_value.get(verdict.value, 0) for verdict in Verdict}
 
 
 def _check_text(text: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import NotFound
@@ -36,6 +36,7 @@ from engine.conversations.tables.fields import (
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
 from engine.questions.question import slug
+from engine.questions.records import MachineKind
 from engine.questions.tables import questions
 from engine.questions.tables.answers import (
     CURRENT_ANSWERS,
@@ -53,9 +54,6 @@ from engine.questions.tables.second_answers import (
 
 DISAGREE = "disagree"
 """The value that matches conversations on which people disagree about a question."""
-
-MACHINE_KINDS = ("pattern", "model", "file")
-"""What can answer questions beside people and examples."""
 
 PEOPLE = f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
 """(conversation_id, value) of the answers in force of people to a question."""
@@ -172,7 +170,7 @@ def _answers_by(
         return PEOPLE, (question,)
     if not by:
         return f"{PEOPLE} UNION ALL {MACHINES_WHERE_NO_PERSON}", (question,) * 2
-    if by in MACHINE_KINDS:
+    if by in get_args(MachineKind):
         return f"{MACHINES} AND a.kind = ?", (question, by)
     people = questions.annotators(conn, question)
     names = [name for name in people if name and slug(name) == by]

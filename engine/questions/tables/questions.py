@@ -16,13 +16,11 @@ def names(conn: sqlite3.Connection) -> list[str]:
     return sorted({*built_in(), *(name for (name,) in rows)})
 
 
-def get(conn: sqlite3.Connection, name: str) -> Question | None:
-    """Returns the question of a name: the project's own, that of the program, or a tag; None where there is none."""
+def get(conn: sqlite3.Connection, name: str) -> Question:
+    """Returns the question of one of `names`: the project's own, else that of the program, else a tag."""
     if (text := definition(conn, name)) is not None:
         return parse_question(name, text)
-    if (question := built_in().get(name)) is not None:
-        return question
-    return tag_question(name) if name in names(conn) else None
+    return built_in().get(name) or tag_question(name)
 
 
 def definition(conn: sqlite3.Connection, name: str) -> str | None:

@@ -16,7 +16,7 @@ from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import snapshot
 from engine.questions.question import slug
-from engine.questions.records import AnswerRow, Judged, Opinion
+from engine.questions.records import AnsweredConversation, AnswerRow, Opinion
 from engine.questions.tables import answers
 from engine.questions.tables.answers import CURRENT_VERDICTS
 
@@ -144,15 +144,15 @@ def to_repeat(
     return choice.sample(earlier, min(count, len(earlier)))
 
 
-def export_verdicts(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
-) -> Iterator[Judged]:
-    """Yields each conversation that has a verdict, a note or a tag.
+def answered_conversations(
+    conn: sqlite3.Connection, among: Sequence[int] | None = None
+) -> Iterator[AnsweredConversation]:
+    """Yields each conversation that people answered questions on.
 
     Where people disagreed from the start, no verdict is in force: the row then has neither id nor time.
 
     Args:
-        wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
+        among: Ids of conversations, in the order of the result; None for all, in the order of import.
     """
     with snapshot(conn):
         ids = [
@@ -162,21 +162,21 @@ def export_verdicts(
             )
         ]
         disputed_ids = frozenset(disagreements(conn))
-        if wanted is not None:
-            judged = set(ids)
-            ids = [key for key in wanted if key in judged]
+        if among is not None:
+            answered = set(ids)
+            ids = [key for key in among if key in answered]
         for conversation_id in ids:
             current = answers.current(conn, conversation_id)
-            verdict = current or AnswerRow(0, conversation_id, None, "", "")
+            in_force = current or AnswerRow(0, conversation_id, None, "", "")
             others = tuple(
                 opinion
                 for opinion in opinions_on(conn, conversation_id)
-                if opinion.annotator != verdict.annotator
+                if opinion.annotator != in_force.annotator
             )
             if current is None and not others:
                 continue
-            repeated = repeats(conn, conversation_id, verdict.annotator)
+            repeated = repeats(conn, conversation_id, in_force.annotator)
             for conversation in imported(conn, [conversation_id]):
-                yield Judged(
-                    conversation, verdict, repeated, others, conversation_id in disputed_ids
+                yield AnsweredConversation(
+                    conversation, in_force, repeated, others, conversation_id in disputed_ids
                 )

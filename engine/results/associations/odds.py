@@ -2,9 +2,8 @@
 
 Mantel and Haenszel (1959, J. Natl. Cancer Inst. 22) give one odds ratio over all strata, Robins, Breslow and Greenland
 (1986, Biometrics 42) the variance of its logarithm. Half a conversation in each cell of a stratum of its own keeps both
-finite (after Haldane 1956, Ann. Hum. Genet. 20). Whether a ratio is chance is
-told by the deviance of even odds (Dunning 1993, Comput. Linguist. 19), corrected for the number of tests by Benjamini
-and Hochberg (1995, J. R. Stat. Soc. B 57).
+finite (after Haldane 1956, Ann. Hum. Genet. 20). The deviance of even odds (Dunning 1993, Comput. Linguist. 19) says
+whether a ratio is chance, corrected for the number of tests by Benjamini and Hochberg (1995, J. R. Stat. Soc. B 57).
 """
 
 from __future__ import annotations

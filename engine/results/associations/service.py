@@ -22,7 +22,7 @@ from engine.conversations.filter_fields import (
     QUESTION_FIELD,
     WORD_FIELD,
 )
-from engine.conversations.filters import Filter, Term, parse_filter
+from engine.conversations.filters import NO_FILTER, Filter, Term, parse_filter
 from engine.conversations.tables import facets, selecting
 from engine.conversations.tables.conversations import message_counts, names, texts
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -86,10 +86,6 @@ _SAME_MATTER = (
 
 _FURTHER_FIELDS = ("sign", "language", "personal")
 """Fields whose values are features although lists are not counted by them."""
-
-
-NO_FILTER = Filter()
-"""Selects all conversations."""
 
 
 class Sides(NamedTuple):
@@ -192,9 +188,8 @@ class AssociationService:
             if view is not None and not split.first.of("goal") and not split.second.of("goal"):
                 goal = goal_numbers(view, sides.ids)[0] + 1  # 0 is in no goal
                 goal[np.bincount(goal)[goal] < MIN_GOAL] = 0
-            goals = len(np.unique(goal)) if goal.any() else 0
-            features, incidence = read_features(conn, split, sides, by_goal=not goals)
-        return _associations(split, sides, features, incidence, goal, goals)
+            features, incidence = read_features(conn, split, sides, by_goal=not goal.any())
+        return _associations(split, sides, features, incidence, goal)
 
 
 def read_features(
@@ -230,19 +225,13 @@ def read_features(
 
 
 def _associations(
-    split: Split,
-    sides: Sides,
-    features: list[Feature],
-    incidence: Incidence,
-    goal: Ints,
-    goals: int,
+    split: Split, sides: Sides, features: list[Feature], incidence: Incidence, goal: Ints
 ) -> Associations:
     """Returns those of the features that go with a side.
 
     Args:
         incidence: Which of the conversations have which features.
-        goal: Number of the goal of each conversation, shape (conversations,).
-        goals: Number of goals that are taken into account.
+        goal: Number of the goal of each conversation, shape (conversations,); 0 for none.
     """
     odds = odds_ratios(incidence, len(features), sides.is_first, goal)
     z = odds.z
@@ -287,7 +276,7 @@ def _associations(
     return Associations(
         split=split,
         sizes=sides.sizes,
-        goals=goals,
+        goals=int(np.count_nonzero(in_goal)) if goal.any() else 0,
         one_sided=int(in_goal[one_sided].sum()),
         tested=int(tested.sum()),
         significant=len(significant),

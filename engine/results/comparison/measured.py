@@ -151,7 +151,7 @@ class Measured:
 
 
 def goal_numbers(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
-    """Returns for each id the number of its group in the second result, the labels; `NO_GOAL` for none."""
+    """Returns the number of each conversation's group, `NO_GOAL` for none; and the labels that the numbers index."""
     if view is None:
         return np.full(len(ids), NO_GOAL), ()
     ranks = np.frombuffer(view.map_of_groups, dtype=">u2")

@@ -17,7 +17,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
 from engine.base.statistics.agreement import adjusted_rand
 from engine.base.statistics.ranking import holm
-from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.filters import NO_FILTER, Filter, ListQuery
 from engine.conversations.tables import selecting
 from engine.goals.records import NAMELESS
 from engine.goals.tables import clusterings
@@ -51,9 +51,6 @@ MAX_VALUES = 40
 
 OTHERS_NAME = "the others"
 """Name of the second side where no filter selects it."""
-
-NO_FILTER = Filter()
-"""Selects all conversations."""
 
 NO_IDS: Ints = np.empty(0, np.int64)
 """No conversation."""

@@ -247,8 +247,8 @@ class TestGrown:
         assert triage.tally()[Verdict.YES] == 0
         assert [item.conversation_id for item in triage.queue().items] == [1]
         assert found_by(project, "tag:tram") == [1]
-        (exported,) = second_answers.export_verdicts(project.reader())
-        assert exported.verdict == current
+        (exported,) = second_answers.answered_conversations(project.reader())
+        assert exported.in_force == current
         assert exported.repeats == ()
 
     def test_a_verdict_on_the_new_text(self, project: Project, tmp_path: Path) -> None:

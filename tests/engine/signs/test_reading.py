@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.conversation import Message, ToolCall
 from engine.base.sign import Sign
-from engine.signs.reading import long_ones, read_signs, standard_scores
+from engine.signs.reading import are_long, read_signs, standard_scores
 from engine.signs.records import SignReading
 
 
@@ -163,5 +163,5 @@ def test_a_standard_score_is_bounded() -> None:
 def test_long_is_far_above_what_is_usual() -> None:
     """Of many conversations those far longer than usual are long; of nearly equal ones none is."""
     lengths = np.array([10] * 19 + [60])
-    assert long_ones(lengths).tolist() == [False] * 19 + [True]
-    assert not long_ones(np.array([10] * 19 + [11])).any()
+    assert are_long(lengths).tolist() == [False] * 19 + [True]
+    assert not are_long(np.array([10] * 19 + [11])).any()

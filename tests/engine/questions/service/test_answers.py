@@ -194,7 +194,7 @@ def test_a_duplicate_elsewhere_is_the_conversation_here(project: Project, tmp_pa
 def said(project: Project) -> list[dict[str, Any]]:
     """All that was said in a project, as `export answers` writes it, without the times."""
     with project.reading() as conn:
-        lines = map(answer_line, second_answers.export_verdicts(conn))
+        lines = map(answer_line, second_answers.answered_conversations(conn))
         return [{**line, "given_at": None} for line in lines]
 
 

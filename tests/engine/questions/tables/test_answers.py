@@ -230,8 +230,8 @@ class TestStore:
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
         TriageService(project).give(1, Verdict.YES, "ok")
         with project.reading() as conn:
-            (judged,) = second_answers.export_verdicts(conn)
-        assert judged.verdict.verdict == Verdict.YES
+            (judged,) = second_answers.answered_conversations(conn)
+        assert judged.in_force.verdict == Verdict.YES
         assert judged.conversation.names() == {
             "id": "a",
             "duplicates": [{"id": "c", "source": "a.jsonl"}],
@@ -378,7 +378,7 @@ class TestAgain:
         assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
         with project.reading() as conn:
             pairs = second_answers.repeated_pairs(conn)
-            judged = list(second_answers.export_verdicts(conn))
+            judged = list(second_answers.answered_conversations(conn))
         lines = {one.conversation.external_id: one.repeats for one in judged}
         assert pairs == [(n, Verdict.YES, Verdict.NO) for n in sorted(asked)]
         assert lines[str(asked[0])] == (Verdict.NO,)
