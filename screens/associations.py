@@ -138,6 +138,7 @@ _COLUMNS = [
         "and in nearly the same conversations",
         50,
         lambda row: [(near_equal_text(row), "tone--muted")],
+        flexible=True,
         keep=3,
     ),
 ]

@@ -34,5 +34,5 @@ _MARKS = {
     Sign.REPEATS: "said or called before",
     Sign.ASKS_AGAIN: "nearly the same was said before",
     Sign.UNANSWERED: "the user has the last word",
-    Sign.TOOL_LAST: "the last message",
+    Sign.TOOL_LAST: "no answer follows",
 }

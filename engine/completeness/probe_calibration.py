@@ -96,6 +96,12 @@ def even_weights(is_end: Bools, group_ids: Ints) -> Floats:
     return np.asarray(weights / class_weights / 2)
 
 
+def log_loss(p: Floats, is_end: Bools, group_ids: Ints) -> float:
+    """Returns the evenly weighted log loss of held-out boundaries; all have shape (boundaries,)."""
+    weights = even_weights(is_end, group_ids)
+    return float(-weights @ np.log(np.where(is_end, p, 1 - p)))
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Turns log-odds into probabilities: Platt's line, or isotonic regression where that fits better.
@@ -140,11 +146,9 @@ class Calibration:
             if len(np.unique(is_end[training])) < 2:
                 continue
             both = cls._fit_both(log_odds[training], is_end[training], group_ids[training])
-            weights = even_weights(is_end[held_out], group_ids[held_out])
             for way, calibration in enumerate(both):
                 p_label = calibration.label_probability(log_odds[held_out])
-                likelihood = np.where(is_end[held_out], p_label, 1 - p_label)
-                losses[way] -= weights @ np.log(likelihood)
+                losses[way] += log_loss(p_label, is_end[held_out], group_ids[held_out])
         return cls._fit_both(log_odds, is_end, group_ids)[int(losses.argmin())]
 
     @classmethod

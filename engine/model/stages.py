@@ -27,7 +27,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.model.reply_forms import FieldsT
-from engine.model.structured_replies import CHARS_PER_TOKEN, StructuredReply, ask
+from engine.model.structured_replies import StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
@@ -43,6 +43,9 @@ Item = TypeVar("Item")
 
 FORM_TOKENS = 1_500
 """Tokens that are left free for the words that ask for fields, and for what a model thinks."""
+
+CHARS_PER_TOKEN = 3
+"""Characters of a token, fewer than those of most languages, so that what is fitted by characters fits in tokens."""
 
 MIN_ROOM = 1_000
 """Fewest characters of what is put inside a prompt; where the context is too small even for them, it is refused."""

@@ -36,9 +36,6 @@ REPAIR = "That reply cannot be used: {error} Reply again, with the JSON object a
 RETAINED_CHARS = 200
 """Characters of a reply that are shown with the failure to read it."""
 
-CHARS_PER_TOKEN = 3
-"""Characters of a token, fewer than those of most languages, so that what is fitted by characters fits in tokens."""
-
 
 @dataclass(frozen=True, slots=True)
 class StructuredReply(Generic[FieldsT]):

@@ -12,11 +12,13 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.fleet import TOKENS_PRICED
-from engine.model.endpoints.model import CHARS_PER_TOKEN
 from engine.model.interface import LoadOptions
 
 if TYPE_CHECKING:
     from engine.opener.open_project import OpenProject
+
+CHARS_PER_TOKEN = 4.0
+"""Characters of a token where an endpoint did not say how many it counts, as in English text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from screens.widgets.row_table import Column, Piece
 NAME_WIDTH = 22
 """Width of the column of names in cells."""
 CHOSEN_KEEP = 8
-"""`keep` of a column that the person added: a narrow table drops most of the default columns before it."""
+"""`keep` of a column that the person added: a narrow table drops first the default columns but score and opening."""
 
 DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "succeeded", "tag")
 """Keys of the columns that are shown until a person chooses others."""
@@ -84,7 +84,7 @@ class ListColumns:
             Column("source", "source", 14, _source_cell, keep=3),
             Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
             Column("opening", "opening", 30, self._opening_cell, flexible=True),
-            Column("succeeded", "you", 12, _verdict_cell, keep=8),
+            Column("succeeded", "you", 12, _verdict_cell, keep=7),
             Column("tag", "tags", 14, _tags_cell, keep=5),
         ]
 

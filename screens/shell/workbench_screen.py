@@ -429,7 +429,7 @@ class FigureDialog(ChoiceDialog[tuple[int, bool]]):
 
 
 def ask_sides(screen: WorkbenchScreen[Any], then: Callable[[Filter, Filter], None]) -> None:
-    """Asks for two filters, each until it can be understood or the person leaves; `then` gets both."""
+    """Asks for two filters; `then` gets both. One that cannot be understood is shown as an error and ends this."""
 
     def ask_filter(title: str, take: Callable[[Filter], None]) -> None:
         """Asks for one of them."""

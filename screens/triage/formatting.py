@@ -11,7 +11,7 @@ from engine.base import number_format
 from engine.base.conversation import Verdict
 from engine.base.text import one_line
 from engine.opener.conversations import ConversationRow
-from engine.questions.question import NOTE
+from engine.questions.question import NOTE, YES
 from engine.questions.records import (
     Agreement,
     AnswerRow,
@@ -133,18 +133,26 @@ def status_line(
     return Content.assemble(*parts)
 
 
-def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> EmptyState:
-    """Returns why the queue is empty, and what to do."""
-    if narrowed:
-        return EmptyState(
-            "Nothing waits for a verdict in this order and with this filter.",
-            "chooses another order",
-            "order",
-            others=(("triage.filter", "changes the filter"),),
-        )
+def empty_state(
+    status: TriageStatus, conversations: int, scored: bool, narrowed: bool
+) -> EmptyState:
+    """Returns why the queue is empty, and what to do.
+
+    Args:
+        conversations: Number of all conversations; an order may leave out some that have no verdict.
+        scored: Whether any of them is scored.
+        narrowed: Whether a filter or a choice of conversations leaves out some.
+    """
     if not scored:
         return SCORE
-    verdicts = number_format.counted(sum(tally.values()), "verdict")
+    if narrowed or conversations > status.given:
+        return EmptyState(
+            f"Nothing waits for a verdict in this order{' and with this filter' if narrowed else ''}.",
+            "chooses another order",
+            "order",
+            others=(("triage.filter", "changes the filter"),) if narrowed else (),
+        )
+    verdicts = number_format.counted(status.given, "verdict")
     return EmptyState(
         f"Nothing is left in the queue. {verdicts} given.",
         "shows what your verdicts say of the scores",
@@ -157,12 +165,14 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
 
 
 def act_notice(row: AnswerRow, done: str) -> str:
-    """Returns the notice after an undo or redo, which names what changed: `“yes” to late on 12 conversations`."""
+    """Returns the notice after an undo or redo, which names what changed: `Tag “late” on 12 conversations`."""
     if row.answers:
         conversations = number_format.counted(row.count, "conversation")
         ((name, value),) = row.answers
-        act = f"“{one_line(value, _NAME_CHARACTERS)}” to" if value else "Removal of"
-        return f"{act} {name} on {conversations} {done}."
+        act = f"“{one_line(value, _NAME_CHARACTERS)}” to {name}" if value else f"Removal of {name}"
+        if value == YES:
+            act = f"Tag “{name}”"
+        return f"{act} on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."
     if row.question == NOTE:

@@ -136,11 +136,13 @@ class TriageQueue:
 
 @dataclass(frozen=True, slots=True)
 class LoadedQueue:
-    """The first page of the queue, the state of all verdicts, and whether anything in the project is scored."""
+    """The first page of the queue, the state of all verdicts, whether anything in the project is scored, and the number
+    of its conversations."""
 
     page: TriagePage
     status: TriageStatus
     scored: bool
+    conversations: int
 
 
 def load_queue(
@@ -155,8 +157,9 @@ def load_queue(
         listed = services.saved.view()[0]
         query = replace(listed, filter=Filter((*listed.filter.terms, *wanted.terms)))
     page = services.triage.queue(order, query, only)
-    scored = page.total > 0 or services.conversations.counts().scored > 0
-    return LoadedQueue(page, load_status(services), scored)
+    counts = services.conversations.counts()
+    scored = page.total > 0 or counts.scored > 0
+    return LoadedQueue(page, load_status(services), scored, counts.conversations)
 
 
 def load_status(services: OpenProject) -> TriageStatus:

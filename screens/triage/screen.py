@@ -113,7 +113,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.status = TriageStatus({}, Agreement(0), Agreement(0))
         self._place: TriagePlace | None = None
         self._facts: Facts | None = None
-        self._scored = True
+        self._scored, self._conversations = True, 0
         self._blind_offered = False
         self._named = False
 
@@ -174,7 +174,7 @@ class TriageScreen(WorkbenchScreen[None]):
         def show(loaded: LoadedQueue) -> None:
             if (order, filter_in_force, only) != (self.order, self._filter_in_force, self.only):
                 return
-            self._scored = loaded.scored
+            self._scored, self._conversations = loaded.scored, loaded.conversations
             self.queue.refresh(loaded.page)
             if place is not None:
                 self.queue.restore(place.conversation, place.skipped)
@@ -210,9 +210,10 @@ class TriageScreen(WorkbenchScreen[None]):
         self.query_one("#status", Static).update(
             formatting.status_line(status, self.order, self._narrowed_to(), with_tally=narrow)
         )
-        narrowed = self._scored and (bool(self._narrowed_to()) or self.order != "threshold")
         if self.conversation is None:
-            self.show_empty(formatting.empty_state(status.tally, self._scored, narrowed))
+            narrowed = bool(self._narrowed_to())
+            empty = formatting.empty_state(status, self._conversations, self._scored, narrowed)
+            self.show_empty(empty)
 
     def _narrowed_to(self) -> str:
         """Returns what is judged, in words; empty when it is everything."""

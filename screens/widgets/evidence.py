@@ -222,7 +222,10 @@ def note_content(facts: Facts) -> Content:
     parts: list[tuple[str, str]] = []
     if current.verdict is not None:
         look = VERDICT_LOOKS[current.verdict]
-        parts.append((f"{look.glyph} {look.word}", f"bold {look.tone_variable}"))
+        parts += [
+            ("did they get it? ", "$tone-muted"),
+            (f"{look.glyph} {look.word}", f"bold {look.tone_variable}"),
+        ]
         if current.annotator:
             parts.append((f" by {one_line(current.annotator, 40)}", "$tone-muted"))
     if current.note:

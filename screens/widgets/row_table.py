@@ -72,7 +72,7 @@ class Column(Generic[RowT]):
         key: Name by which the header is pressed and the sort mark is set.
         width: Cells; for the flexible column the least it may have.
         cell: The pieces of a row's cell, as imported: the table makes them safe.
-        flexible: Takes the width that is left; exactly one column has it.
+        flexible: Takes the width that is left, in equal parts with others that do; at least one column has it.
         right: The cell and the title stand at the right.
         keep: Columns with the lowest number are dropped first when the table is narrow.
     """
@@ -288,10 +288,9 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             if needed <= width:
                 break
             columns.remove(min(columns, key=lambda column: column.keep))
-        spare = width - sum(column.width + GAP for column in columns)
-        return [
-            (column, column.width + (max(0, spare) if column.flexible else 0)) for column in columns
-        ]
+        spare = max(0, width - sum(column.width + GAP for column in columns))
+        share = spare // max(1, sum(column.flexible for column in columns))
+        return [(column, column.width + (share if column.flexible else 0)) for column in columns]
 
     def _column_at(self, x: int) -> str | None:
         """Returns the key of the column at a cell of the header; None between columns."""

@@ -135,8 +135,8 @@ def estimate_scoring(
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
-    asked_in_words = run.reading.question.prompt is not None
-    if model.endpoints and asked_in_words and isinstance(run.reading.stage, ScoringStage):
+    in_words = run.reading.question.prompt is not None
+    if model.endpoints and in_words and isinstance(run.reading.stage, ScoringStage):
         return _estimate_requests(run.reading.stage, run.stages, waiting_ids, model.label)
     logs = [render_log(messages) for _, messages in sample]
     return _estimate_reading(

@@ -22,7 +22,7 @@ from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position
 from engine.completeness.kinds import find_kinds
-from engine.completeness.probe_calibration import Bools, Floats, Ints
+from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
@@ -340,7 +340,10 @@ class FittingStage(CpuStage):
         )
         stack = probe.stack(words.at(rows), by_states, is_end[rows], groups[rows])
         p, spread = words.p, words.spread
-        losses = [_log_loss(each, is_end[rows], groups[rows]) for each in (p[rows], stack.joined.p)]
+        losses = [
+            probe_calibration.log_loss(each, is_end[rows], groups[rows])
+            for each in (p[rows], stack.joined.p)
+        ]
         if losses[1] >= losses[0]:  # from few conversations states may tell nothing more
             return Fit(p, spread, words, by_states)
         p[rows], spread[rows] = stack.joined.p, stack.joined.spread
@@ -462,12 +465,6 @@ class FittingStage(CpuStage):
                     *unseen.entries(p),
                 ],
             )
-
-
-def _log_loss(p: Floats, is_end: Bools, group_ids: Ints) -> float:
-    """Returns the weighted log loss of scores of held-out boundaries; all have shape (boundaries,)."""
-    weights = probe_calibration.even_weights(is_end, group_ids)
-    return float(-weights @ np.log(np.where(is_end, p, 1 - p)))
 
 
 def _kind_tests(fits: Sequence[KindFit]) -> tuple[KindTest, ...]:

@@ -27,9 +27,6 @@ from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs,
 from engine.model.prompt_files import Prompt
 from engine.project.records import StageCost
 
-CHARS_PER_TOKEN = 4.0
-"""Characters of a token where an endpoint did not say how many it counts, as in English text."""
-
 TOKENS_PER_PIECE = 1.0
 """Tokens of a piece of text where an endpoint did not say how many it counts."""
 

@@ -170,6 +170,8 @@ class _Probe:
         listing = start(self._find_listing(props))
         token_sizes = start(self._measure_tokens(answers))
         top, ids, named, echo, forced = await log_probs
+        context, prices = await listing
+        chars_per_token, tokens_per_piece = await token_sizes
         return Capabilities(
             server=_server_name(props, server),
             completions=continues,
@@ -189,14 +191,14 @@ class _Probe:
             end_token=await end_token,
             end_text=end_text,
             controls=await controls,
-            context=(await listing)[0],
+            context=context,
             parallel=_positive(props.get("total_slots")),
             # Alone, and last: the other requests would disturb what is to be undisturbed.
             noise=await self._measure_noise(top) if top else None,
             thinks=thinks,
-            chars_per_token=(await token_sizes)[0],
-            tokens_per_piece=(await token_sizes)[1],
-            listed_prices=(await listing)[1],
+            chars_per_token=chars_per_token,
+            tokens_per_piece=tokens_per_piece,
+            listed_prices=prices,
         )
 
     # Requests

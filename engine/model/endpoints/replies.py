@@ -265,9 +265,9 @@ class _Writer:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
-        kept = last_pieces(lengths, leading_pieces, room)
-        log = "".join(texts[piece] for piece in kept)
-        note = f"{len(texts) - len(kept)} of {len(texts)} steps left out"
+        fitting = last_pieces(lengths, leading_pieces, room)
+        log = "".join(texts[piece] for piece in fitting)
+        note = f"{len(texts) - len(fitting)} of {len(texts)} steps left out"
         return (f"{self._head}{log}{self._tail}" if self._raw else log), note
 
 
