@@ -1,10 +1,11 @@
 """Names of clusters without a model, from phrases of their members, and the words that distinguish clusters.
 
-A name is supported by the members: its content words stand in at least half of them. Of the phrases that are, one is
-chosen by the share of the members who ask for it, by its support, and by how much rarer its content words are in the
-other clusters. Where no phrase has that support, the name lists the things that most members ask for ("Find a lamp, a
-chair or a rug"), or says that the cluster is mixed. Names of places, people and products are values, no part of a
-phrase; they follow it where two clusters would have the same name ("Find a restaurant · Lebanese, Swedish").
+A name is supported by the members: its content words stand in at least half of them. Of the requests that are, one is
+chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
+clusters; what many of the others ask for follows it. Where no request has that support, the name has the verb of most
+members and what they name ("Look for lamp, rug", "Ask about dogs", "Return something"), or says that they have
+different goals. Names of places, people and products are values, no part of a phrase; they follow it where two clusters
+would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -69,7 +70,7 @@ LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
-ASKED_EXPONENT, SUPPORT_EXPONENT, CONTRAST_EXPONENT = 0.5, 0.5, 1.0
+ASKED_EXPONENT, SUPPORT_EXPONENT, CONTRAST_EXPONENT = 0.75, 0.5, 1.0
 """Exponents of the three factors of a score (`_best_request`)."""
 MIN_CONTRAST = 0.2
 """Least contrast of what is listed."""
@@ -505,7 +506,7 @@ def _name(
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one a list of what most ask for, or what they do with which things
-    ("Look for different things: lamps, chairs"). Labels of several clusters may be alike."""
+    ("Look for lamp, chair"). Labels of several clusters may be alike."""
     cluster = clusters[number]
     requests = cluster.requests
     asked = {

@@ -144,7 +144,16 @@ def test_questions_and_different_things() -> None:
     """Members that ask questions ask about things; those that use one verb for different things have it in the name."""
     pets = ["How many dogs are there?", "Which dogs are old?", "What is the age of the dogs?"]
     assert named(pets, FLIGHTS)[0].label == "Ask about dogs"
-    wares = ["a red lamp", "a blue lamp", "a chair", "a chair", "a rug", "a rug", "a mirror", "a mirror"]
+    wares = [
+        "a red lamp",
+        "a blue lamp",
+        "a chair",
+        "a chair",
+        "a rug",
+        "a rug",
+        "a mirror",
+        "a mirror",
+    ]
     names = named([f"I am looking for {ware}." for ware in wares], FLIGHTS)
     assert names[0].label.startswith("Look for ")
 
