@@ -13,9 +13,8 @@ import numpy as np
 from engine.base import folders
 from engine.base.conversation import State
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, figure, is_few, rate, signed
+from engine.base.number_format import counted, figure, is_few, rate, share_range, signed
 from engine.base.report_table import text_table
-from engine.base.statistics.intervals import wilson
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
@@ -624,7 +623,4 @@ def _comparison(compared: Compared) -> Iterator[Block]:
 
 def _share(part: int, of: int) -> str:
     """Returns a share with its interval, as a cell of a table."""
-    if not of:
-        return State.UNSCORED.word
-    share = wilson(part, of)
-    return f"{part / of:.0%} ({share.low:.0%} to {share.high:.0%})"
+    return share_range(part, of) if of else State.UNSCORED.word
