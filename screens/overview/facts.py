@@ -460,7 +460,8 @@ def _contents(overview: Overview) -> list[str]:
     counts = overview.counts
     clauses = [number_format.counted(counts.conversations, "conversation")]
     if counts.quarantined:
-        clauses.append(f"{counts.quarantined:,} records not read (Q says why)")
+        records = number_format.counted(counts.quarantined, "record")
+        clauses.append(f"{records} not read (Q says why)")
     if overview.badly_read:
         some = number_format.counted(overview.badly_read, "source")
         clauses.append(f"{some} not well read (A says why)")
