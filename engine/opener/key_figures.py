@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from engine.base.errors import NotFound
 from engine.base.number_format import counted, share_range
 from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.completeness.records import StateCounts
-from engine.conversations.filters import Filter, Term
+from engine.conversations.filters import Filter, ListQuery, Term
 from engine.opener.open_project import OpenProject
 from engine.results.comparison.records import Difference
 
@@ -46,6 +47,7 @@ class KeyFigures:
         states: Numbers of those that ended, broke off, are open or not scored.
         goals: (label, number of conversations) of each goal, the most frequent first.
         trouble: Of how many the signs of trouble were read, and how many of these have any.
+        failures: How many failed by imported outcomes, and of how many these are known; None where they are not.
         succeeded: Share of those who got what they wanted, by verdicts; None where it is not known.
         verdicts: Number of verdicts.
         change: The last month against the one before; None where there are not two months with enough conversations.
@@ -56,6 +58,7 @@ class KeyFigures:
     states: StateCounts
     goals: Sequence[tuple[str, int]] = ()
     trouble: tuple[int, int] = (0, 0)
+    failures: tuple[int, int] | None = None
     succeeded: Interval | None = None
     verdicts: int = 0
     change: MonthChange | None = None
@@ -84,7 +87,8 @@ class KeyFigures:
         return clauses
 
     def went_wrong(self) -> list[str]:
-        """Returns the share that got what they wanted where verdicts tell, and the share with signs of trouble."""
+        """Returns the share that got what they wanted where verdicts tell, else the share that failed by imported
+        outcomes, and the share with signs of trouble."""
         clauses = []
         if self.succeeded is not None:
             share = self.succeeded
@@ -92,10 +96,12 @@ class KeyFigures:
                 f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%}) got what they wanted",
                 f"by {counted(self.verdicts, 'verdict')}",
             ]
+        elif self.failures is not None:
+            clauses.append(f"{share_range(*self.failures)} failed, by imported outcomes")
         read, with_signs = self.trouble
         if read:
             clauses.append(f"{share_range(with_signs, read)} show signs of trouble")
-        if self.succeeded is None:
+        if self.succeeded is None and self.failures is None:
             clauses.append("who failed, only verdicts say")
         return clauses
 
@@ -124,6 +130,24 @@ def _change_text(difference: Difference) -> str:
         return f"{'more' if rose else 'less'} {name}"
     verb = "rose" if rose else "fell"
     return f"{name} {verb} from {first} to {last}"
+
+
+def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] | None:
+    """Returns how many conversations of a filter failed by the outcomes that came with them, and of how many these are
+    known; None where outcomes are known of too few, or verdicts say more."""
+    try:
+        split = project.associations.split()
+    except NotFound:
+        return None
+    if not all(
+        term.field.startswith("truth") for term in (*split.first.terms, *split.second.terms)
+    ):
+        return None
+    failed, succeeded = (
+        project.conversations.counts(ListQuery(Filter((*filter.terms, *side.terms)))).conversations
+        for side in (split.first, split.second)
+    )
+    return (failed, failed + succeeded) if failed + succeeded else None
 
 
 def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:

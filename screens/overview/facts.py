@@ -11,6 +11,7 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import FilterError
+from engine.base.sign import Sign
 from engine.base.text import end_of_path, middle_cut, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
@@ -21,7 +22,7 @@ from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
 from engine.opener.first_reading import FirstReading
-from engine.opener.key_figures import KeyFigures, MonthChange
+from engine.opener.key_figures import KeyFigures, MonthChange, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
@@ -178,8 +179,8 @@ def figures_of(
         ]
         return [*given, Figure("no verdict yet", _only(SUCCEEDED, NO_VALUE)), *differ]
     if card == "trouble":
-        named = ((str(name), count) for name, count in values("sign", Filter()))
-        return [Figure(name, _only("sign", name), count) for name, count in named]
+        signs = sorted(values("sign", Filter()), key=lambda sign: -(sign[1] or 0))
+        return [Figure(Sign(name).words, _only("sign", name), count) for name, count in signs]
     if card == "rate":
         states = [
             Figure(State(name).word, _only("state", name), n)
@@ -415,11 +416,26 @@ class AnswerLine(NamedTuple):
     doubtful: bool = False
 
 
+class LaterFigures(NamedTuple):
+    """What takes longer to read than the rest, as in `KeyFigures`."""
+
+    failures: tuple[int, int] | None = None
+    change: MonthChange | None = None
+
+
+def load_later(services: OpenProject) -> LaterFigures:
+    """Reads all scores; takes seconds on a million conversations."""
+    return LaterFigures(
+        imported_failures(services, Filter()),
+        month_change(services, Filter()),
+    )
+
+
 def answer_lines(
     overview: Overview,
     goals: GoalsOverview | None,
     report: CalibrationReport | None,
-    change: MonthChange | None,
+    later: LaterFigures,
 ) -> list[AnswerLine]:
     """Returns what the overview answers first; what is None is not known or not read yet."""
     now = in_force(overview.sets)
@@ -430,9 +446,10 @@ def answer_lines(
         overview.counts,
         [(str(label_of(group)), group.size) for group in groups],
         overview.trouble,
+        later.failures,
         None if report is None else report.rate.corrected,
         sum(overview.tally.values()),
-        change,
+        later.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
     )
     lines = [
@@ -441,7 +458,7 @@ def answer_lines(
         AnswerLine("rate", "Did it end?", figures.ended(), bool(doubt)),
         AnswerLine("trouble", "Did it go wrong?", figures.went_wrong()),
     ]
-    if change is not None:
+    if later.change is not None:
         lines.append(AnswerLine("change", "What changed?", figures.changed()))
     return lines
 

@@ -25,7 +25,6 @@ from engine.conversations.import_request import ImportRequest
 from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
 from engine.opener.first_reading import FirstReading, conversations_to_read
-from engine.opener.key_figures import MonthChange, month_change
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records import CalibrationReport
@@ -33,6 +32,7 @@ from engine.results.associations.records import Split
 from screens.overview.facts import (
     AnswerLine,
     GoalsOverview,
+    LaterFigures,
     Overview,
     Part,
     TrainingOverview,
@@ -43,6 +43,7 @@ from screens.overview.facts import (
     figures_of,
     goals_content,
     load_goals,
+    load_later,
     load_overview,
     load_parts,
     load_training,
@@ -141,7 +142,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._goals: GoalsOverview | None = None
         self._decided = False  # whether the person decided on goals since they were read
         self._proposals: int | None = None  # merge proposals that wait for a decision
-        self._change: MonthChange | None = None
+        self._later = LaterFigures()
+        self._later_read = False  # whether these were read
         self._answers: list[AnswerLine] = []
         self._trees: TreesOverview | None = None
         self._training: TrainingOverview | None = None
@@ -207,7 +209,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._load_goals()
         self._load_trees()
         self._load_training()
-        self._load_change()
+        self._load_later()
         self._read_on()
 
     def _load_report(self, overview: Overview) -> None:
@@ -260,26 +262,22 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self._overview is None:
             return
         choices = self.query_one("#answers", Choices)
-        self._answers = answer_lines(self._overview, self._goals, self._report, self._change)
+        self._answers = answer_lines(self._overview, self._goals, self._report, self._later)
         cells = choices.size.width
         _set_lines(choices, [answer_content(line, cells) for line in self._answers])
 
-    def _load_change(self) -> None:
-        """Compares the last two months, and not again while a job keeps changing them."""
-        if self._change is not None and self.services.jobs.active():
+    def _load_later(self) -> None:
+        """Reads what takes longer, and not again while a job keeps changing it."""
+        if self._later_read and self.services.jobs.active():
             return
+        self._later_read = True
 
-        def show(change: MonthChange | None) -> None:
-            """Shows the change as one of the answers."""
-            self._change = change
+        def show(later: LaterFigures) -> None:
+            """Shows it in the answers."""
+            self._later = later
             self._show_answers()
 
-        self.in_background(
-            lambda: month_change(self.services, Filter()),
-            show,
-            group="change",
-            failed=lambda _: None,
-        )
+        self.in_background(lambda: load_later(self.services), show, group="later")
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Shows the conversation under the cursor where there is room for it."""
@@ -653,8 +651,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         if key == "verdicts" and not any(self._overview.tally.values()):
             self.app.switch_mode("triage")
             return
-        if key == "change" and self._change is not None:
-            first, last, _ = self._change
+        if key == "change" and self._later.change is not None:
+            first, last, _ = self._later.change
             sides = [Filter().with_choice("date", month) for month in (last, first)]
             self.open_why(Split(sides[0], sides[1]))
             return
