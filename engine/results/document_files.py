@@ -100,14 +100,16 @@ def to_html(document: Document) -> str:
         for number, section in enumerate(document.sections)
     )
     places = {section.title: f"s{number}" for number, section in enumerate(document.sections)}
-    body = "\n".join(_html_section(section, places) for section in document.sections)
+    sections = [_html_section(section, places) for section in document.sections]
+    nav = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>'
+    body = "\n".join([*sections[:1], nav, *sections[1:]])  # what is said first comes first
     title = escape(document.title)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
         f'<p class="subtitle">{escape(document.subtitle)}</p>\n</header>\n'
-        f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n<main>\n{body}\n</main>\n</body>\n</html>\n'
+        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
