@@ -12,7 +12,10 @@ import re
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
 
 from engine.base.statistics.agreement import Label, LabelAgreement, agree
 from engine.base.text import CJK
@@ -26,14 +29,13 @@ from engine.model.chat import (
     Completion,
     Ending,
     Play,
-    ask_json,
     dialogue,
-    object_schema,
     seed_from,
     shortened,
 )
-from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
+from engine.model.reply_forms import FieldsT, Limits
+from engine.model.structured_replies import ask_in_play
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.question_names import (
@@ -123,18 +125,24 @@ class RatingScenario:
         """Returns a new play; what the model could not say is null, or missing among the ratings."""
         result: dict[str, Any] = {"conversation": self.conversation, "labels": {}}
         if "ratings" in self.parts:
-            ratings = yield from self._ask_model("ratings", self.turns, _RATED, _ratings)
+            ratings = yield from self._ask_model(
+                "ratings", self.turns, Ratings, msgspec.to_builtins, limits=_GRADES
+            )
             result["labels"] = {RATING: {"final": ratings or {}}}
         if "intents" in self.parts:
             result["user_intents"] = yield from self._ask_of_each(
-                "user", "intent", _INTENT, _intent
+                "user", "intent", Intent, lambda reply: reply.intent, {"intent": {"enum": INTENTS}}
             )
         if "hallucination" in self.parts:
-            judged = yield from self._ask_of_each("assistant", "hallucination", _WRONG, _wrong)
-            result["hallucination"] = [verdict and verdict[0] for verdict in judged]
-            result["hallucination_memo"] = [verdict and verdict[1] for verdict in judged]
+            judged = yield from self._ask_of_each(
+                "assistant", "hallucination", Hallucination, lambda reply: reply
+            )
+            result["hallucination"] = [verdict and verdict.hallucination for verdict in judged]
+            result["hallucination_memo"] = [verdict and verdict.memo.strip() for verdict in judged]
         if "preferences" in self.parts:
-            listed = yield from self._ask_model("preferences", self.turns, _LISTED, _preferences)
+            listed = yield from self._ask_model(
+                "preferences", self.turns, Preferences, _preferences
+            )
             result["preference_summary"] = listed
         return Ending(result=result)
 
@@ -142,30 +150,34 @@ class RatingScenario:
         self,
         side: str,
         prompt: str,
-        shape: Mapping[str, Any],
-        accept: Callable[[Mapping[str, Any]], T | None],
-    ) -> Generator[Call, Completion, list[Any]]:
+        form: type[FieldsT],
+        use: Callable[[FieldsT], T],
+        limits: Limits = MappingProxyType({}),
+    ) -> Generator[Call, Completion, list[T | None]]:
         """Returns what the model says of each message of a side; it sees the conversation up to that message."""
-        answers: list[Any] = []
+        answers: list[T | None] = []
         for index, (role, _) in enumerate(self.turns):
             if role == side:
                 visible = self.turns[: index + 1]
-                answers.append((yield from self._ask_model(prompt, visible, shape, accept, index)))
+                answers.append(
+                    (yield from self._ask_model(prompt, visible, form, use, index, limits))
+                )
         return answers
 
     def _ask_model(
         self,
         prompt: str,
         turns: Sequence[tuple[str, str]],
-        shape: Mapping[str, Any],
-        accept: Callable[[Mapping[str, Any]], T | None],
+        form: type[FieldsT],
+        use: Callable[[FieldsT], T],
         index: int = 0,
+        limits: Limits = MappingProxyType({}),
     ) -> Generator[Call, Completion, T | None]:
-        """Asks the model about a conversation so far; returns what `accept` makes of its reply, or None.
+        """Asks the model about a conversation so far; returns what `use` makes of its reply, or None.
 
         Args:
             prompt: Name of the prompt.
-            shape: JSON schema of the reply.
+            form, use, limits: See `ask_in_play`.
             index: Index of the message that is asked about, which gives each call a seed of its own.
         """
         *earlier, (role, last) = turns
@@ -188,57 +200,47 @@ class RatingScenario:
                 ChatMessage("system", self.texts["system"].strip()),
                 ChatMessage("user", question),
             ),
-            sampling=Sampling(),
             max_tokens=_TOKENS,
             seed=seed_from(self.seed, self.key, prompt, index),
         )
-        return (yield from ask_json(call, shape, accept, (self.temperature, *TRIES[1:])))
+        temperatures = (self.temperature, *TRIES[1:])
+        return (yield from ask_in_play(call, form, use, temperatures, limits))
 
 
-_RATED = object_schema(**{name: {"enum": [*grades]} for name, grades in ALLOWED_RATINGS.items()})
-"""Schema of the seven ratings."""
+_GRADES: Limits = {name: {"enum": grades} for name, grades in ALLOWED_RATINGS.items()}
+"""The grades of the seven ratings."""
 
-_INTENT = object_schema(intent={"enum": [*INTENTS]})
-"""Schema of the intent of a message."""
-
-_WRONG = object_schema(hallucination={"type": "boolean"}, memo={"type": "string", "maxLength": 200})
-"""Schema of the judgment of an answer."""
-
-_LISTED = object_schema(
-    preferences={
-        "type": "array",
-        "items": {"type": "string", "maxLength": 60},
-        "maxItems": MAX_PREFERENCES,
-    }
+Ratings = msgspec.defstruct(
+    "Ratings", [(question, int) for question in RATING_BY_QUESTION], rename=RATING_BY_QUESTION
 )
-"""Schema of the user's preferences."""
+"""The seven ratings."""
 
 
-def _ratings(reply: Mapping[str, Any]) -> dict[str, int] | None:
-    """Returns the ratings in a reply; None if one is missing or no grade."""
-    if any(reply.get(name) not in grades for name, grades in ALLOWED_RATINGS.items()):
-        return None
-    return {name: int(reply[name]) for name in ALLOWED_RATINGS}
+class Intent(msgspec.Struct):
+    """The intent of a message of the user."""
+
+    intent: str
 
 
-def _intent(reply: Mapping[str, Any]) -> str | None:
-    """Returns the intent in a reply; None if it is none of `INTENTS`."""
-    intent = reply.get("intent")
-    return intent if intent in INTENTS else None
+class Hallucination(msgspec.Struct):
+    """The judgment of an answer of the assistant: whether it is made up, and why."""
+
+    hallucination: bool
+    memo: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
-def _wrong(reply: Mapping[str, Any]) -> tuple[bool, str] | None:
-    """Returns whether an answer is made up, and why; None if the reply does not say."""
-    wrong, memo = reply.get("hallucination"), reply.get("memo", "")
-    return (wrong, memo.strip()) if isinstance(wrong, bool) and isinstance(memo, str) else None
+class Preferences(msgspec.Struct):
+    """The user's preferences."""
+
+    preferences: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=60)]],
+        msgspec.Meta(max_length=MAX_PREFERENCES),
+    ]
 
 
-def _preferences(reply: Mapping[str, Any]) -> list[str] | None:
-    """Returns the preferences in a reply, each once; None if there is no list of texts."""
-    listed = reply.get("preferences")
-    if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
-        return None
-    return list(dict.fromkeys(text.strip() for text in listed if text.strip()))[:MAX_PREFERENCES]
+def _preferences(reply: Preferences) -> list[str]:
+    """Returns the preferences, each once."""
+    return list(dict.fromkeys(text.strip() for text in reply.preferences if text.strip()))
 
 
 def rating_simulation(
