@@ -80,10 +80,10 @@ def test_a_play_asks_again_with_what_was_wrong() -> None:
         limits = {"number": {"enum": [1, 2]}}
         call = Call("a", "judge", (ChatMessage("user", "Which?"),), seed=5)
         play = ask_in_play(call, Numbered, not_two, (0.0, 0.5), limits)
-        calls, left = [next(play)], iter(replies)
+        *before, last = replies
+        calls = [next(play), *(play.send(said(reply)) for reply in before)]
         with pytest.raises(StopIteration) as ended:
-            while True:
-                calls.append(play.send(said(next(left))))
+            play.send(said(last))
         return calls, ended.value.value
 
     (first, second), number = asked('{"number": 3}', "Number: 1")
