@@ -181,9 +181,11 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
     counted = account(frame.value, conversation, draft, reader.left_out, outer)
     for leak in leaks:
         counted.hide(leak)
-    conversation, field = with_date(conversation)
-    if field:
-        counted.date(field, str(conversation.created_at))
+    conversation, date = with_date(conversation)
+    if date.field:
+        counted.date(date.field, str(conversation.created_at))
+    if date.unread:
+        counted.see_date(date.unread)
     return Parsed(frame.number, frame.raw, conversation, leaks, counted)
 
 

@@ -62,6 +62,8 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
             key = match.trail[-1] if match.trail else None
             if len(paths) > 1:
                 key = f"{frame.number or 1}/{key}"
+            elif not paths[0].text.endswith("{}"):
+                key = None  # the name of a field, the same in each record
             yield Frame(
                 frame.number or frame.before + number,
                 json_text(match.value).encode(),
