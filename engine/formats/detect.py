@@ -17,7 +17,7 @@ from typing import Any
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.mappings.arranging import split
+from engine.formats.mappings.arranging import split, with_all_branches
 from engine.formats.messages.normalise import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
@@ -299,7 +299,9 @@ class Records:
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
             frames = join(frames)
-        yield from frames if reader.arrange is None else reader.arrange(frames, self._all_branches)
+        if reader.arrange is not None:
+            frames = reader.arrange(frames, self._all_branches)
+        yield from with_all_branches(frames) if self._all_branches else frames
 
     def close(self) -> None:
         """Closes what was opened."""

@@ -18,12 +18,7 @@ from engine.formats.messages.chat_message import ChatMessage, as_message, is_of_
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import read_in_turn
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.roles import (
-    role_named,
-    role_of_event,
-    role_of_speaker,
-    speaker_word,
-)
+from engine.formats.messages.roles import role_named, role_of_event, role_of_speaker, speaker_word
 from engine.formats.messages.times import TIMES, as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader

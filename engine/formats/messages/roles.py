@@ -102,7 +102,8 @@ def role_of_speaker(word: str) -> Role | None:
 
 
 _OF_SPEAKER = re.compile(
-    r"(\w+?)[_.](?:message|msg|utterance|response|reply|prompt|query|input|text|said)", re.IGNORECASE
+    r"(\w+?)[_.](?:message|msg|utterance|response|reply|prompt|query|input|text|said)",
+    re.IGNORECASE,
 )
 """Matches what a log calls an event in which someone speaks, as `user_message` or `bot.reply`."""
 

@@ -90,7 +90,9 @@ _ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
 """Matches a whole text that is a date of ISO 8601."""
 _BASIC_ISO = re.compile(r"\d{8}T\d{6}")
 """Matches the basic form of ISO 8601."""
-_TIME_OF_DAY = re.compile(r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?!\w))", re.IGNORECASE)
+_TIME_OF_DAY = re.compile(
+    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?!\w))", re.IGNORECASE
+)
 """Finds a time of day, with 12 or 24 hours."""
 _NUMBERED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
 """Matches a date whose year comes last."""
