@@ -86,7 +86,9 @@ def mapping_folder() -> Path:
 def built_in_readers() -> tuple[Reader, ...]:
     """Returns the readers of the program; those that ask for more come first."""
     mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
-    readers = [_ARRANGED.get(one.name, lambda reader: reader)(one) for one in mapped]
+    readers = [
+        _ARRANGED[reader.name](reader) if reader.name in _ARRANGED else reader for reader in mapped
+    ]
     return tuple(sorted((*readers, *_CODED), key=lambda reader: -reader.conditions))
 
 

@@ -187,12 +187,12 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 def _goes_on(before: ChatMessage, message: ChatMessage) -> bool:
     """Adds a message that is a piece of the one before, as a stream of the answer has it; returns whether it is one."""
     is_piece = before.get("delta") is True and message.get("delta") is True
-    texts = before.get("content"), message.get("content")
+    text, more = before.get("content"), message.get("content")
     if not is_piece or before.get("role") != message.get("role"):
         return False
-    if not all(isinstance(text, str) for text in texts):
+    if not isinstance(text, str) or not isinstance(more, str):
         return False
-    before["content"] = "".join(texts)
+    before["content"] = text + more
     return True
 
 

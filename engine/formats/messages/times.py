@@ -34,8 +34,8 @@ def order_keys(values: Sequence[Any]) -> list[float] | None:
     if all(_NUMBER.match(value) for value in values):
         return [float(value) for value in values]
     if not all(_ISO_MOMENT.match(value) for value in values):
-        dates = list(map(_written_date, values))
-        if None in dates:
+        dates = list(filter(None, map(_written_date, values)))
+        if len(dates) < len(values):
             return None
         values = dates
     try:

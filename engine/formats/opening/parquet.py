@@ -54,7 +54,14 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
                     if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
                         yield Frame(None, b"", None, count.bounds.too_much)
                         return
-    except (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError) as error:
+    except (
+        OSError,
+        ValueError,
+        NotImplementedError,
+        TypeError,
+        LookupError,
+        OverflowError,
+    ) as error:
         # the errors of Arrow are these
         yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")
 
