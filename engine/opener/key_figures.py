@@ -52,6 +52,7 @@ class KeyFigures:
         verdicts: Number of verdicts.
         change: The last month against the one before; None where there are not two months with enough conversations.
         doubt: Why the scores mean little; empty where they do not.
+        noun: What one of `goals` is.
     """
 
     conversations: int
@@ -63,6 +64,7 @@ class KeyFigures:
     verdicts: int = 0
     change: MonthChange | None = None
     doubt: str = ""
+    noun: str = "goal"
 
     def wanted(self) -> list[str]:
         """Returns how many goals there are, then the most frequent ones with their shares."""
@@ -72,7 +74,7 @@ class KeyFigures:
             f"{one_line(label, MAX_LABEL_CHARACTERS)} {size / self.conversations:.0%}"
             for label, size in self.goals[:MAX_GOALS]
         ]
-        return [counted(len(self.goals), "goal"), *shares]
+        return [counted(len(self.goals), self.noun), *shares]
 
     def ended(self) -> list[str]:
         """Returns the share that ended with its range, and the numbers of the others."""

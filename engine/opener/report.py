@@ -179,6 +179,8 @@ class _Report:
         """`measured` has the measures of the conversations of the filter."""
         self._services, self._filter, self._measured = services, filter, measured
         self._sets = services.score_sets.all()
+        self._shown = services.goals.shown()
+        self._goals_title = self._shown.clustering.title if self._shown else "What users wanted"
         self._unknown: list[
             str
         ] = []  # sentences on what is not known, with the command that brings it
@@ -189,7 +191,7 @@ class _Report:
         figures = self._key_figures()
         contents = {
             "In short": self._in_short(figures),
-            "What users wanted": self._goals(),
+            self._goals_title: self._goals(),
             "Did it end?": self._ended(),
             "Did it go wrong?": self._went_wrong(figures),
             TO_READ: self._to_read(),
@@ -242,12 +244,13 @@ class _Report:
             counts.verdicts,
             month_change(self._services, self._filter),
             reliability(now, self._sets).doubt if now else "",
+            "goal" if self._shown is None else self._shown.clustering.noun,
         )
 
     def _in_short(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields the answers in a sentence each, then the ends of conversations to read first."""
         answers = {
-            "What users wanted": [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
+            self._goals_title: [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
             "Did it end?": figures.ended(),
             "Did it go wrong?": figures.went_wrong(),
         }

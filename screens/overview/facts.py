@@ -441,6 +441,7 @@ def answer_lines(
     now = in_force(overview.sets)
     doubt = reliability(now, overview.sets).doubt if now else ""
     groups = () if goals is None else goals.groups
+    clustering = None if goals is None or goals.shown is None else goals.shown.clustering
     figures = KeyFigures(
         overview.counts.conversations,
         overview.counts,
@@ -451,6 +452,7 @@ def answer_lines(
         sum(overview.tally.values()),
         later.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
+        "goal" if clustering is None else clustering.noun,
     )
     lines = [
         AnswerLine("project", "What is here?", _contents(overview)),
