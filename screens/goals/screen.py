@@ -486,8 +486,12 @@ class GoalsScreen(DecisionScreen):
             if request is not None:
                 self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
 
-        form = GoalRunForm(self.goal_runs.estimate, self.clustering)
-        self.app.push_screen(form, chosen)
+        def ask(paper: bool) -> None:
+            """Opens the form, with the algorithm that is proposed."""
+            form = GoalRunForm(self.goal_runs.estimate, self.clustering, paper=paper)
+            self.app.push_screen(form, chosen)
+
+        self.in_background(self.goal_runs.proposes_paper, ask, group="form")
 
     def action_assign(self) -> None:
         """Assigns conversations that were imported after the clustering to the groups."""
