@@ -39,7 +39,6 @@ ELSEWHERE = {
     "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
     "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
     "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
-    "run paper-goals": "the tables of the paper: [goals](../goals.md#as-in-the-paper)",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
     "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",

@@ -113,6 +113,8 @@ def free_reply(content: str) -> str:
         return f"No, one is about a {first}, the other about a {second}."
     if "GROUP" in lists:
         return f"The user books a {goal_in(lists['GROUP'])}."
+    if "three to five words" in content:
+        return goal_in(lists["USER INPUT LOG"])
     wish = re.search(r"I need (.+?), please", content)
     return f"The user wants {wish[1] if wish else 'something'}."
 
