@@ -51,6 +51,7 @@ from engine.model.embedders.vectors import Vectors, blocks
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
+from engine.model.structured_replies import ask
 from engine.project import runs
 from engine.project.project import Project
 
@@ -424,7 +425,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             texts = map(read_description, self._work.free_replies(bodies, self._prompt, report))
             return [Named(text, reason="" if text else "the model wrote nothing") for text in texts]
         names = []
-        for reply in self._work.ask(self._prompt, GoalLabel, bodies, report):
+        for reply in ask(self._work.process, self._prompt, GoalLabel, bodies, report):
             name = reply.fields
             label = "" if name is None else clean_label(name.label)
             reason = "" if label else reply.failure or "the model gave no label"
