@@ -14,6 +14,7 @@ from engine.base.text import one_line
 from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, MergeOrder, Proposal
 from engine.goals.service.decision_import import import_decisions
 from engine.goals.service.groups import GoalService
+from engine.goals.service.results import decision_line
 from engine.opener.open_project import OpenProject
 from workbench.arguments import (
     FILTER,
@@ -273,7 +274,14 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         lines,
         {
             "left": pairs_left,
-            "proposals": [{**asdict(pair), "evidence": pair.evidence.as_json()} for pair in pairs],
+            "proposals": [
+                {
+                    **asdict(pair),
+                    "evidence": pair.evidence.as_json(),
+                    "decided": None if pair.decided is None else pair.decided.id,
+                }
+                for pair in pairs
+            ],
         },
     )
 
@@ -316,17 +324,9 @@ def review(arguments: argparse.Namespace) -> CommandResult:
         for decision in decisions
     ]
     lines.append(f"{counted(len(decisions), 'decision')} of a model to review.")
-    rows = [
-        {
-            "id": decision.id,
-            "kind": decision.kind,
-            "text": decision.text,
-            "model": decision.model,
-            "reason": (decision.evidence or {})["reason"],
-        }
-        for decision in decisions
-    ]
-    return CommandResult(lines, {"reviewed": len(named), "decisions": rows})
+    return CommandResult(
+        lines, {"reviewed": len(named), "decisions": list(map(decision_line, decisions))}
+    )
 
 
 @takes(

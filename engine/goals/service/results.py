@@ -85,12 +85,12 @@ def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     with snapshot(conn):
         stored = stored_clustering(conn, None)
         for _, decision, reason in unplaced_decisions(conn, stored.id):
-            yield _decision_line(replace(decision, active=False), reason)
+            yield decision_line(replace(decision, active=False), reason)
         for decision in goal_decisions.history(conn, stored.id):
-            yield _decision_line(decision, None)
+            yield decision_line(decision, None)
 
 
-def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]:
+def decision_line(decision: GoalDecision, reason: str | None = None) -> dict[str, Any]:
     """Returns the line of a decision; `reason` says why it could not be taken over, None if it applies here."""
     return {
         "id": decision.id,
