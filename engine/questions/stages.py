@@ -100,11 +100,11 @@ class PatternStage(CpuStage):
         """
         ids = self.waiting()
         answerer = Answerer(self.config_hash, self._question.name, "pattern", "pattern")
-        self._project.write(lambda conn: machine_answers.register(conn, answerer))
+        self._project.write(lambda conn: machine_answers.renew(conn, answerer.config_hash))
 
         def put(conn: sqlite3.Connection, answers: Sequence[MachineAnswer]) -> None:
             """Stores the answers of a batch."""
-            machine_answers.put(conn, answerer.config_hash, run_id, answers)
+            machine_answers.put(conn, answerer, run_id, answers)
 
         yield from self._each_batch(run_id, ids, BATCH, self._read_answers, put)
 
@@ -195,8 +195,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
             Cancelled: `interrupt` was called.
         """
         key = self.config_hash
-        answerer = Answerer(key, self._question.name, "model", self._work.model.name)
-        self._project.write(lambda conn: machine_answers.register(conn, answerer))
+        self._project.write(lambda conn: machine_answers.renew(conn, key))
         if self._asks_again:
             self._project.write(lambda conn: machine_answers.forget_failures(conn, key))
         with self._project.reading() as conn:
@@ -223,7 +222,8 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[MachineAnswer]
     ) -> None:
         """Stores the answers of a block."""
-        machine_answers.put(conn, self.config_hash, run_id, entries)
+        answerer = Answerer(self.config_hash, self._question.name, "model", self._work.model.name)
+        machine_answers.put(conn, answerer, run_id, entries)
 
     def _tally(self, entries: Sequence[MachineAnswer]) -> None:
         """Counts the answers of a block after they were stored."""

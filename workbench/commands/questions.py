@@ -11,19 +11,11 @@ from typing import Any
 
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
-from engine.base.number_format import (
-    counted,
-    duration,
-    figure,
-    figure_range,
-    percent_range,
-    probability,
-)
+from engine.base.number_format import counted, figure, figure_range, percent_range, probability
 from engine.base.report_table import row_as_json
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.project.records import Estimate
 from engine.questions.question import NOTE, Question, slug
 from engine.questions.records import (
     MIN_EXAMPLES_OF_EACH,
@@ -62,6 +54,7 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
+from workbench.commands.scoring import estimate_text
 from workbench.narration import narrate, run_stages
 from workbench.text_tables import cost_lines, table_lines
 
@@ -140,7 +133,7 @@ def _ask_model(
 ) -> CommandResult:
     """Lets a model answer, or says what that costs."""
     cost = asking.estimate(workspace.run_setup, question, request)
-    line = asked_estimate_text(cost)
+    line = estimate_text(cost)
     if estimates:
         document = {"question": question.name, "by": "model", "conversations": cost.items}
         return CommandResult([line, *cost_lines(cost.costs)], {**document, **asdict(cost)})
@@ -159,16 +152,6 @@ def _ask_model(
         },
         EXIT_INCOMPLETE if failed else EXIT_DONE,
     )
-
-
-def asked_estimate_text(estimate: Estimate) -> str:
-    """Returns what asking a model costs in words."""
-    text = counted(estimate.items, "conversation") + f" to ask {estimate.model}"
-    if not estimate.items or estimate.costs:
-        return f"{text}."
-    text += f", about {estimate.tokens:,} tokens"
-    time = "" if estimate.seconds is None else f": about {duration(estimate.seconds)}"
-    return f"{text}{time}."
 
 
 def _ask_examples(
