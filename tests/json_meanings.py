@@ -9,7 +9,7 @@ MAPS = frozenset(
     {
         "added", "by_sign", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
         "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
-        "reasons", "redacted", "rows", "several_ids", "unknown_parts",
+        "reasons", "redacted", "rows", "several_ids", "undated", "unknown_parts",
     }
 )  # fmt: skip
 """Objects whose names are data, such as names of people."""
@@ -526,6 +526,7 @@ MEANINGS = {
     "tuning": "what was measured on this machine",
     "turns": "messages of the user",
     "unchanged": "files that did not change",
+    "undated": "times of conversations that are no dates, by their shape",
     "undone": "lines of decisions that had been taken back",
     "unexpanded": "probability of what was not followed to its end",
     "unknown_parts": "parts of messages of an unknown kind, by name",

@@ -432,7 +432,8 @@ CREATE TABLE goal_text (
 CREATE TABLE vector_config (
     id INTEGER PRIMARY KEY,
     config_hash TEXT NOT NULL UNIQUE,
-    text TEXT NOT NULL CHECK (text IN ('first-user', 'all-user', 'all', 'summary')),
+    text TEXT NOT NULL CHECK (text IN ('first-user', 'all-user', 'all', 'summary', 'remaining', 'last-exchange')
+        OR text LIKE 'explanation:%'),
     goal_config TEXT REFERENCES goal_config (config_hash),
     embedder TEXT NOT NULL,
     fingerprint TEXT NOT NULL,

@@ -78,6 +78,11 @@ class QuestionService:
             rows = [_summary(conn, name) for name in questions.names(conn)]
         return sorted(rows, key=lambda row: not row.answers)
 
+    def answered(self) -> list[str]:
+        """Returns the names of the questions that people or machines answered."""
+        with self._project.reading() as conn:
+            return questions.answered(conn)
+
     def summary(self, name: str) -> QuestionSummary:
         """Returns a question with who answered it."""
         with self._project.reading() as conn, snapshot(conn):
