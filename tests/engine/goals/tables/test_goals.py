@@ -127,7 +127,6 @@ class TestTexts:
 
         def work(conn: sqlite3.Connection) -> None:
             run_id = run_of(conn)
-            machine_answers.register(conn, Answerer("p", "refused", "pattern", "pattern"))
             given = [
                 (1, "yes", ""),
                 (2, "yes", "It said so."),
@@ -135,8 +134,9 @@ class TestTexts:
                 (4, "yes", ""),
             ]
             cites = ((1, 6, 11), (3, 0, 0))
-            found = [MachineAnswer(key, value, None, text, cites) for key, value, text in given]
-            machine_answers.put(conn, "p", run_id, found)
+            rows = [MachineAnswer(key, value, None, text, cites) for key, value, text in given]
+            pattern = Answerer("p", "refused", "pattern", "pattern")
+            machine_answers.put(conn, pattern, run_id, rows)
             answers.give_all(conn, [Act(4, "refused", "no"), Act(5, "refused", "yes")])
             answers.give(conn, 5, Verdict.NO, "too late")
             answers.give(conn, 1, Verdict.YES, "fine")
