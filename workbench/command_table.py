@@ -83,14 +83,10 @@ COMMANDS = (
     Command("run complete", "score how likely each conversation has ended", "scoring:run_complete"),
     Command("run trees", "grow response trees", "trees:run_trees"),
     Command("run cluster", "cluster what users wanted", "goal_runs:run_cluster"),
-    Command(
-        "run paper-goals",
-        "find goals as Soroka et al. do, with Table 4, Figure 4 and the LLM-only baseline",
-        "goal_runs:run_paper_goals",
-    ),
     Command("goals list", "list the groups", "goals:list_groups"),
     Command("goals clusterings", "list the clusterings, and choose the one that is shown", "goals:clusterings"),
     Command("goals proposals", "list pairs of groups that may be one goal", "goals:proposals"),
+    Command("goals review", "review the decisions of a model, one by one", "goals:review"),
     Command("goals merge", "merge two groups", "goals:merge"),
     Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
     Command(

@@ -640,8 +640,9 @@ class _Report:
 
     def _merges(self) -> str:
         """Returns in words who merged clusters."""
-        by_rule, by_people = self._services.goals.merges()
-        return f"of their merges {by_rule:,} are the rule's and {by_people:,} a person's"
+        merges = self._services.goals.merges()
+        by_model = f", {merges['llm']:,} a model's" if merges["llm"] else ""
+        return f"of their merges {merges['auto']:,} are the rule's{by_model} and {merges['human']:,} a person's"
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
