@@ -293,7 +293,7 @@ def phrase_labels(
         near = near[:CENTRAL_MEMBERS]
         if len(rows) > max_texts:
             rows = np.sort(rng.choice(rows, max_texts, replace=False))
-        read = _without_instructions([texts[int(row)] for row in [*near, *rows]])
+        read = without_instructions([texts[int(row)] for row in [*near, *rows]])
         central[number], sampled_texts[number] = read[: len(near)], read[len(near) :]
     all_texts = [text for cluster_texts in sampled_texts.values() for text in cluster_texts]
     verbs, usage = verbs_of(all_texts), _Usage(all_texts)
@@ -323,14 +323,14 @@ def phrase_labels(
 
 def support_of(label: str, texts: Sequence[str]) -> Support:
     """Returns how many of the texts of a cluster contain the content words of a label, its verb aside."""
-    stripped = _without_instructions(texts)
+    stripped = without_instructions(texts)
     cluster = _Cluster(stripped, [[] for _ in stripped])
     words = stems(label) - REQUEST_VERBS | pairs(label)
     return cluster.support(frozenset(words)) if words else Support(0, len(texts))
 
 
-def _without_instructions(texts: Sequence[str]) -> list[str]:
-    """Returns the texts of a cluster without what a program wrote in them: sentences that half of the members repeat
+def without_instructions(texts: Sequence[str]) -> list[str]:
+    """Returns the texts of a group without what a program wrote in them: sentences that half of the members repeat
     word for word (`MIN_INSTRUCTION_WORDS`), and sentences that one text has several times. No text is left empty."""
     parts = [_PARTS.split(text[:MAX_TEXT_CHARS]) for text in texts]
     counts = Counter(part for text_parts in parts for part in set(text_parts))
