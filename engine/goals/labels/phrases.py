@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from engine.goals.labels.word_kinds import (
@@ -36,6 +37,8 @@ MAX_PHRASE_WORDS = 6
 """Most words of a phrase."""
 MAX_CONTENT_WORDS = 3
 """Most content words of one noun phrase."""
+MAX_REMEMBERED_SENTENCES = 40_000
+"""Sentences whose clauses stay in memory: texts are passed over twice, and once more for the names of merged groups."""
 
 _USER_VERBS = dict.fromkeys(
     ("give", "tell", "show", "provide", "know", "want", "need", "have"), "get"
@@ -176,12 +179,13 @@ def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
             yield from clause_phrases
 
 
-def clauses(sentence: str) -> list[str]:
+@lru_cache(MAX_REMEMBERED_SENTENCES)
+def clauses(sentence: str) -> tuple[str, ...]:
     """Returns the clauses of a sentence in lower case, with contractions written out."""
     for pattern, instead in _CONTRACTIONS:
         sentence = pattern.sub(instead, sentence)
     plain = " ".join(_WRITTEN_OUT.get(word, word) for word in sentence.casefold().split())
-    return [stripped for part in _CLAUSES.split(plain) if (stripped := part.strip())]
+    return tuple(stripped for part in _CLAUSES.split(plain) if (stripped := part.strip()))
 
 
 def is_role(clause: str) -> bool:

@@ -138,6 +138,7 @@ def stems(text: str) -> set[str]:
     return {stem(word) for word in words_of(text) if is_content(word)}
 
 
+@cache
 def is_content(word: str) -> bool:
     """Returns whether a word of lower case can stand in a noun phrase: letters of a script with spaces, in none of the
     closed lists, and no adverb by its ending -ly."""
