@@ -15,11 +15,13 @@ class Group(NamedTuple):
         metavar: What the usage line calls the word that follows.
         help: Its line in `workbench --help`.
         description: What its own help says first.
+        default: The word that is meant where a project follows; empty for none.
     """
 
     metavar: str
     help: str
     description: str
+    default: str = ""
 
 
 class Command(NamedTuple):
@@ -49,18 +51,21 @@ GROUPS = {
         "ACTION",
         "train an adapter on a project's conversations (workbench train PROJECT)",
         "Trains an adapter on a project's conversations. `workbench train PROJECT` starts a run.",
+        "start",
     ),
     "goals": Group(
         "ACTION",
         "list, merge, split, rename and pin groups, and move conversations between them",
         "What the goals screen and the merge desk do. A group is named by its label, else its id, else its number."
-        " Each command is one act, which `goals undo` takes back.",
+        " Each command is one act, which `goals undo` takes back. `workbench goals PROJECT` lists the groups.",
+        "list",
     ),
     "requests": Group(
         "ACTION",
         "find, list and correct the several requests of a conversation, and assign each to a goal",
         "A conversation may hold several requests, one after another. Each has its own score and goal;"
         " `workbench export PROJECT requests` writes each as a conversation.",
+        "list",
     ),
     "models": Group(
         "ACTION",

@@ -140,19 +140,6 @@ class ClusteringSummary:
     novel: int
 
 
-class Support(NamedTuple):
-    """How many of the members of a group whose texts were read have the content words of its name; `read` is at most
-    the size of a sample."""
-
-    members: int
-    read: int
-
-    @property
-    def share(self) -> float:
-        """The share of those who were read, in [0, 1]."""
-        return self.members / self.read if self.read else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class GoalGroup:
     """A current or former group: a cluster of the clustering, or one that decisions made.
@@ -170,7 +157,8 @@ class GoalGroup:
         pinned: Whether it is excluded from merge proposals.
         made_of: Ids of the groups that it was made from by a decision; empty for a cluster.
         made_by: Id of the decision that made it; None for a cluster.
-        support: Of the label; None where it was not counted.
+        support: Share, in [0, 1], of the members with the content words of the label; None where it was not counted.
+        members_read: Number of members whose texts were read for that.
     """
 
     id: str
@@ -186,7 +174,21 @@ class GoalGroup:
     pinned: bool
     made_of: tuple[str, ...] = ()
     made_by: int | None = None
-    support: Support | None = None
+    support: float | None = None
+    members_read: int = 0
+
+
+class Support(NamedTuple):
+    """How many of the members of a group whose texts were read have the content words of its name; `read` is at most
+    the size of a sample."""
+
+    members: int
+    read: int
+
+    @property
+    def share(self) -> float:
+        """The share of those who were read, in [0, 1]."""
+        return self.members / self.read if self.read else 0.0
 
 
 @dataclass(frozen=True, slots=True)

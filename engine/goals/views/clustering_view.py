@@ -292,7 +292,8 @@ def group_row(
         pinned=group.pinned,
         made_of=group.made_of,
         made_by=None if group.made_by is None else group.made_by.id,
-        support=group.support,
+        support=None if group.support is None else group.support.share,
+        members_read=0 if group.support is None else group.support.read,
     )
 
 
