@@ -14,7 +14,7 @@ from engine.base.errors import Cancelled
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.question import built_in, parse_question
-from engine.questions.service.asking import AskRequest, model_stages
+from engine.questions.service.asking import AskRequest
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
 from workbench.api.project import Project as ApiProject
@@ -242,7 +242,7 @@ def test_cancelled(path: str) -> None:
     question = parse_question("rude", 'text = "Rude?"')
     with scripted(KINDS["vllm"], script) as server, OpenProject(Path(path)) as workspace:
         add(server.url)
-        stage, stages = model_stages(workspace.run_setup, question, AskRequest("one"))
+        stage, stages = workspace.asking.stages(question, AskRequest("model", "one"))
 
         def interrupt() -> None:
             waiting.wait()
@@ -254,7 +254,7 @@ def test_cancelled(path: str) -> None:
             workspace.run(stages)
         release.set()
         thread.join()
-        stage, stages = model_stages(workspace.run_setup, question, AskRequest("one"))
+        stage, stages = workspace.asking.stages(question, AskRequest("model", "one"))
         assert 3 in [key - 1 for key in stage.waiting()]
         workspace.run(stages)
         assert stage.waiting() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from engine.conversations.tables.selecting import matching
 from engine.goals.clusters.projection import project_to_plane
 from engine.goals.records import (
     LEAST_SHARE,
+    Author,
     ClusteringSummary,
     GoalGroup,
     GroupExamples,
@@ -138,14 +140,12 @@ class GoalService:
         space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
         return group_row(view, group_id, space)
 
-    def merges(self) -> tuple[int, int]:
-        """Returns the number of merges in force by the rule or a model, and by people; none before a clustering."""
+    def merges(self) -> Counter[Author]:
+        """Returns the number of merges in force by who decided; none before a clustering."""
         if self.shown() is None:
-            return 0, 0
+            return Counter()
         made_by = [group.made_by for group in self.view().state.groups.values()]
-        authors = [d.author for d in made_by if d is not None and d.kind == "merge"]
-        by_people = authors.count("human")
-        return len(authors) - by_people, by_people
+        return Counter(d.decided_by for d in made_by if d is not None and d.kind == "merge")
 
     def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
         """Returns of the current groups the one whose rate of complete conversations is surely the lowest: by the upper
