@@ -102,7 +102,7 @@ _QUESTIONS = re.compile(
 """What comes before a noun phrase that is asked for."""
 
 _ROLE = re.compile(
-    r"(?:you are|you're|act as|imagine you are|pretend (?:to be|you are)|i want you to act as) (?P<role>an? .+)"
+    r"(?:you are|you're|act as|imagine you are|pretend (?:to be|you are)|i want you to act as) an? "
 )
 """A role that a model is told to play."""
 
@@ -192,8 +192,7 @@ def is_role(clause: str) -> bool:
 def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -> Iterator[Phrase]:
     """Yields the candidates of a clause: those of its request, its wish or its question, then its noun phrases
     alone."""
-    if role := _ROLE.match(clause):
-        yield from _role_phrases(role["role"].split())
+    if is_role(clause):
         return
     opened, rest = _strip_openings(clause)
     words = rest.split()
@@ -210,14 +209,6 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
             (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
         )
     yield from _noun_phrases(words)
-
-
-def _role_phrases(words: list[str]) -> Iterator[Phrase]:
-    """Yields what a role is about: "wordle" of "an expert wordle player"; the role itself is what a model is told."""
-    noun_phrase = _read_noun_phrase(words, 0)
-    about = tuple(w for w in noun_phrase.run[:-1] if w not in ADJECTIVES) if noun_phrase else ()
-    if about:
-        yield Phrase(about, frozenset(map(stem, about)), "", -1)
 
 
 def _whether_phrases(
@@ -307,6 +298,7 @@ ADJECTIVES = word_set(
     "lower higher big small large certain specific particular single double full main able sure interested due "
     "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
     "inexpensive local largest smallest lowest biggest oldest newest latest youngest longest shortest larger smaller "
+    "black white red blue green grey gray pink brown purple yellow high low non above below soft organic "
     "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
 )
 """Adjectives; a noun phrase does not end with one."""

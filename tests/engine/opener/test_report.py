@@ -123,7 +123,7 @@ def test_figures_of_the_paper(measured: OpenProject, tmp_path: Path) -> None:
     found = measured.goals.measurements()
     assert found is not None
     assert found.hold_out is not None
-    assert f"| k-means, held out |  | {found.hold_out['test']} | " in text
+    assert f"| held out |  | {found.hold_out['test']} | " in text
     assert text.count("(Figure 6 of Soroka et al.)") == 2
     leaves = text.partition("Trees by the number of leaves")[2].partition("Trees by")[0]
     assert sum(int(count) for count in re.findall(r"^\| \d+ \| (\d+) \|$", leaves, re.M)) == 24
