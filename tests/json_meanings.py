@@ -27,6 +27,8 @@ ELSEWHERE = {
     "models pull": "`pulled`: a model of `models list` for each file",
     "models remove": "`removed`, the name; `done`, what was deleted or forgotten",
     "models tune": "as `tuning` of `models list`",
+    "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has"
+    " it",
     "open": "as `demo`: `workbench open FILE --headless --json`",
     "requests find": "`conversations` that were looked at, and the number of `further_requests`, without the"
     " first of each: [requests](../requests.md)",
@@ -35,7 +37,6 @@ ELSEWHERE = {
     "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
     "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
     "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
-    "run paper-goals": "the tables of the paper: [goals](../goals.md#as-in-the-paper)",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
     "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
@@ -324,6 +325,8 @@ MEANINGS = {
     "n": "number of cases",
     "name": "its name",
     "names": "ids of groups with their labels",
+    "paper": "whether it was made as in the paper",
+    "decided": "number of the decision of a model that is to be reviewed; null for a pair that nobody decided on",
     "near_a": "(label, cosine) of the groups nearest to the first",
     "near_b": "(label, cosine) of the groups nearest to the second",
     "needed": "conversations that each side would need to show a difference as large as this",
@@ -471,7 +474,9 @@ MEANINGS = {
     "models search: recommended[].models[].size": "approximate size in bytes",
     "source": "the file that it came from",
     "calibrate: rule.source": "`default`, `verdicts` or `person`",
-    "source_id": "the file that the decision came from",
+    "source_id": "the decision on an earlier clustering that this one repeats",
+    "reviewed": "the decision of a model that this one of a person confirms or replaces",
+    "agreed": "whether a person agreed with it",
     "sources": "the files",
     "status: counts.sources": "number of files",
     "specificity": "share of those judged incomplete whose score says broken off",

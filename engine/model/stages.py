@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
 from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
@@ -175,6 +176,11 @@ class ModelWork:
         """Returns the model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
         request = Generate(items, prompt, Sampling(), prompt.max_tokens, prompt.stop)
         return self.process.ask(request, report)
+
+    def free_replies(self, bodies: Sequence[str], prompt: Prompt, report: OnProgress) -> list[str]:
+        """Returns the text of the model's most probable reply to a prompt around each body."""
+        replies = self.replies([((body,), 0) for body in bodies], prompt, report)
+        return [without_surrogates(reply.text) for reply in replies]
 
     def live(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]

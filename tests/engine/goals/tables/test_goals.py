@@ -379,8 +379,6 @@ class TestDecisions:
             GoalDecision("merge", ("c0", "c2"), (("x", "y"),), id=2, act=2, given_at="t"),
             GoalDecision("merge", ("d2", "c3"), (("z", ""),), id=3, act=2, given_at="t"),
         )
-        with project.reading() as conn:
-            assert goal_decisions.group_count(conn, key) == 2
         assert project.write(lambda conn: goal_decisions.undo(conn, key)) == 2
         assert in_force() == [1]
         assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 2
@@ -394,7 +392,6 @@ class TestDecisions:
         with project.reading() as conn:
             assert len(goal_decisions.history(conn, key)) == 4
             assert goal_decisions.newest_row(conn, key) == 9
-            assert goal_decisions.group_count(conn, key) == 4
 
 
 class TestFigures:
