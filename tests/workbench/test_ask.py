@@ -129,7 +129,7 @@ def test_a_model_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert not server.bodies
         assert run(capsys, *words, "--limit", "3")["answered"] == 3
         with ApiProject(path) as project:
-            assert "refused: 1 conversation read: unsure 1." in project.ask("refused", model="one")
+            assert "1 conversation read: unsure 1." in project.ask("refused", model="one")
             rows = project.answers("refused", "refused@one:yes")
         assert len(server.bodies) == 4
     asked = server.bodies[0]["messages"][0]["content"]
@@ -204,7 +204,7 @@ def test_votes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["ask", path, str(file), "--model", "one"]) == 2
     assert "Votes on texts" in capsys.readouterr().err
     assert main(["ask", path, "refused", "--by", "model"]) == 2
-    assert "with --anyway" in capsys.readouterr().err
+    assert "--anyway" in capsys.readouterr().err
 
 
 def test_long_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
