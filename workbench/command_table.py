@@ -15,11 +15,13 @@ class Group(NamedTuple):
         metavar: What the usage line calls the word that follows.
         help: Its line in `workbench --help`.
         description: What its own help says first.
+        default: The word that is meant where a project follows; empty for none.
     """
 
     metavar: str
     help: str
     description: str
+    default: str = ""
 
 
 class Command(NamedTuple):
@@ -39,11 +41,6 @@ class Command(NamedTuple):
 
 GROUPS = {
     "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
-    "analyse": Group(
-        "WHAT",
-        "tabulate imported ratings and simulations, rate conversations",
-        "Tabulates imported ratings and simulations, rates conversations.",
-    ),
     "simulate": Group(
         "KIND",
         "play conversations with a known outcome into a project",
@@ -54,18 +51,21 @@ GROUPS = {
         "ACTION",
         "train an adapter on a project's conversations (workbench train PROJECT)",
         "Trains an adapter on a project's conversations. `workbench train PROJECT` starts a run.",
+        "start",
     ),
     "goals": Group(
         "ACTION",
         "list, merge, split, rename and pin groups, and move conversations between them",
         "What the goals screen and the merge desk do. A group is named by its label, else its id, else its number."
-        " Each command is one act, which `goals undo` takes back.",
+        " Each command is one act, which `goals undo` takes back. `workbench goals PROJECT` lists the groups.",
+        "list",
     ),
     "requests": Group(
         "ACTION",
         "find, list and correct the several requests of a conversation, and assign each to a goal",
         "A conversation may hold several requests, one after another. Each has its own score and goal;"
         " `workbench export PROJECT requests` writes each as a conversation.",
+        "list",
     ),
     "models": Group(
         "ACTION",
@@ -83,14 +83,10 @@ COMMANDS = (
     Command("run complete", "score how likely each conversation has ended", "scoring:run_complete"),
     Command("run trees", "grow response trees", "trees:run_trees"),
     Command("run cluster", "cluster what users wanted", "goal_runs:run_cluster"),
-    Command(
-        "run paper-goals",
-        "find goals as Soroka et al. do, with Table 4, Figure 4 and the LLM-only baseline",
-        "goal_runs:run_paper_goals",
-    ),
     Command("goals list", "list the groups", "goals:list_groups"),
     Command("goals clusterings", "list the clusterings, and choose the one that is shown", "goals:clusterings"),
     Command("goals proposals", "list pairs of groups that may be one goal", "goals:proposals"),
+    Command("goals review", "review the decisions of a model, one by one", "goals:review"),
     Command("goals merge", "merge two groups", "goals:merge"),
     Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
     Command(
@@ -118,6 +114,11 @@ COMMANDS = (
         "list the sets of response trees, choose the one that is shown, grow on one of its trees",
         "trees:tree_sets",
     ),
+    Command(
+        "unusual-trees",
+        "list trees with many branches and an improbable best response, with state and goal",
+        "trees:unusual_trees",
+    ),
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
     Command("export", "write conversations, scores, answers and more as lines of JSON or CSV", "exporting:export"),
     Command("ask", "ask a question of conversations: people, patterns, or a probe fitted to answers", "questions:ask"),
@@ -141,31 +142,15 @@ COMMANDS = (
     Command("requests undo", "take back the newest mark, and those before it one by one", "requests:undo"),
     Command("second-goals", "confirm or remove second goals of a conversation", "requests:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
-    Command("analyse turns", "means of scores and outcomes, by the number of turns", "analysing:turns"),
-    Command(
-        "analyse aptitude",
-        "performance, aptitude and unreliability of simulated conversations, by task, condition and model",
-        "analysing:aptitude",
-    ),
-    Command(
-        "analyse forms",
-        "models by form: Success, Efficiency, Score and failed runs of form filling, of one or several projects",
-        "analysing:forms",
-    ),
-    Command(
-        "analyse trees",
-        "trees with many branches and an improbable best response, with state and goal",
-        "trees:analyse_trees",
-    ),
-    Command(
-        "analyse ratings",
-        "rate users with profiles by a model: seven ratings, intents, hallucination, preferences",
-        "analysing:ratings",
-    ),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:sharded"),
     Command("simulate shards", "propose shards for full instructions", "simulating:make_shards"),
     Command("simulate forms", "forms filled in conversation", "simulating:forms"),
     Command("simulate recsim", "users with profiles who plan with an assistant", "simulating:recsim"),
+    Command(
+        "simulate results",
+        "performance and aptitude of scored simulations, and models by form, of one or several projects",
+        "simulating:results",
+    ),
     Command("train start", "start a run or resume one, and watch it", "train:start"),
     Command("train status", "list the runs and their status", "train:status"),
     Command("train stop", "end a run after its step and keep its best checkpoint", "train:stop"),

@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
 from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
@@ -26,8 +27,6 @@ from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
-from engine.model.reply_forms import FieldsT
-from engine.model.structured_replies import StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
@@ -105,18 +104,6 @@ class ModelWork:
         context = client.context if isinstance(client, EndpointModel) else self._context
         tokens = context - prompt.max_tokens - FORM_TOKENS
         return max(MIN_ROOM, CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
-
-    def ask(
-        self,
-        prompt: Prompt,
-        form: type[FieldsT],
-        bodies: Sequence[str],
-        report: OnProgress | None = None,
-        *,
-        verdict: bool = False,
-    ) -> list[StructuredReply[FieldsT]]:
-        """Returns the reply with given fields to a prompt around each body; see `structured_replies.ask`."""
-        return ask(self.process, prompt, form, bodies, report, verdict=verdict)
 
     def rehearse(self, asks: Iterable[Callable[[], object]]) -> list[Mapping[str, Any]]:
         """Returns the bodies of the requests that endpoints would be sent, each of `asks` being about an item; see
@@ -213,6 +200,11 @@ class ModelWork:
         request = Generate(items, prompt, Sampling(), prompt.max_tokens, prompt.stop)
         return self.process.ask(request, report)
 
+    def free_replies(self, bodies: Sequence[str], prompt: Prompt, report: OnProgress) -> list[str]:
+        """Returns the text of the model's most probable reply to a prompt around each body."""
+        replies = self.replies([((body,), 0) for body in bodies], prompt, report)
+        return [without_surrogates(reply.text) for reply in replies]
+
     def live(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
     ) -> Iterator[tuple[int, str]]:
@@ -246,6 +238,11 @@ class ModelStage(ABC):
         """Reads and loads nothing yet."""
         self._project = project
         self._work = ModelWork(process, model)
+
+    @property
+    def model(self) -> LoadableModel:
+        """The model of the run."""
+        return self._work.model
 
     @property
     def asks_endpoints(self) -> bool:

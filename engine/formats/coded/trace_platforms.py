@@ -275,32 +275,32 @@ def _helicone_span(record: Any) -> Span | None:
     )
 
 
-def _openpipe_span(record: Any) -> Span | None:
-    """Returns a request of OpenPipe as a span; None if the record is none."""
-    if not isinstance(record, dict):
+def _plain_span(record: Any) -> Span | None:
+    """Returns a span of Braintrust, or of Datadog with all it says in `meta`, as a span; None if the record is none."""
+    if not isinstance(record, dict) or not record.get("span_id"):
         return None
-    request = json_within(first_filled(record, "reqPayload", "req_payload"))
-    if not isinstance(request, dict):
+    about = object_in(record.get("meta")) or record
+    trace = first_filled(record, "root_span_id", "trace_id")
+    if trace is None or "attributes" in record or not {"input", "output"} <= about.keys():
         return None
-    key = as_text(first_filled(record, "id")) or as_text(
-        object_in(record.get("respPayload")).get("id")
-    )
-    start = time_text(first_filled(record, "requestedAt", "requested_at", "startTime"))
-    metadata = object_in(first_filled(record, "metadata", "tags"))
-    session = as_text(first_filled(metadata, *SESSION_KEYS))
-    answer = first_filled(record, "respPayload", "resp_payload")
-    facts = facts_of(start, request.get("model"), None)
+    parents = record.get("span_parents")
+    parent = parents[0] if isinstance(parents, list) and parents else record.get("parent_id")
+    named = object_in(record.get("span_attributes"))
+    kind = as_text(first_filled(named, "type") or first_filled(about, "kind", "span.kind"))
+    metadata = object_in(about.get("metadata"))
+    tags = dict(tag.split(":", 1) for tag in list_or_empty(record.get("tags")) if ":" in str(tag))
+    start = time_text(first_filled(record, "created", "start_ns", "start"))
     return Span(
-        trace=key or start,
-        key=key,
-        parent="",
-        session=session,
-        kind="model",
-        name="",
+        trace=as_text(trace),
+        key=as_text(record["span_id"]),
+        parent="" if parent == "undefined" else as_text(parent),
+        session=as_text(first_filled({**metadata, **tags}, *SESSION_KEYS)),
+        kind="model" if kind == "llm" else "tool" if kind == "tool" else "other",
+        name=as_text(first_filled(named, "name") or record.get("name")),
         start=start,
-        given=request,
-        answered=answer,
-        facts=facts,
+        given=about["input"],
+        answered=about["output"],
+        facts=facts_of(start, first_filled(metadata, "model", "model_name"), None),
     )
 
 
@@ -363,7 +363,7 @@ TRACES: tuple[Reader, ...] = (
     _reader("mlflow", "traces of MLflow", "made/mlflow_trace.json", _mlflow_span, _mlflow_spans),
     _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
     _reader("helicone", "requests of Helicone", "", _helicone_span),
-    _reader("openpipe", "requests of OpenPipe", "", _openpipe_span),
+    _reader("braintrust", "spans of Braintrust, or of Datadog LLM Observability", "", _plain_span),
     _reader(
         "opentelemetry",
         "spans of OpenTelemetry (GenAI, OpenInference, OpenLLMetry)",

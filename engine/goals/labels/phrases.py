@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from engine.goals.labels.word_kinds import (
@@ -36,6 +37,8 @@ MAX_PHRASE_WORDS = 6
 """Most words of a phrase."""
 MAX_CONTENT_WORDS = 3
 """Most content words of one noun phrase."""
+MAX_REMEMBERED_SENTENCES = 40_000
+"""Sentences whose clauses stay in memory: texts are passed over twice, and once more for the names of merged groups."""
 
 _USER_VERBS = dict.fromkeys(
     ("give", "tell", "show", "provide", "know", "want", "need", "have"), "get"
@@ -102,7 +105,7 @@ _QUESTIONS = re.compile(
 """What comes before a noun phrase that is asked for."""
 
 _ROLE = re.compile(
-    r"(?:you are|you're|act as|imagine you are|pretend (?:to be|you are)|i want you to act as) (?P<role>an? .+)"
+    r"(?:you are|you're|act as|imagine you are|pretend (?:to be|you are)|i want you to act as) an? "
 )
 """A role that a model is told to play."""
 
@@ -176,12 +179,13 @@ def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
             yield from clause_phrases
 
 
-def clauses(sentence: str) -> list[str]:
+@lru_cache(MAX_REMEMBERED_SENTENCES)
+def clauses(sentence: str) -> tuple[str, ...]:
     """Returns the clauses of a sentence in lower case, with contractions written out."""
     for pattern, instead in _CONTRACTIONS:
         sentence = pattern.sub(instead, sentence)
     plain = " ".join(_WRITTEN_OUT.get(word, word) for word in sentence.casefold().split())
-    return [stripped for part in _CLAUSES.split(plain) if (stripped := part.strip())]
+    return tuple(stripped for part in _CLAUSES.split(plain) if (stripped := part.strip()))
 
 
 def is_role(clause: str) -> bool:
@@ -192,8 +196,7 @@ def is_role(clause: str) -> bool:
 def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -> Iterator[Phrase]:
     """Yields the candidates of a clause: those of its request, its wish or its question, then its noun phrases
     alone."""
-    if role := _ROLE.match(clause):
-        yield from _role_phrases(role["role"].split())
+    if is_role(clause):
         return
     opened, rest = _strip_openings(clause)
     words = rest.split()
@@ -210,14 +213,6 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
             (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
         )
     yield from _noun_phrases(words)
-
-
-def _role_phrases(words: list[str]) -> Iterator[Phrase]:
-    """Yields what a role is about: "wordle" of "an expert wordle player"; the role itself is what a model is told."""
-    noun_phrase = _read_noun_phrase(words, 0)
-    about = tuple(w for w in noun_phrase.run[:-1] if w not in ADJECTIVES) if noun_phrase else ()
-    if about:
-        yield Phrase(about, frozenset(map(stem, about)), "", -1)
 
 
 def _whether_phrases(
@@ -307,6 +302,7 @@ ADJECTIVES = word_set(
     "lower higher big small large certain specific particular single double full main able sure interested due "
     "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
     "inexpensive local largest smallest lowest biggest oldest newest latest youngest longest shortest larger smaller "
+    "black white red blue green grey gray pink brown purple yellow high low non above below soft organic "
     "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
 )
 """Adjectives; a noun phrase does not end with one."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import Clusters, cluster
+from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.phrase_labels import (
     LEAST_SUPPORT,
@@ -21,7 +21,9 @@ from engine.goals.labels.phrase_labels import (
     phrase_labels,
     support_of,
 )
+from engine.goals.paper import lists, read_description
 from engine.goals.questions import (
+    EXAMPLES,
     LABEL_EXAMPLES,
     GoalLabel,
     Named,
@@ -49,6 +51,7 @@ from engine.model.embedders.vectors import Vectors, blocks
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
+from engine.model.structured_replies import ask
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
@@ -92,6 +95,7 @@ class ClusterStage(CpuStage):
         k: int | None = None,
         seed: int = 0,
         largest: int | None = None,
+        paper: bool = False,
     ) -> None:
         """Reads nothing yet.
 
@@ -99,10 +103,11 @@ class ClusterStage(CpuStage):
             embed: The stage before, whose vectors are clustered.
             k: Number of clusters, an overestimate; None proposes one from the data.
             largest: Clusters with more members are split again; None splits none.
+            paper: Whether every conversation is placed, as in the paper.
         """
         super().__init__(project)
         self._decision_log, self._embed = decision_log, embed
-        self._k, self._seed, self._largest = k, seed, largest
+        self._k, self._seed, self._largest, self._paper = k, seed, largest, paper
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
 
@@ -115,6 +120,7 @@ class ClusterStage(CpuStage):
             "k": self._k,
             "seed": self._seed,
             "largest": self._largest,
+            "paper": self._paper,
             "labels": PHRASES,
         }
 
@@ -161,6 +167,8 @@ class ClusterStage(CpuStage):
                 rows,
                 k,
                 self._seed,
+                cut=None if self._paper else OUTLIER_DEVIATIONS,
+                least=1 if self._paper else MIN_MEMBERS,
                 largest=self._largest,
                 note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
             )
@@ -193,6 +201,7 @@ class ClusterStage(CpuStage):
             clusters=new.cluster_rows,
             members=_members(new.ids, new.clusters),
             names=new.labels,
+            paper=self._paper,
         )
         outliers = int((new.clusters.labels < 0).sum())
         conversations = counted(len(new.ids), "conversation")
@@ -314,6 +323,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         prompt: Prompt,
         *,
         near: bool = True,
+        paper: bool = False,
         cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
@@ -321,10 +331,12 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         Args:
             near: Whether to show the model the texts outside a cluster that are nearest to it, which gives more
                 specific labels, or random ones.
+            paper: Whether the prompt is that of the paper: ten random members and ten random others, and the free reply
+                is the label.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
-        self._prompt, self._near = prompt, near
+        self._prompt, self._near, self._paper = prompt, near and not paper, paper
         self._cluster = cluster
         self.written = self.without = 0
 
@@ -380,8 +392,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             not_in_group=sample.texts_of(sample.groups - 1, OUTSIDE_EXAMPLES),
             group=sample.texts_of(1, LABEL_EXAMPLES),
         )
-        ask = partial(self._work.ask, self._prompt, GoalLabel, [body])
-        return self._work.estimate(self.name, [ask], sample.groups)
+        asking = partial(ask, self._work.process, self._prompt, GoalLabel, [body])
+        return self._work.estimate(self.name, [asking], sample.groups)
 
     @cached_property
     def _clusters(self) -> dict[int, Cluster]:
@@ -442,8 +454,11 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
         """Returns the model's name for each cluster of a block, or why it gave none."""
         bodies = [self._body(number) for number in block]
+        if self._paper:
+            texts = map(read_description, self._work.free_replies(bodies, self._prompt, report))
+            return [Named(text, reason="" if text else "the model wrote nothing") for text in texts]
         names = []
-        for reply in self._work.ask(self._prompt, GoalLabel, bodies, report):
+        for reply in ask(self._work.process, self._prompt, GoalLabel, bodies, report):
             name = reply.fields
             label = "" if name is None else clean_label(name.label)
             reason = "" if label else reply.failure or "the model gave no label"
@@ -468,8 +483,9 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
+        count = EXAMPLES if self._paper else LABEL_EXAMPLES
         samples = (
-            choose(ids[inside].tolist(), LABEL_EXAMPLES, self._stored.seed),
+            choose(ids[inside].tolist(), count, self._stored.seed),
             self._outside(number, inside),
         )
         with self._project.reading() as conn:
@@ -477,6 +493,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             members, others = (
                 [entry.text for entry in source.read(conn, sample)] for sample in samples
             )
+        if self._paper:
+            return lists(("GROUP", members), ("NOT IN GROUP", others))
         labels = [entry.label for other, entry in self._phrases.items() if other != number]
         return numbered_lists(
             self._work.room(self._prompt),

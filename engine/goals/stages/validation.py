@@ -190,7 +190,7 @@ class HoldOutStage(OnClustering, CpuStage):
         (self.result,) = results
         measured = {**asdict(self.result), "share": self._share, "seed": self._seed}
         key = self._stored.id
-        self._project.write(lambda conn: measurements.put(conn, "hold_out", key, measured))
+        self._project.write(lambda conn: measurements.put_hold_out(conn, key, measured))
         count = self.result.train + self.result.test
         yield Progress(count, count)
 

@@ -22,9 +22,8 @@ from engine.goals.tables.clusterings import Cluster
 from engine.project import settings
 from engine.project.sql import snapshot
 
-Kind = Literal["hold_out", "paper_goals"]
-"""`hold_out`: `engine.goals.clusters.validation.HeldOut` by field, with `share` and `seed`. `paper_goals`: what
-`workbench run paper-goals --json` prints."""
+HOLD_OUT = "hold_out"
+"""Key of the setting that has `Measurements.hold_out`, before the number of the clustering."""
 
 RepetitionKey = tuple[Literal["seed", "bootstrap"], int]
 """A kind of resampling and its number, from 0."""
@@ -39,14 +38,13 @@ class Measurements:
         agreements: ("seed" or "bootstrap", adjusted Rand index, at most 1) of each repetition of the newest measurement
             of stability.
         jaccard: Mean Jaccard similarity of clusters under the bootstraps, in [0, 1], by number.
-        hold_out, paper_goals: See `Kind`; None if not measured.
+        hold_out: `engine.goals.clusters.validation.HeldOut` by field, with `share` and `seed`; None if not measured.
     """
 
     clusters: list[Cluster]
     agreements: list[tuple[str, float]]
     jaccard: Mapping[int, float]
     hold_out: Mapping[str, Any] | None
-    paper_goals: Mapping[str, Any] | None
 
 
 def of_shown(conn: sqlite3.Connection) -> Measurements | None:
@@ -63,22 +61,13 @@ def of_shown(conn: sqlite3.Connection) -> Measurements | None:
         clusterings.clusters(conn, shown),
         [(kind, ari) for (kind, _), ari in repetitions],
         stability(conn, shown),
-        get(conn, "hold_out", shown),
-        get(conn, "paper_goals", shown),
+        settings.get(conn, f"{HOLD_OUT}:{shown}"),
     )
 
 
-def put(
-    conn: sqlite3.Connection, kind: Kind, clustering_id: int, values: Mapping[str, Any]
-) -> None:
-    """Stores a measurement in place of the one before it."""
-    settings.put(conn, f"{kind}:{clustering_id}", dict(values))
-
-
-def get(conn: sqlite3.Connection, kind: Kind, clustering_id: int) -> Mapping[str, Any] | None:
-    """Returns the latest measurement of a clustering; None if there is none."""
-    values: Mapping[str, Any] | None = settings.get(conn, f"{kind}:{clustering_id}")
-    return values
+def put_hold_out(conn: sqlite3.Connection, clustering_id: int, values: Mapping[str, Any]) -> None:
+    """Stores the hold-out of a clustering in place of the one before it."""
+    settings.put(conn, f"{HOLD_OUT}:{clustering_id}", dict(values))
 
 
 # Stability

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -88,6 +88,9 @@ def fields_for(content: str) -> dict[str, Any]:
     if '"goal"' in asked:
         return {"goal": f"The user wants to book a {goal}."}
     done = "thank you" in content.casefold()
+    if '"cites"' in asked:
+        said = "It is said." if done else "It is not said."
+        return {"explanation": said, "cites": [3] * done, "value": "yes" if done else "no"}
     if '"finished"' in asked:
         outcome = "done" if done else "open"
         missing = "" if done else f"The {goal} is not booked."
@@ -99,15 +102,38 @@ def fields_for(content: str) -> dict[str, Any]:
     return {}
 
 
+def free_reply(content: str) -> str:
+    """A reply to a question of the paper: it names the goal that most of a list ask for, takes taxis and hotels for one
+    goal, and says neither yes nor no of anything else."""
+    lists = {name: text for name, _, text in (p.partition("]") for p in content.split("["))}
+    if "GROUP 1" in lists:
+        first, second = (goal_in(lists[name]) for name in ("GROUP 1", "GROUP 2"))
+        if first == second or {first, second} == {"taxi", "hotel"}:
+            goals = " or a ".join(sorted({first, second}))
+            return f"Yes. Both ask for a service.\n\nDescription: The user books a {goals}."
+        if "something" in (first, second):
+            return "Both are about an evening out."
+        return f"No, one is about a {first}, the other about a {second}."
+    if "GROUP" in lists:
+        return f"The user books a {goal_in(lists['GROUP'])}."
+    if "three to five words" in content:
+        return goal_in(lists["USER INPUT LOG"])
+    wish = re.search(r"I need (.+?), please", content)
+    return f"The user wants {wish[1] if wish else 'something'}."
+
+
 class ScriptedServer:
     """One server of a kind.
 
     Attributes:
         bodies: The requests for replies.
+        script: Returns the text of the reply to a question, in place of the rules; None takes them.
     """
 
-    def __init__(self, kind: ServerKind) -> None:
-        self.kind = kind
+    def __init__(
+        self, kind: ServerKind, script: Callable[[dict[str, Any]], str | None] = lambda body: None
+    ) -> None:
+        self.kind, self.script = kind, script
         self.bodies: list[dict[str, Any]] = []
         scripted = self
 
@@ -140,6 +166,8 @@ class ScriptedServer:
         elif not fields and "JSON object {" in content and not kind.follows:
             fields = json.loads(content[content.index("{") : content.rindex("}") + 1])
         text = json.dumps(fields) if fields else "Hello! How can I help you today?"
+        if not fields and ("[GROUP" in content or "[USER INPUT LOG]" in content):
+            text = free_reply(content)
         if fields and not schema and kind.in_words:
             text = "\n\n".join(
                 f"**{name.replace('_', ' ').capitalize()}:** {_in_words(value)}"
@@ -147,6 +175,8 @@ class ScriptedServer:
             )
         elif fields and not schema:
             text = kind.dress.replace("{}", text)
+        if '"cites"' in content:
+            text = self.script(body) or text
         return 200, self._completion(body, text, called=kind.follows == "tool" and bool(schema))
 
     def _completion(self, body: dict[str, Any], text: str, *, called: bool) -> dict[str, Any]:
@@ -179,7 +209,9 @@ def _in_words(value: Any) -> str:
 def _listed(token: str) -> dict[str, Any]:
     """A token with its probability, .8, and the other verdict with .2 where it is one."""
     entry = {"token": token, "logprob": log(0.8)}
-    turned = {" true": " false", " false": " true"}.get(token, " other")
+    turned = {" true": " false", " false": " true", ' "yes"': ' "no"', ' "no"': ' "yes"'}.get(
+        token.removesuffix("}"), " other"
+    )
     return {**entry, "top_logprobs": [entry, {"token": turned, "logprob": log(0.2)}]}
 
 
@@ -214,8 +246,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted(kind: ServerKind) -> Iterator[ScriptedServer]:
+def scripted(
+    kind: ServerKind, script: Callable[[dict[str, Any]], str | None] = lambda body: None
+) -> Iterator[ScriptedServer]:
     """A server that runs until the block ends."""
-    server = ScriptedServer(kind)
+    server = ScriptedServer(kind, script)
     with on_thread(server.http):
         yield server

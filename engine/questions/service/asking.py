@@ -1,0 +1,150 @@
+"""Makes the runs in which patterns or a model answer a question, and estimates what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from engine.base.errors import UsageError
+from engine.base.request_options import (
+    FRESH,
+    MAX_COST,
+    MODEL,
+    check,
+    choice,
+    declared,
+    switch,
+    whole_number,
+)
+from engine.conversations.filters import FILTER, Filter
+from engine.conversations.selection import Selection
+from engine.jobs.contract import Stage
+from engine.model.catalog import DEFAULT_MODEL
+from engine.model.interface import Sampling
+from engine.model.records import ModelRequest
+from engine.model.service.run_setup import RunSetup
+from engine.project.project import Project
+from engine.project.records import Estimate
+from engine.questions.question import Question
+from engine.questions.stages import ModelAnswerStage, PatternStage
+
+PATTERNS_PER_SECOND = 5_000
+"""Conversations that patterns read in a second, roughly."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRequest:
+    """A run that asks a question of conversations; all but `by`, `filter` and `limit` is for a model.
+
+    Attributes:
+        by: Who answers.
+        model: Name or path; None is the one that the project uses for questions.
+        filter, limit: The conversations, and how many of them, the first ones.
+        votes, windows: In place of those of the question, see `Question`.
+        context: Longest log in tokens; None takes the model's own, at most 8,192.
+        max_cost, fresh: See `engine.model.interface.Spending`.
+        anyway: Asks the built-in model too.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+
+    by: Literal["pattern", "model"] = "pattern"
+    model: str | None = declared(None, MODEL)
+    filter: Filter = declared(Filter(), FILTER)
+    limit: int | None = whole_number(None, "ask of the first N only")
+    votes: int | None = whole_number(
+        None,
+        "ask the model N times and take the answer of most",
+        words="that of the question, or 1",
+    )
+    windows: Literal["all", "last"] | None = choice(
+        None,
+        "what a model reads of a log that does not fit: all of it in parts, or the last part",
+        ("all", "last"),
+        words="that of the question, or all",
+    )
+    context: int | None = whole_number(
+        None, "longest log in tokens; longer ones are read in parts (default 8,192 at most)"
+    )
+    max_cost: float | None = declared(None, MAX_COST)
+    fresh: bool = declared(False, FRESH)
+    anyway: bool = switch("ask the built-in model too, whose answers are not trustworthy")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+AnswerStage = PatternStage | ModelAnswerStage
+"""A stage that answers a question; its `counts` say how often which answer was given."""
+
+
+class AskingRuns:
+    """Makes the runs in which the patterns of a question or a model answer it."""
+
+    def __init__(self, project: Project, setup: Callable[[], RunSetup]) -> None:
+        """`setup` is called when a model is asked: what it needs takes long to import."""
+        self._project, self._setup = project, setup
+
+    def stages(
+        self, question: Question, request: AskRequest
+    ) -> tuple[AnswerStage, Sequence[Stage]]:
+        """Returns the stage that answers a question, and all stages of the run, of which it is the last: a model that
+        was never tuned here is tuned before.
+
+        Raises:
+            UsageError: The question has no pattern that can be read, there is no such model, it gives no replies with
+                fields, it is the built-in one and that is not asked for, or votes are asked for on texts.
+        """
+        selection = Selection(request.filter, limit=request.limit)
+        if request.by == "pattern":
+            by_pattern = PatternStage(self._project, question, selection)
+            return by_pattern, [by_pattern]
+        setup = self._setup()
+        model = setup.models.resolve(
+            ModelRequest(
+                "questions",
+                request.model,
+                context=request.context,
+                max_cost=request.max_cost,
+                fresh=request.fresh,
+            )
+        )
+        if model.entry is not None and model.entry.name == DEFAULT_MODEL and not request.anyway:
+            raise UsageError(
+                "The built-in model is too small to answer questions: on all that were tried it is near chance.",
+                "Name a larger GGUF file or an endpoint with --model (`workbench models add`), or ask it all the same"
+                " with --anyway.",
+            )
+        setup.endpoints.check_chat(model, Sampling(json_schema="{}"))
+        question = msgspec.structs.replace(
+            question,
+            votes=request.votes or question.votes,
+            windows=request.windows or question.windows,
+        )
+        if question.kind == "text" and question.votes > 1:
+            raise UsageError("Votes on texts cannot be counted.", "Ask once, or make it a choice.")
+        prompt = setup.prompts.prompt("ask-json")
+        stage = ModelAnswerStage(setup.project, setup.process, model, question, prompt, selection)
+        return stage, [*setup.tuning_before(model), stage]
+
+    def estimate(self, question: Question, request: AskRequest) -> Estimate:
+        """Returns what asking costs: over endpoints by the requests for a sample, else at the speed measured here.
+        Sends nothing.
+
+        Raises:
+            UsageError: As `stages` does.
+        """
+        stage, _ = self.stages(question, request)
+        ids = stage.waiting()
+        if isinstance(stage, PatternStage):
+            return Estimate(len(ids), None, None, len(ids) / PATTERNS_PER_SECOND, "its patterns")
+        model = stage.model
+        if model.endpoints:
+            cost = stage.estimate(ids)
+            return Estimate(len(ids), cost.read, None, None, model.label, costs=(cost,))
+        tokens, speed = stage.reading_tokens(ids), model.tokens_per_s
+        return Estimate(len(ids), tokens, speed, tokens / speed if speed else None, model.label)
