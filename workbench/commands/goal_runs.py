@@ -24,7 +24,6 @@ from workbench.arguments import (
     read_request,
     request_arguments,
     several,
-    share,
     switch,
     takes,
 )
@@ -95,23 +94,10 @@ def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
 @takes(
     PROJECT,
     argument("--model", help="model that wrote the summaries, for a clustering of summaries"),
-    argument(
-        "--holdout",
-        type=share,
-        metavar="S",
-        help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
-        " are to the clusters, as in Table 4 of Soroka et al.",
-    ),
-    argument("--seed", type=int, default=0, help="seed of what is held out"),
 )
 def run_assign(arguments: argparse.Namespace) -> CommandResult:
-    """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
-    instead, and measures how near the others are to its clusters."""
+    """Assigns the conversations that were imported after the clustering."""
     with OpenProject(Path(arguments.project)) as workspace:
-        if arguments.holdout is not None:
-            stage = workspace.goal_stages().hold_out_stage(arguments.holdout, arguments.seed)
-            run_stages(workspace, [stage])
-            return CommandResult([stage.summary()], stage.result and asdict(stage.result))
         run_stages(workspace, workspace.goal_stages().assign_stages(arguments.model))
         decision_log = workspace.merge_queue_cache.decision_log
         assigned = assignment_result(workspace.project, decision_log)

@@ -1,4 +1,4 @@
-"""The stages of goal runs: clustering, asking the model, assigning, stability, holding out.
+"""The stages of goal runs: clustering, asking the model, assigning, stability.
 
 A stage is handed the source of its texts as a function (`source`), because the texts of a run may be summaries that an
 earlier stage of the same run writes: under which hash they are stored is known when that stage has begun.
@@ -24,7 +24,7 @@ from engine.goals.stages.clustering import ClusterStage, GroupSample, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
-from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
+from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
@@ -340,21 +340,6 @@ class GoalStages:
     def stability_stage(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
         """Returns the stage that measures the stability of the clustering that is shown."""
         return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
-
-    def hold_out_stage(self, share: float, seed: int = 0) -> HoldOutStage:
-        """Returns the stage that measures how well a share of the conversations can be assigned to clusters of the
-        others.
-
-        Args:
-            share: Share of the conversations to hold out, between 0 and 1.
-            seed: Seed of the draw of those held out and of the new clusters; the embedder has that of the clustering.
-        """
-        return HoldOutStage(
-            self.setup.project,
-            lambda name, embedder_seed: self._vectoriser(name, embedder_seed).embedder,
-            share,
-            seed,
-        )
 
     def _label(
         self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None
