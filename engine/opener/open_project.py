@@ -330,7 +330,7 @@ class OpenProject:
         """Makes runs in which patterns or a model answer a question."""
         from engine.questions.service.asking import AskingRuns
 
-        return AskingRuns(self.project, lambda: self.run_setup)
+        return AskingRuns(self.project, self.runner, lambda: self.run_setup)
 
     @made_once
     def saved(self) -> SavedViews:
