@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from engine.simulate.forms.table import ModelRow, draw_forms
 from tests.engine.project.support import fill, talk
 from tests.engine.simulate.forms.playing import Script, as_reply, played
 from tests.engine.simulate.forms.test_run_files import files_of
-from tests.shared_data import shared_file
 from workbench.cli import main
 
 
@@ -43,13 +41,6 @@ def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The JSON has the number of conversations behind each mean, over those that the filter matches."""
-    assert main(["analyse", "turns", str(path), "--json", "--filter", "turns>1"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["turns"]
-    assert row == {"turns": 2, "conversations": 2, "means": {"质量": 2.0}, "counts": {"质量": 1}}
-
-
 def test_the_same_text_twice(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record with the same text as another one counts too; the same record from another file does not."""
     with Project.open(path) as project:
@@ -58,12 +49,6 @@ def test_the_same_text_twice(path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["analyse", "turns", str(path), "--json", "--filter", "turns:1"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["turns"]
     assert row == {"turns": 1, "conversations": 2, "means": {"质量": 1.5}, "counts": {"质量": 2}}
-
-
-def test_nothing_matches(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A filter that nothing matches is a usage error."""
-    assert main(["analyse", "turns", str(path), "--filter", "turns>9"]) == 2
-    assert "No conversation matches" in capsys.readouterr().err
 
 
 class TestAptitude:
@@ -120,34 +105,6 @@ class TestAptitude:
         """Without simulations the error says what such logs contain."""
         assert main(["analyse", "aptitude", str(path)]) == 2
         assert "conv_type" in capsys.readouterr().err
-
-
-SIMULATED = shared_file("recllmsim_agent")
-
-if SIMULATED is not None:
-
-    def test_the_table_of_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """The table equals what is computed from the file itself, digit for digit: pairs of messages, and the mean of
-        each rating.
-        """
-        assert SIMULATED is not None
-        with gzip.open(SIMULATED) as file:
-            records = list(map(json.loads, file))
-        assert main(["import", str(tmp_path / "p.wb"), str(SIMULATED)]) == 0
-        capsys.readouterr()
-        assert main(["analyse", "turns", str(tmp_path / "p.wb"), "--json"]) == 0
-        rows = json.loads(capsys.readouterr().out)["turns"]
-        assert sum(row["conversations"] for row in rows) == len(records)
-        for row in rows:
-            rated = [
-                one["truth"]["rating"]
-                for one in records
-                if len(one["messages"]) // 2 == row["turns"]
-            ]
-            assert row["conversations"] == len(rated)
-            for name in rated[0]:
-                mean = sum(one[name] for one in rated) / len(rated)
-                assert f"{row['means'][name]:.4f}" == f"{mean:.4f}"
 
 
 def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,6 @@ from engine.simulate.service.sharded import (
     load_instructions,
     load_sources,
     read_drafts,
-    scored,
     write_drafts,
 )
 from engine.simulate.sharded.instruction import read_instructions
@@ -135,40 +134,10 @@ class TestMaking:
 
 
 class TestTable:
-    def test_figures(self) -> None:
-        """P, A90 and U90-10 by condition in the given order; a play without an attempt counts as 0."""
-        rows = [row("full", 1.0, 0), row("full", 1.0, 1), row("sharded", None, 0)]
-        rows.append(row("sharded", 1.0, 1))
-        found = report_of_plays(rows, ("sharded", "full"))
-        assert [
-            (one["condition"], one["performance"], one["aptitude"], one["unreliability"])
-            for one in found.json["aptitude"]
-        ] == [("sharded", 50.0, 90.0, 80.0), ("full", 100.0, 100.0, 0.0)]
-        assert found.lines[1].split() == [
-            "1", "2", "50.0", "50%", "90.0", "80.0", "90%", "-", "math,", "sharded,", "small",
-        ]  # fmt: skip
-
-    def test_each_instruction(self) -> None:
-        """The JSON has the same figures for each instruction alone."""
-        rows = [row("full", 1.0, 0), row("full", 0.0, 1), row("full", 1.0, 2, task_id="pears")]
-        found = report_of_plays(rows, ("full",)).json
-        assert [one["performance"] for one in found["aptitude"]] == [75.0]
-        assert {one["task_id"]: one["performance"] for one in found["instructions"]} == {
-            "plums": 50.0,
-            "pears": 100.0,
-        }
-
     def test_drafts_only(self, plums: Path) -> None:
         """A file of instructions that are no drafts is refused with the reason."""
         with pytest.raises(UsageError, match="it is no draft"):
             read_drafts(plums)
-
-    def test_replies_by_condition(self) -> None:
-        """The categories of replies are counted where replies are classified."""
-        found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
-        (replies,) = found.json["replies"]
-        assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
-        assert (replies["turns"], replies["stand_ins"]) == (2, 1)
 
     def test_temperatures_are_conditions_of_their_own(self) -> None:
         """Plays at another temperature have rows of their own, next to their condition."""
@@ -178,11 +147,6 @@ class TestTable:
             "full",
             "sharded-at0.5-ut1.0",
         ]
-
-    def test_broken_plays_have_no_score(self) -> None:
-        """An interrupted play is in no row."""
-        broken = PlayRow(1, "", "sharded", "k", 1, None, "no room", {})
-        assert scored([broken, row("full", 1.0, 0)]) == scored([row("full", 1.0, 0)])
 
 
 class TestWords:

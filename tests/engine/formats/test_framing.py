@@ -269,21 +269,6 @@ def test_text_after_a_list_is_rejected() -> None:
     assert records[1].raw == b"trailing"
 
 
-@pytest.mark.parametrize("shape", ["lines", "list"])
-def test_truncated_gzip_gives_what_was_readable(shape: str) -> None:
-    """Of a gzip file that was cut off the whole records are read and the tail is one rejected record."""
-    rows = [line(str(n), f"message {n * 7919}") for n in range(3000)]
-    data = b"\n".join(rows) if shape == "lines" else b"[" + b",\n".join(rows) + b"]"
-    packed = gzip.compress(data)
-    records = read(packed[: len(packed) // 2], "openai")
-    *whole, tail = records
-    assert len(whole) > 1000
-    assert ids(whole) == [str(n) for n in range(len(whole))]
-    assert isinstance(tail, Rejected)
-    assert tail.reason == "the gzip data end early: the file was cut off"
-    assert rows[len(whole)].startswith(tail.raw)
-
-
 def test_damaged_gzip_says_so() -> None:
     """A gzip file whose checksum is wrong gives its records and a rejected tail."""
     packed = bytearray(gzip.compress(line("a") + b"\n" + line("b") + b"\n"))

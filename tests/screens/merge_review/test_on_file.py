@@ -14,7 +14,7 @@ from screens.merge_review.panes import SidePane
 from screens.merge_review.screen import MergeDeskScreen
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.screens.driving import press, settle, text, until
-from tests.screens.test_real_store import services
+from tests.screens.real_store import services
 from workbench.app import WorkbenchApp
 
 
