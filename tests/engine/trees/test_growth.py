@@ -16,7 +16,7 @@ from engine.trees.growth import Budget, Grower, Job, Work
 from engine.trees.measures import measure
 from engine.trees.options import Growth, Transform, TreeOptions, options_frame, options_from
 from engine.trees.tree import Account, Kind, Tree, TreeRecord, record, restore
-from tests.engine.model.toy import ROOMY, ToyModel, log_prob
+from tests.engine.model.toy import ROOMY, VOCABULARY, ToyModel, log_prob
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
 
 PROMPT = tuple(b"Where is my parcel?")
@@ -53,7 +53,7 @@ class TestAgainstEnumeration:
         model = ToyModel()
         grown = tree(model, TreeOptions(alpha, max_tokens=3, widest=widest))
         grow(model, Job(grown, PROMPT))
-        expected = enumerate_paths(PROMPT, alpha, 3, widest)
+        expected = enumerate_paths(PROMPT, alpha, 3, widest or VOCABULARY)
 
         assert leaves(grown) == pytest.approx(expected.leaves, rel=1e-5)
         assert grown.account().pruned == pytest.approx(expected.pruned, abs=1e-6)
@@ -299,6 +299,22 @@ class TestWidest:
         assert options_from(options_frame(bounded)) == bounded
         assert restore(record(grown(bounded))).options == bounded
         assert "widest" not in options_frame(TreeOptions(0.02))
+
+
+class TestOrder:
+    @settings(max_examples=20, deadline=None)
+    @given(order=st.permutations(range(5)), width=st.sampled_from([1, 8, 32]), alike=st.booleans())
+    def test_jobs_in_any_order(self, order: list[int], width: int, alike: bool) -> None:
+        """Trees depend neither on the order of jobs nor on the nodes in a decode, with or without common prefixes."""
+        start = b"A long beginning that all of them have in common. " if alike else b""
+        prompts = [start + f"Question {number}?".encode() for number in range(5)]
+        model = ToyModel()
+        options = TreeOptions(0.01, max_tokens=3)
+        trees = {at: Tree(options, STOPS, model.token_bytes) for at in order}
+        Grower(model, width=width).grow([Job(trees[at], prompts[at]) for at in order])
+
+        for at, tree in trees.items():
+            assert leaves(tree) == leaves(grown(options, prompts[at]))
 
 
 ALPHA = 0.02
