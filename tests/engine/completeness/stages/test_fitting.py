@@ -31,7 +31,7 @@ from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.learning import AT_CHANCE
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.completeness.tables import hidden_states, score_sets, scores
+from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
@@ -757,12 +757,18 @@ def assert_reasons_explain(project: Project, ids: Iterable[int]) -> None:
     reasons add up to, at all boundaries of conversations that one fit scored. Weights are stored with three digits, so
     that neighbors may change places."""
     reasons = WordReasons(project)
-    found = [
-        reasons.of_conversation(key, message)
-        for key, curve in curves(project).items()
-        if key in ids
-        for message in curve
-    ]
+    with project.reading() as conn:
+        config = score_sets.config_in_force(conn)
+        assert config is not None
+        weights = word_weights.get(conn, config.config_hash)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(word_weights, "get", lambda *_: weights)  # else unpacked for each
+        found = [
+            reasons.of_conversation(key, message)
+            for key, curve in curves(project).items()
+            if key in ids
+            for message in curve
+        ]
     log_odds, p = zip(
         *((one.log_odds, one.p) for one in found if 0.001 < one.p < 0.999), strict=True
     )
