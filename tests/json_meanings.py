@@ -9,16 +9,12 @@ MAPS = frozenset(
     {
         "added", "by_sign", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
         "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
-        "reasons", "redacted", "rows", "several_ids", "unknown_parts",
+        "reasons", "redacted", "rows", "several_ids", "undated", "unknown_parts",
     }
 )  # fmt: skip
 """Objects whose names are data, such as names of people."""
 
 ELSEWHERE = {
-    "analyse aptitude": "performance, aptitude and unreliability by task, condition and model:"
-    " [sharded tasks](../sharded-tasks.md)",
-    "analyse forms": "a row for each form, model and variant: [simulation](../simulation.md#forms)",
-    "analyse ratings": "ratings and their agreement: [RecLLMSim](../recllmsim.md)",
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
     " numbers of each: [goals](../goals.md)",
     "goals decide": "numbers of pairs that were `merged` and `refused`, `dry_run`, and the number of `groups` now",
@@ -42,6 +38,8 @@ ELSEWHERE = {
     "run paper-goals": "the tables of the paper: [goals](../goals.md#as-in-the-paper)",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
+    "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
+    " `forms`, one for each form, model and variant: [simulation](../simulation.md#forms)",
     "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",
     "simulate shards": "what was proposed: [sharded tasks](../sharded-tasks.md)",
     "tour": "none: it needs a terminal",
@@ -71,7 +69,8 @@ MEANINGS = {
     "ask: answers": "who answered, and how often what",
     "questions: questions[].answers": "who answered, and how often what",
     "by": "who answers: the name of a person, empty without one, or what answers",
-    "ask: by": "what was asked: person, pattern or examples",
+    "ask: by": "what was asked: person, pattern, examples or model",
+    "ask: without_answer": "conversations on which the model gave none",
     "cites": "indices of the messages that show it, from 0",
     "answers: conversations": "conversations that were meant",
     "ask: conversations": "conversations that wait for an answer",
@@ -172,7 +171,6 @@ MEANINGS = {
     "count": "how many",
     "goals rename: decision.count": "conversations that it moved",
     "counts": "what is in the project",
-    "analyse turns: turns[].counts": "conversations behind each mean",
     "coverage": "share of the conversations that has a score",
     "covered": "probability of all answers of the tree together",
     "calibrate: covered": "share of the scored conversations in a decile that has a verdict",
@@ -298,7 +296,6 @@ MEANINGS = {
     "matched_position": "`matched` of position alone; null in a set of an earlier version",
     "max_logprob": "log-probability of the best answer, natural logarithm",
     "means": "what it means",
-    "analyse turns: turns[].means": "mean of each rating or reward",
     "measure": "what is compared",
     "measured": "whether the time comes from earlier runs on this machine",
     "median_leaves": "median number of answers of a tree",
@@ -321,6 +318,7 @@ MEANINGS = {
     "models use: models": "the model of each kind of work",
     "models use: models.scoring": "for scores and remaining tasks",
     "models use: models.goals": "for summaries, labels and merges",
+    "models use: models.questions": "for answers to questions",
     "models use: models.trees": "for response trees",
     "models use: models.simulation": "for conversations that are played",
     "n": "number of cases",
@@ -372,6 +370,8 @@ MEANINGS = {
     "over_keywords": "`matched` minus that of the keyword rule, paired; null in a set of an earlier version",
     "over_position": "`matched` minus that of position alone, paired; null in a set of an earlier version",
     "p": "probability",
+    "answers: answers[].p": "probability of the answer, where it is known",
+    "answers: answers[].note": "how it was reached, such as in how many parts a log was read, or why there is none",
     "compare: differences[].p": "p value of no difference",
     "goals.contrasts[].p": "p value of no difference",
     "p_corrected": "the same by Holm's method over all tests",
@@ -518,15 +518,15 @@ MEANINGS = {
     "train": "conversations that are trained on",
     "trained": "conversations that an adapter was trained on, which are left out",
     "trees": "number of trees",
-    "analyse trees: trees": "the trees with many branches and an improbable best answer",
+    "unusual-trees: trees": "the trees with many branches and an improbable best answer",
     "validate trees: trees": "the trees that were validated ([validation](../validation.md))",
     "validate all: trees": "the trees that were validated ([validation](../validation.md))",
     "truth": "characters of truth",
     "truths": "each truth that the import brought, with what it is compared to",
     "tuning": "what was measured on this machine",
     "turns": "messages of the user",
-    "analyse turns: turns": "conversations by their number of turns",
     "unchanged": "files that did not change",
+    "undated": "times of conversations that are no dates, by their shape",
     "undone": "lines of decisions that had been taken back",
     "unexpanded": "probability of what was not followed to its end",
     "unknown_parts": "parts of messages of an unknown kind, by name",

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
 
 from engine.model.interface import Sampling
 
@@ -22,9 +22,6 @@ Speaker = Literal["system", "user", "assistant"]
 
 Role = Literal["user", "assistant", "judge"]
 """The roles of a simulation; each may have a model of its own."""
-
-T = TypeVar("T")
-"""What a reply is converted to."""
 
 TRIES = (0.0, 0.5, 1.0)
 """Temperatures of the attempts; a second attempt at 0 would give the same reply."""
@@ -57,7 +54,8 @@ class Call:
         stop: Texts that end the reply and are no part of it.
         seed: The same call with the same seed gives the same reply; it has no effect at temperature 0.
         opening: Beginning of the reply that the model is given; it is not part of `Completion.text`.
-        verdict: Whether the probability of the first true or false of the reply is read.
+        probability_of: The field of the JSON schema, true or false or one of some values, whose probability is read;
+            empty for none.
     """
 
     module: str
@@ -68,12 +66,12 @@ class Call:
     stop: tuple[str, ...] = ()
     seed: int = 0
     opening: str = ""
-    verdict: bool = False
+    probability_of: str = ""
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
         """Returns the SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
         # At temperature 0 the seed has no effect.
-        ignored = {"module", "role", "verdict"} | (
+        ignored = {"module", "role", "probability_of"} | (
             {"seed"} if self.sampling.temperature == 0 else set()
         )
         fields = {name: value for name, value in asdict(self).items() if name not in ignored}
@@ -89,8 +87,9 @@ class Completion:
         text: The reply, without the opening.
         stopped: Why it ended: `end` by the model, `stop` by a stop text, `length` by the limit.
         note: What was left out of a conversation that was too long; None for nothing.
-        probability: Probability of true rather than false at the first of these words of the reply; None where it was
-            not asked for, where the server lists no tokens, and where the reply has neither.
+        probability: Probability of the value that the reply gives to the field `Call.probability_of` rather than of its
+            other values; None where it was not asked for, where the server lists no tokens, and where the reply has no
+            such value.
     """
 
     text: str
@@ -140,33 +139,6 @@ def seed_from(*names: object) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def ask_json(
-    call: Call,
-    schema: Mapping[str, Any],
-    accept: Callable[[Mapping[str, Any]], T | None],
-    temperatures: Sequence[float],
-) -> Generator[Call, Completion, T | None]:
-    """Yields the call until `accept` returns a value, and returns that; None if no attempt succeeds.
-
-    Args:
-        call: The call; its sampling and schema are set here.
-        schema: JSON schema of the reply, an object.
-        accept: Converts the parsed reply; returns None to reject it.
-        temperatures: Temperature of each attempt.
-    """
-    schema_text = json.dumps(schema)
-    for attempt, temperature in enumerate(temperatures):
-        completion = yield replace(
-            call,
-            sampling=Sampling(temperature=temperature, json_schema=schema_text),
-            seed=call.seed if attempt == 0 else seed_from(call.seed, attempt),
-        )
-        reply = parsed_object(completion.text)
-        if reply is not None and (accepted := accept(reply)) is not None:
-            return accepted
-    return None
-
-
 def parsed_object(text: str, *, strict: bool = True) -> dict[str, Any] | None:
     """Returns a reply as a JSON object; None if it is not one, for example because it was cut off.
 
@@ -178,16 +150,6 @@ def parsed_object(text: str, *, strict: bool = True) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the JSON schema of an object with exactly these properties, in this order."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def dialogue(turns: Sequence[tuple[str, str]]) -> str:

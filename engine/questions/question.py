@@ -7,15 +7,18 @@ are a project's own; a yes-no question that only has a name is a *tag*.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from engine.base.conversation import Role
 from engine.base.errors import FormatError, UsageError
+from engine.base.sign import Sign
 
 NOTE = "note"
 """Name of the question whose answer is what a person remarks on a conversation."""
@@ -42,6 +45,7 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         words: Words or phrases, one of which occurs, whatever their case.
         regex: A regular expression that matches a part, in the syntax of RE2; instead of `words`.
         roles: The roles whose messages are read; empty for all but the system's.
+        sign: A sign of trouble that is read in the conversation, instead of `words`; its messages match.
         tools: Names of tools: one of them is called in the message, or the message is the result of its call.
         position: Which of the messages with these roles is read: each, the first or the last.
         least: Number of messages that must match.
@@ -50,7 +54,8 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: str = YES
     words: tuple[str, ...] = ()
     regex: str = ""
-    roles: tuple[Literal["system", "user", "assistant", "tool"], ...] = ()
+    sign: Sign | None = None
+    roles: tuple[Role, ...] = ()
     tools: tuple[str, ...] = ()
     position: Literal["any", "first", "last"] = "any"
     least: int = 1
@@ -64,18 +69,26 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         text: The question in words.
         kind: What its answers are.
         guidance: What whoever answers reads beside the question.
+        roles: Whose messages it is about, one by one; empty where it is about the conversation as a whole.
         labels: Guidance by answer, in order; the answers that a `choice`, `several` or a `scale` can have.
         patterns: Tried in their order; the first that matches gives the answer.
         otherwise: The answer of the patterns where none matches; empty for none.
+        between: The least and the greatest number that answers; None for any.
+        windows: What a model reads of a log that does not fit: `all` of it in parts, or the `last` part.
+        votes: Number of times that a model is asked.
     """
 
     name: str = ""
     text: str = ""
     kind: QuestionKind = "yes-no"
     guidance: str = ""
+    roles: tuple[Role, ...] = ()
     labels: Mapping[str, str] = {}
     patterns: tuple[Pattern, ...] = ()
     otherwise: str = ""
+    between: tuple[float, float] | None = None
+    windows: Literal["all", "last"] = "all"
+    votes: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -97,10 +110,17 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         elif self.answers:
             if (known := lowered.get(value.casefold())) is not None:
                 return known
-        elif value and (self.kind == "text" or _NUMBER.fullmatch(value)):
+        elif value and (self.kind == "text" or (_NUMBER.fullmatch(value) and self._allows(value))):
             return value
         expected = ", ".join(self.answers) or f"a {self.kind}"
+        if self.between:
+            expected += " from {:g} to {:g}".format(*self.between)
         raise UsageError(f"“{value}” is no answer to “{self.name}”.", f"Answers are {expected}.")
+
+    def _allows(self, number: str) -> bool:
+        """Returns whether a number is in the range of the answers."""
+        low, high = self.between or (-math.inf, math.inf)
+        return low <= float(number) <= high
 
 
 def slug(text: str) -> str:

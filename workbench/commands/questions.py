@@ -11,11 +11,20 @@ from typing import Any
 
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
-from engine.base.number_format import counted, figure, figure_range, percent_range, probability
+from engine.base.number_format import (
+    counted,
+    duration,
+    figure,
+    figure_range,
+    percent_range,
+    probability,
+)
+from engine.base.report_table import row_as_json
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.question import NOTE, Question
+from engine.project.records import Estimate
+from engine.questions.question import NOTE, Question, slug
 from engine.questions.records import (
     MIN_EXAMPLES_OF_EACH,
     NO_NAME,
@@ -24,13 +33,16 @@ from engine.questions.records import (
     ExampleProbeChange,
     Proposed,
 )
+from engine.questions.service import asking
 from engine.questions.service.answer_tables import (
     IDS,
     VALUES,
     FileAnswersReport,
+    import_field_answers,
     import_file_answers,
 )
 from engine.questions.service.answers import AnswerReport, import_answers
+from engine.questions.service.asking import AskRequest
 from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from engine.questions.service.questions import QuestionSummary
 from workbench.arguments import (
@@ -41,6 +53,8 @@ from workbench.arguments import (
     argument,
     number,
     one_of,
+    read_request,
+    request_arguments,
     share,
     switch,
     takes,
@@ -49,6 +63,7 @@ from workbench.arguments import (
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.narration import narrate, run_stages
+from workbench.text_tables import cost_lines, table_lines
 
 # Asking
 
@@ -61,12 +76,11 @@ from workbench.narration import narrate, run_stages
     ),
     argument(
         "--by",
-        choices=["person", "pattern", "examples"],
-        help="who answers: people in triage, the patterns of the question, or a probe fitted to the answers yes and no"
-        " of people (default: pattern where the question has one, else person)",
+        choices=["person", "pattern", "examples", "model"],
+        help="who answers: people in triage, the patterns of the question, a probe fitted to the answers yes and no"
+        " of people, or a model (default: model with --model, else pattern where the question has one, else person)",
     ),
-    FILTER,
-    number("--limit", "ask of the first N only"),
+    *request_arguments(AskRequest),
     argument(
         "--threshold",
         type=share,
@@ -75,7 +89,7 @@ from workbench.narration import narrate, run_stages
     ),
     switch("--use", "--by examples: put the newly fitted probabilities of `succeeded` in force"),
     number("--next", "--by examples: list the N most informative conversations to answer next", 10),
-    switch("--estimate", "only say how many conversations would be asked"),
+    switch("--estimate", "only say how many conversations would be asked, and what a model costs"),
 )
 def ask(arguments: argparse.Namespace) -> CommandResult:
     """Asks a question of conversations. What was answered already in this way is not asked again.
@@ -88,10 +102,15 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         question = workspace.questions.find(
             arguments.question, keep=is_new and not arguments.estimate
         )
-        by = arguments.by or ("pattern" if question.patterns else "person")
+        request = read_request(AskRequest, arguments)
+        by = arguments.by or (
+            "model" if request.model else "pattern" if question.patterns else "person"
+        )
+        if by == "model":
+            return _ask_model(workspace, question, request, estimates=arguments.estimate)
         if by == "examples" and not arguments.estimate:
             return _ask_examples(workspace, question, arguments)
-        ids = workspace.conversations.ids(ListQuery(arguments.filter))[: arguments.limit]
+        ids = workspace.conversations.ids(ListQuery(request.filter))[: request.limit]
         if by != "pattern":
             return _waiting(workspace, question, len(ids), by)
         stage = workspace.questions.pattern_stage(question, ids)
@@ -114,6 +133,42 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
             lines.append(f"Triage asks them one by one (`workbench {path}`, key 3), or:")
         lines.append(f"  workbench answers {path} {question.name} --give ID ANSWER")
     return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
+
+
+def _ask_model(
+    workspace: OpenProject, question: Question, request: AskRequest, *, estimates: bool
+) -> CommandResult:
+    """Lets a model answer, or says what that costs."""
+    cost = asking.estimate(workspace.run_setup, question, request)
+    line = asked_estimate_text(cost)
+    if estimates:
+        document = {"question": question.name, "by": "model", "conversations": cost.items}
+        return CommandResult([line, *cost_lines(cost.costs)], {**document, **asdict(cost)})
+    narrate(line)
+    stage, stages = asking.model_stages(workspace.run_setup, question, request)
+    run_stages(workspace, stages)
+    summary = workspace.questions.summary(question.name)
+    by, failed = slug(stage.model.name), stage.counts[None]
+    return CommandResult(
+        [stage.summary(), f"Filter: {question.name}@{by}:ANSWER, or {question.name}:ANSWER."],
+        {
+            **_summary_json(summary),
+            "answered": stage.answered,
+            "without_answer": failed,
+            "by": "model",
+        },
+        EXIT_INCOMPLETE if failed else EXIT_DONE,
+    )
+
+
+def asked_estimate_text(estimate: Estimate) -> str:
+    """Returns what asking a model costs in words."""
+    text = counted(estimate.items, "conversation") + f" to ask {estimate.model}"
+    if not estimate.items or estimate.costs:
+        return f"{text}."
+    text += f", about {estimate.tokens:,} tokens"
+    time = "" if estimate.seconds is None else f": about {duration(estimate.seconds)}"
+    return f"{text}{time}."
 
 
 def _ask_examples(
@@ -164,10 +219,25 @@ def _ask_examples(
             metavar="NAME",
             help="how far those agree who answered a question: people, patterns, models and files",
         ),
+        argument("--rates", metavar="NAME", help="how often each answer to a question was given"),
     ),
+    argument(
+        "--by",
+        metavar="FIELD",
+        default="",
+        help="--rates: by the values of a field: goal, turns, model, source, month, tag, meta.KEY, truth.KEY, ...",
+    ),
+    FILTER,
 )
 def questions(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the questions with who answered them, or shows, adds or removes one."""
+    """Lists the questions with who answered them, or shows, adds or removes one, or how it was answered.
+
+    Raises:
+        UsageError: --by or --filter without --rates, or there is no such field.
+        NotFound: There is no such question.
+    """
+    if (arguments.by or arguments.filter) and not arguments.rates:
+        raise UsageError("--by and --filter are for --rates.", "Add --rates NAME.")
     writes = bool(arguments.add or arguments.remove)
     with OpenProject(Path(arguments.project), read_only=not writes) as workspace:
         service = workspace.questions
@@ -179,6 +249,13 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             people = people_agreement(workspace.project, name)
             return CommandResult(
                 people.sentences() or [_too_few_text(people, name)], people.as_json()
+            )
+        if arguments.rates:
+            question = service.find(arguments.rates)
+            table = workspace.comparison.rates(question, arguments.by, arguments.filter)
+            rates = [row_as_json(table, row) for row in table.rows]
+            return CommandResult(
+                table_lines(table), {"question": question.name, "by": arguments.by, "rates": rates}
             )
         if arguments.add:
             added = service.add(Path(arguments.add))
@@ -196,7 +273,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
 def _summary_lines(row: QuestionSummary) -> list[str]:
     """Returns a question, and below it who answered it."""
     lines = [
-        f"{one_line(row.question.name, 30):<22} {row.question.kind:<8} {one_line(row.question.text, 80)}"
+        f"{one_line(row.question.name, 30):<26} {row.question.kind:<8} {one_line(row.question.text, 80)}"
     ]
     for by, counts in row.answers:
         shown = ", ".join(f"{one_line(value, 30)} {count:,}" for value, count in counts.items())
@@ -256,11 +333,17 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             help="what people answered in Label Studio (JSON or JSON-MIN), in Argilla (to_json) or in a copy of the"
             " project (export answers)",
         ),
+        argument(
+            "--from",
+            dest="field",
+            metavar="FIELD",
+            help="what came with the conversations: a field of their truth or metadata, such as truth.rating.Diversity",
+        ),
     ),
-    switch("--replace", "--import: give answers also where there are other ones"),
+    switch("--replace", "--import, --from: give answers also where there are other ones"),
     titled(
         "answers that are no person's: of a judge elsewhere, a rating, another tool (JSON Lines, JSON or CSV)",
-        argument("--name", help="who answers (default: the name of the file)"),
+        argument("--name", help="who answers (default: the name of the file; `truth` or `meta`)"),
         argument(
             "--id",
             metavar="FIELD",
@@ -284,14 +367,15 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         NotYet: There is nothing to undo or redo.
     """
     gives = bool(arguments.give) or arguments.all is not None
-    writes = gives or arguments.undo or arguments.redo or bool(arguments.file)
+    takes_others = bool(arguments.file or arguments.field)
+    writes = gives or arguments.undo or arguments.redo or takes_others
     read_only = arguments.dry_run or not writes
     with OpenProject(Path(arguments.project), read_only=read_only) as workspace:
         workspace.triage.annotator = arguments.annotator
         if arguments.undo or arguments.redo:
             return _undo_or_redo(workspace, redo=arguments.redo)
         question = workspace.questions.find(arguments.question, keep=gives)
-        if arguments.file:
+        if takes_others:
             report = _import(workspace, question, arguments)
             dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
             return CommandResult(
@@ -304,8 +388,9 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         rows = workspace.questions.answers(question.name, ListQuery(arguments.filter))
     return CommandResult(
         [
-            f"{one_line(row.conversation, 30):<30}  {one_line(row.value, 40):<12}  {one_line(row.by or NO_NAME, 30)}"
-            + (f"  {one_line(row.explanation, 100)}" if row.explanation else "")
+            f"{one_line(row.conversation, 30):<30}  {one_line(row.value or '–', 40):<12}"
+            f"  {one_line(row.by or NO_NAME, 30)}"
+            + "".join(f"  {one_line(text, 100)}" for text in (row.explanation, row.note) if text)
             for row in rows
         ]
         or [f"Nobody has answered {question.name} on these."],
@@ -316,7 +401,16 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | FileAnswersReport:
-    """Takes the answers of a file: of people where it says so, else of the file itself."""
+    """Takes the answers of a field, or of a file: of people where it says so, else of the file itself."""
+    if arguments.field:
+        return import_field_answers(
+            workspace.project,
+            arguments.field,
+            question,
+            name=arguments.name or "",
+            replace=arguments.replace,
+            dry_run=arguments.dry_run,
+        )
     path = Path(arguments.file)
     if not (arguments.id or arguments.value or arguments.name):
         with contextlib.suppress(FormatError):

@@ -31,7 +31,7 @@ from engine.model.embedders.vectors import Vectors, has_vector, same_space
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
-from engine.model.structured_replies import fenced_log
+from engine.model.structured_replies import ask, fenced_log
 from engine.project import runs
 from engine.project.project import Project
 
@@ -173,7 +173,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
             ]
         room = self._work.room(prompt)
         logs = [fenced_log(pieces, pinned, room) for pieces, pinned in items]
-        replies = self._work.ask(prompt, GoalSummary, [log for log, _ in logs], report)
+        replies = ask(self._work.process, prompt, GoalSummary, [log for log, _ in logs], report)
         return [
             _Summary(
                 *(

@@ -48,6 +48,8 @@ class GivenAnswer:
         conversation, source: Id and source of the conversation.
         by: Name of the person, empty without one; else of what answered.
         cites: Indices of the messages that show it.
+        p: Probability of the answer, where it is known.
+        note: How a machine reached it, or why there is none.
     """
 
     conversation: str
@@ -56,6 +58,8 @@ class GivenAnswer:
     by: str
     explanation: str = ""
     cites: tuple[int, ...] = ()
+    p: float | None = None
+    note: str = ""
 
 
 class QuestionService:
@@ -180,6 +184,8 @@ class QuestionService:
                         answerer.name,
                         answer.explanation,
                         tuple(cite[0] for cite in answer.cites),
+                        answer.p,
+                        answer.note,
                     )
                     for answerer, answer in machines.get(key, ())
                 ]
