@@ -6,7 +6,7 @@ pairs of them that mean the same are proposed for a merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,13 +16,13 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.request_options import options_of
 from engine.base.text import one_line
-from engine.goals.records import ClusteringSummary, Decide, GoalText
+from engine.goals.records import EXPLANATION, ClusteringSummary, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
 from engine.project.records import ClusteringEstimate
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.widgets.controls import LineInput
 
-GOAL_TEXTS: dict[GoalText, FormChoice] = {
+TEXT_CHOICES: dict[GoalText, FormChoice] = {
     "first-user": FormChoice(
         "the first user message",
         "It states the goal in many logs. Clusters are made without a model.",
@@ -39,8 +39,34 @@ GOAL_TEXTS: dict[GoalText, FormChoice] = {
         "the model's summary",
         "The model writes what the user wants: one reply for each conversation.",
     ),
+    "remaining": FormChoice(
+        "remaining tasks", "Themes of failure: of what the model says is left."
+    ),
+    "last-exchange": FormChoice(
+        "the last exchange", "Themes of failure: how conversations with a sign of trouble end."
+    ),
 }
-"""The texts by which conversations are clustered."""
+"""The texts by which conversations are clustered, but for explanations."""
+
+
+def explanation_choice(question: str) -> FormChoice:
+    """Returns the choice of what explains the answers to a question."""
+    name = one_line(question, 30)
+    return FormChoice(
+        f"why “{name}”", "Themes of failure: notes, explanations and the places that are cited."
+    )
+
+
+ALGORITHMS: dict[bool, FormChoice] = {
+    False: FormChoice(
+        "of this program", "Vectors and phrases of members make and name the groups; models help."
+    ),
+    True: FormChoice(
+        "of the paper",
+        "A model summarizes each conversation, describes the clusters, and answers on pairs, as in Soroka et al.",
+    ),
+}
+"""The algorithms, by `ClusteringRequest.paper`."""
 
 MERGE_DECIDERS: dict[Decide, FormChoice] = {
     "ask": FormChoice(
@@ -52,7 +78,8 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
         "Pairs that are probable enough are merged without you; all can be undone.",
     ),
     "llm": FormChoice(
-        "by the model alone", "Its yes or no decides, as in Soroka et al.; all can be undone."
+        "by the model",
+        "Its yes or no decides, as in Soroka et al.; you review its decisions later.",
     ),
     "none": FormChoice("no proposals", "Clusters with labels, without merges."),
 }
@@ -63,11 +90,11 @@ DEFAULT_REQUEST = ClusteringRequest()
 
 
 class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
-    """Asks for text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
+    """Asks for algorithm, text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
 
     PLACE = "goal-run"
     FORM_TITLE = "Cluster conversations by goal"
-    FIRST_FIELD = "text"
+    FIRST_FIELD = "paper"
     OPTIONS = options_of(ClusteringRequest)
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
@@ -75,15 +102,23 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         self,
         estimate: Callable[[ClusteringRequest], ClusteringEstimate],
         shown: ClusteringSummary | None,
+        questions: Sequence[str],
+        *,
+        paper: bool,
     ) -> None:
         """Begins with the text and the embedder of `shown`, the clustering on the screen, and with defaults elsewhere.
 
         Args:
             estimate: Returns the estimate of a run.
             shown: The clustering; None where none is shown.
+            questions: Names of the questions that were answered, whose answers can be explained.
+            paper: Whether the algorithm of the paper is proposed.
         """
         super().__init__()
-        self.choices = {"text": GOAL_TEXTS, "decide": MERGE_DECIDERS}
+        explanations = {f"{EXPLANATION}{name}": explanation_choice(name) for name in questions}
+        texts = {**TEXT_CHOICES, **explanations}
+        self.choices = {"paper": ALGORITHMS, "text": texts, "decide": MERGE_DECIDERS}
+        self._paper = paper
         self._estimate, self._shown = estimate, None if shown is None else shown.clustering
 
     def compose_fields(self) -> ComposeResult:
@@ -91,6 +126,7 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         shown = self._shown
         text = DEFAULT_REQUEST.text if shown is None else shown.text
         embedder = DEFAULT_REQUEST.embedder if shown is None else one_line(shown.embedder)
+        yield field_line("algorithm", self.choice_field("paper", self._paper))
         yield field_line("text", self.choice_field("text", text))
         yield field_line("embedder", LineInput(embedder, id="embedder"))
         proposed = self.OPTIONS["k"].default
@@ -101,14 +137,20 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         yield field_line("seed", LineInput(str(DEFAULT_REQUEST.seed), id="seed"))
         yield field_line("merges", self.choice_field("decide"))
 
+    def update_lines(self) -> None:
+        """Hides the text where the algorithm of the paper is chosen, which clusters summaries."""
+        self.query_one("#field-text").display = not self.chosen("paper")
+
     def request(self) -> ClusteringRequest:
         """Returns the run that the fields describe.
 
         Raises:
             UsageError: The number of clusters or the seed cannot be used.
         """
+        paper = self.chosen("paper")
         return ClusteringRequest(
-            text=self.chosen("text"),
+            paper=paper,
+            text=DEFAULT_REQUEST.text if paper else self.chosen("text"),
             decide=self.chosen("decide"),
             **self.typed_values("embedder", "k", "seed"),
         )

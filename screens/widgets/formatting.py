@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from engine.base import number_format
 from engine.base.conversation import State, Verdict
-from engine.base.text import one_line
+from engine.base.text import display_safe, one_line
 from engine.questions.records import Agreement
 
 TONES = {
@@ -91,3 +92,17 @@ def agreement_piece(agreement: Agreement) -> tuple[str, str]:
     kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)} "
     share, tone = rate_piece(agreement.same.part, agreement.same.of)
     return f"{share} {kappa}n {agreement.n}", tone
+
+
+def fitting(clauses: Sequence[str], cells: int) -> str:
+    """Returns the first clauses that fit into so many cells, with ` · ` between them; display-safe. The first one alone
+    is cut between words where it does not fit."""
+    line, *others = [display_safe(clause) for clause in clauses]
+    if cell_len(line) > cells:
+        beginning = set_cell_size(line, max(1, cells - 1))
+        return (beginning.rpartition(" ")[0] or beginning).rstrip(" ,;") + "…"
+    for clause in others:
+        if cell_len(line) + 3 + cell_len(clause) > cells:
+            break
+        line += f" · {clause}"
+    return line

@@ -50,6 +50,35 @@ class TestCluster:
         assert all(group["label"] for group in merged["groups"])
         assert gaps["without"] == 1
 
+    def test_themes(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """What explains answers is clustered into themes, newly when an answer has come; before there is an answer that
+        is refused. Conversations without a theme are no gap."""
+        themes = (*CLUSTER, path, "--no-labels", "--text", "explanation:refused", "--k1", "2")
+        assert main([*map(str, themes)]) == 2
+        assert "Nobody has answered “refused”" in capsys.readouterr().err
+        ids = [json.loads(line)["id"] for line in self.listed(path, capsys)]
+        file = tmp_path / "judge.jsonl"
+        for count in (12, 13):
+            lines = [
+                {
+                    "id": name,
+                    "value": "yes",
+                    "explanation": f"{'no refund' if n % 2 else 'wrong date'} for {n}",
+                }
+                for n, name in enumerate(ids[:count])
+            ]
+            file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+            asked(capsys, "answers", path, "refused", "--import", file, "--replace")
+            clustered = asked(capsys, *themes, "--decide", "none")
+            assert clustered["conversations"] == count
+            assert {group["size"] for group in clustered["groups"]} == {6, count - 6}
+
+    @staticmethod
+    def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+        """The lines of the list of conversations with a goal."""
+        assert main(["list", str(path), "--filter", "name:goal", "--json"]) == 0
+        return capsys.readouterr().out.splitlines()
+
     def test_for_people(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Without --json the groups are listed, largest first, and progress goes to standard error."""
         words = (
@@ -138,14 +167,6 @@ class TestAssign:
         assert found["assigned"] == sum(group["assigned"] for group in found["groups"]) == 8
         assert found["novel"] == 0
         assert asked(capsys, "run", "assign", path) == found
-
-    def test_hold_out(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Table 4 of the paper is one command: clusters of one half, distances of both."""
-        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
-        found = asked(capsys, "run", "assign", path, "--holdout", ".5")
-        assert (found["train"], found["test"]) == (24, 24)
-        assert 0 <= found["cosine_train"] <= found["cosine_test"] < 1
-        assert 0 <= found["euclidean_train"] <= found["euclidean_test"] < 2
 
     def test_before_any_clustering(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Without a clustering there is nothing to assign to, and the hint names the command that makes one."""

@@ -28,7 +28,7 @@ from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.records import AnswerRow
-from engine.questions.service.asking import AskRequest, model_stages
+from engine.questions.service.asking import AskRequest
 from engine.questions.service.questions import GivenAnswer
 from engine.trees.records import TreeRequest
 from workbench.arguments import read_filter
@@ -435,12 +435,8 @@ class Project:
             UsageError: There is no such question or model, the question has no pattern, or the model cannot be asked.
         """
         definition = self._workspace.questions.find(question, keep=True)
-        check_limit(limit)
-        if model is None:
-            stage = self._workspace.questions.pattern_stage(definition, self._ids(filter)[:limit])
-            self._run([stage], progress)
-            return stage.summary()
         request = AskRequest(
+            "pattern" if model is None else "model",
             model,
             read_filter(filter),
             limit,
@@ -449,9 +445,9 @@ class Project:
             fresh=fresh,
             anyway=anyway,
         )
-        answering, stages = model_stages(self._workspace.run_setup, definition, request)
+        stage, stages = self._workspace.asking.stages(definition, request)
         self._run(stages, progress)
-        return answering.summary()
+        return stage.summary()
 
     def undo_answer(self) -> AnswerRow | None:
         """Undoes the newest act of a person, and returns it; None when nothing is left."""

@@ -93,14 +93,16 @@ class DecisionLog:
 
     def add_clustering(self, **made: Any) -> int:
         """Stores a clustering (arguments of `engine.goals.tables.clusterings.add`), shows it and transfers the
-        decisions of people from the one shown before, in one transaction. Returns its id."""
+        decisions of people from the one of goals, or of the same themes, that was shown before, in one transaction.
+        Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
             """Stores and shows the clustering."""
-            shown_before = clusterings.shown_id(conn)
+            shown = clusterings.shown_id(conn)
             clustering_id = clusterings.add(conn, **made)
-            if shown_before is not None:
-                self._transfer(conn, shown_before, clustering_id)
+            before = clusterings.predecessor(conn, clustering_id, shown)
+            if before is not None:
+                self._transfer(conn, before, clustering_id)
             else:
                 self._store_groups(conn, clustering_id, self._read_state(conn, clustering_id), ())
             return clustering_id
@@ -108,16 +110,16 @@ class DecisionLog:
         return self._write(work)
 
     def return_to(self, clustering_id: int) -> None:
-        """Shows an earlier clustering and transfers the newer decisions of people from the one shown before.
+        """Shows an earlier clustering and transfers the newer decisions of people as `add_clustering` does.
 
         `engine.goals.tables.clusterings.show` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
             """Shows the earlier clustering."""
-            shown_before = clusterings.shown_id(conn)
+            before = clusterings.predecessor(conn, clustering_id, clusterings.shown_id(conn))
             clusterings.show(conn, clustering_id)
-            if shown_before is not None and shown_before != clustering_id:
-                self._transfer(conn, shown_before, clustering_id)
+            if before not in (None, clustering_id):
+                self._transfer(conn, before, clustering_id)
 
         self._write(work)
 
@@ -172,10 +174,14 @@ class DecisionLog:
             decision = replace(
                 state.complete(planned), id=next_id, act=act, given_at=planned.given_at or utc_now()
             )
-            state.apply(decision)
+            if decision.reviewed is None:
+                state.apply(decision)
             decisions.append(decision)
             next_id += 1
         goal_decisions.append(conn, clustering_id, decisions)
+        if any(decision.reviewed is not None for decision in decisions):
+            # A review changes decisions before it, so all are replayed.
+            state = _apply_decisions(conn, clustering_id, self._read_clusters(conn, clustering_id))
         self._cache_state(clustering_id, _version(conn, clustering_id), state)
         self._store_groups(conn, clustering_id, state, decisions)
         return decisions
@@ -188,7 +194,7 @@ class DecisionLog:
         decisions: Iterable[GoalDecision],
     ) -> None:
         """Stores the groups after these decisions for filters and views of SQL."""
-        moved = any(decision.kind in MOVING_KINDS for decision in decisions)
+        moved = any(d.kind in MOVING_KINDS or d.reviewed is not None for d in decisions)
         clusters = self._read_clusters(conn, clustering_id) if moved else None
         store_groups(conn, clustering_id, state, clusters)
 

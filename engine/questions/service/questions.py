@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -18,7 +18,6 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.question import NOTE, Question, built_in, parse_question, slug, tag_question
 from engine.questions.service.intake import read_text
-from engine.questions.stages import PatternStage
 from engine.questions.tables import answers, machine_answers, questions
 
 NAME_WORDS = 5
@@ -78,6 +77,11 @@ class QuestionService:
         with self._project.reading() as conn, snapshot(conn):
             rows = [_summary(conn, name) for name in questions.names(conn)]
         return sorted(rows, key=lambda row: not row.answers)
+
+    def answered(self) -> list[str]:
+        """Returns the names of the questions that people or machines answered."""
+        with self._project.reading() as conn:
+            return questions.answered(conn)
 
     def summary(self, name: str) -> QuestionSummary:
         """Returns a question with who answered it."""
@@ -154,14 +158,6 @@ class QuestionService:
         if not self._project.write(lambda conn: questions.remove(conn, name)):
             raise NotFound(f"The project has no question “{name}” of its own.", "")
         self._changed()
-
-    def pattern_stage(self, question: Question, ids: Sequence[int]) -> PatternStage:
-        """Returns the stage in which the patterns of a question answer it.
-
-        Raises:
-            UsageError: It has none that can be read.
-        """
-        return PatternStage(self._project, question, ids)
 
     def answers(self, name: str, query: ListQuery) -> list[GivenAnswer]:
         """Returns the answers in force of people, then those of machines, of the conversations that a query matches,
