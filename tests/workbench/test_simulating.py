@@ -18,6 +18,7 @@ from engine.simulate.service.sharded import (
     load_instructions,
     load_sources,
     read_drafts,
+    scored,
     write_drafts,
 )
 from engine.simulate.sharded.instruction import read_instructions
@@ -166,6 +167,13 @@ class TestTable:
         with pytest.raises(UsageError, match="it is no draft"):
             read_drafts(plums)
 
+    def test_replies_by_condition(self) -> None:
+        """The categories of replies are counted where replies are classified."""
+        found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
+        (replies,) = found.json["replies"]
+        assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
+        assert (replies["turns"], replies["stand_ins"]) == (2, 1)
+
     def test_temperatures_are_conditions_of_their_own(self) -> None:
         """Plays at another temperature have rows of their own, next to their condition."""
         rows = [row("sharded", 1.0, 0, conv_type="sharded-at0.5-ut1.0"), row("full", 1.0, 0)]
@@ -174,6 +182,11 @@ class TestTable:
             "full",
             "sharded-at0.5-ut1.0",
         ]
+
+    def test_broken_plays_have_no_score(self) -> None:
+        """An interrupted play is in no row."""
+        broken = PlayRow(1, "", "sharded", "k", 1, None, "no room", {})
+        assert scored([broken, row("full", 1.0, 0)]) == scored([row("full", 1.0, 0)])
 
 
 class TestWords:
