@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +66,8 @@ MIN_INSTRUCTION_WORDS = 8
 """What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
 has this many words."""
 MIN_ECHOES = 3
-"""Times that one text has a sentence from which on it is a program's, as "Give me one action."."""
+"""Times that one text has a sentence from which on it is a program's, as "Give me one action."; and members that begin
+alike from which on a list shows what follows."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
@@ -340,6 +341,21 @@ def without_instructions(texts: Sequence[str]) -> list[str]:
         request = [part for part in text_parts if part not in repeated and own[part] < MIN_ECHOES]
         stripped.append("\n".join(request) or text)
     return stripped
+
+
+def distinct_starts(texts: Sequence[str]) -> list[int]:
+    """Returns where each text begins to differ: after the sentences that `MIN_ECHOES` of the texts begin with; 0 where
+    nothing follows them."""
+    openings = Counter(text[:end] for text in texts for end in _sentence_ends(text))
+    return [
+        max((end for end in _sentence_ends(text) if openings[text[:end]] >= MIN_ECHOES), default=0)
+        for text in texts
+    ]
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """Returns where the second and the next sentences of a text begin, at most `MIN_ECHOES` of them."""
+    return [match.end() for match in islice(_PARTS.finditer(text.rstrip()), MIN_ECHOES)]
 
 
 def _fluency(phrase: Phrase) -> float:
