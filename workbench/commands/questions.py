@@ -75,6 +75,10 @@ from workbench.narration import narrate, run_stages
     ),
     switch("--use", "--by examples: put the newly fitted probabilities of `succeeded` in force"),
     number("--next", "--by examples: list the N most informative conversations to answer next", 10),
+    switch(
+        "--check",
+        "draw 20 conversations on which a person checks what answered last, and list those that wait for it",
+    ),
     switch("--estimate", "only say how many conversations would be asked"),
 )
 def ask(arguments: argparse.Namespace) -> CommandResult:
@@ -88,6 +92,8 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         question = workspace.questions.find(
             arguments.question, keep=is_new and not arguments.estimate
         )
+        if arguments.check:
+            return _check(workspace, question)
         by = arguments.by or ("pattern" if question.patterns else "person")
         if by == "examples" and not arguments.estimate:
             return _ask_examples(workspace, question, arguments)
@@ -100,7 +106,11 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         run_stages(workspace, [stage])
         summary = workspace.questions.summary(question.name)
     return CommandResult(
-        [stage.summary(), f"Filter: {question.name}@pattern:yes, or {question.name}:yes."],
+        [
+            stage.summary(),
+            f"Filter: {question.name}@pattern:yes, or {question.name}:yes.",
+            f"How far it is right: Q in triage, or workbench ask {arguments.project} {question.name} --check",
+        ],
         {**_summary_json(summary), "answered": stage.answered, "by": by},
     )
 
@@ -114,6 +124,30 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
             lines.append(f"Triage asks them one by one (`workbench {path}`, key 3), or:")
         lines.append(f"  workbench answers {path} {question.name} --give ID ANSWER")
     return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
+
+
+def _check(workspace: OpenProject, question: Question) -> CommandResult:
+    """Draws what a person is asked about to check a machine, and lists what waits.
+
+    Raises:
+        NotYet: No machine has answered, or everything is answered.
+    """
+    workspace.questions.draw_check(question.name)
+    page = workspace.triage.queue("check", question=question.name)
+    if not page.total:
+        raise NotYet(f"Nothing waits for a check of {question.name}: no machine has answered it.")
+    rows = workspace.conversations.rows([item.conversation_id for item in page.items])
+    names = [row.external_id for row in rows]
+    path = workspace.project.path
+    return CommandResult(
+        [
+            f"{question.text} {counted(len(names), 'conversation')} to answer, in this order:",
+            *(f"  {one_line(name, 60)}" for name in names),
+            f"  workbench answers {path} {question.name} --give ID ANSWER",
+            f"  workbench questions {path} --agreement {question.name}",
+        ],
+        {"question": question.name, "waiting": names},
+    )
 
 
 def _ask_examples(
@@ -130,7 +164,7 @@ def _ask_examples(
     if name != SUCCEEDED:
         lines.append(f"filter             {name}@examples:yes, {name}@examples>.8")
         return CommandResult(lines + _next_lines(following), document)
-    change, in_force = probes.change(), probes.success_in_force()
+    change, in_force = probes.change(), probes.in_force()
     document["change"] = None if change is None else {"up": change.up, "down": change.down}
     if in_force is None:
         lines.append(f"not in force       {MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed")
@@ -176,9 +210,11 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(text.splitlines(), {"question": arguments.show, "file": text})
         if arguments.agreement:
             name = service.find(arguments.agreement).name
-            people = people_agreement(workspace.project, name)
+            people, checks = people_agreement(workspace.project, name), service.checks(name)
+            sentences = people.sentences() or [_too_few_text(people, name)]
             return CommandResult(
-                people.sentences() or [_too_few_text(people, name)], people.as_json()
+                [*sentences, *(line for check in checks for line in check.sentences())],
+                {**people.as_json(), "checks": [asdict(check) for check in checks]},
             )
         if arguments.add:
             added = service.add(Path(arguments.add))

@@ -68,7 +68,7 @@ class TestSuccess:
         told: list[Event] = []
         workspace.subscribe(told.append)
         judge(workspace, 25)
-        found = workspace.example_probes.success_in_force()
+        found = workspace.example_probes.in_force()
         assert found is not None
         assert found.test is not None
         assert min(found.test.positive, found.test.negative) >= MIN_EXAMPLES_OF_EACH
@@ -86,7 +86,7 @@ class TestSuccess:
         """Verdicts after the first result change nothing that is shown before they are taken over; what they would
         change is counted as it then happens."""
         judge(workspace, 30)
-        before = workspace.example_probes.success_in_force()
+        before = workspace.example_probes.in_force()
         shown = matching(workspace, "success>=.5")
         for nth, key in enumerate(matching(workspace, "succeeded:none -name:c81")[:10]):
             right = succeeded(key) == (nth % 3 > 0)
@@ -94,13 +94,13 @@ class TestSuccess:
         workspace.example_probes.wait()
         change = workspace.example_probes.change()
         assert change is not None
-        assert workspace.example_probes.success_in_force() == before
+        assert workspace.example_probes.in_force() == before
         assert matching(workspace, "success>=.5") == shown
         workspace.example_probes.take_over()
         after = matching(workspace, "success>=.5")
         assert len(set(after) - set(shown)) == change.up
         assert len(set(shown) - set(after)) == change.down
-        assert workspace.example_probes.success_in_force() == change.then
+        assert workspace.example_probes.in_force() == change.then
         assert workspace.example_probes.change() is None
 
     def test_at_chance_nothing_shows_it(self, workspace: OpenProject) -> None:
@@ -110,7 +110,7 @@ class TestSuccess:
             workspace.triage.give(key, Verdict.YES if key % 3 else Verdict.NO)
         workspace.example_probes.wait()
         workspace.example_probes.fit(SUCCEEDED)
-        found = workspace.example_probes.success_in_force()
+        found = workspace.example_probes.in_force()
         assert found is not None
         assert found.test is not None
         assert found.test.enough
@@ -241,7 +241,7 @@ def test_too_few_are_not_put_in_force(
     out = capsys.readouterr().out
     assert "not in force       3 verdicts of each kind are needed" in out
     with OpenProject(Path(path)) as again:
-        assert again.example_probes.success_in_force() is None
+        assert again.example_probes.in_force() is None
 
 
 def test_the_command_for_success(
