@@ -14,6 +14,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener import table_export
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
+from engine.questions.question import YES
 from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, give_states, talk
@@ -184,7 +185,7 @@ class TestTag:
     def test_marks(self, workspace: OpenProject) -> None:
         """The answers yes and no to a question are its examples; what was taken away, and `unsure`, are none."""
         triage = workspace.triage
-        triage.tag([3, 4], "rude")
+        triage.answer([Act(key, "rude", YES) for key in (3, 4)])
         triage.answer([Act(5, "rude", "no"), Act(6, "rude", "unsure"), Act(4, "rude", None)])
         with workspace.project.reading() as conn:
             assert example_probes.examples(conn, "rude") == {3: True, 5: False}
@@ -192,7 +193,7 @@ class TestTag:
 
     def test_it_proposes_and_tags_nothing(self, workspace: OpenProject) -> None:
         """`NAME@examples:yes` finds what is like those answered yes and not answered; that gives no answer."""
-        workspace.triage.tag([2, 4, 6, 8, 10], "good")
+        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4, 6, 8, 10)])
         workspace.triage.answer([Act(key, "good", "no") for key in (1, 3, 5, 7, 9)])
         workspace.example_probes.wait()
         found = matching(workspace, "good@examples:yes")
@@ -208,7 +209,7 @@ class TestTag:
     ) -> None:
         """`ask --by examples` prints its test out of fold and what to answer next, keeps the threshold, and the export
         has a line for every conversation with its probability."""
-        workspace.triage.tag([2, 4], "good")
+        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4)])
         workspace.triage.answer([Act(key, "good", "no") for key in (1, 3)])
         workspace.close()
         assert (
