@@ -15,10 +15,6 @@ MAPS = frozenset(
 """Objects whose names are data, such as names of people."""
 
 ELSEWHERE = {
-    "analyse aptitude": "performance, aptitude and unreliability by task, condition and model:"
-    " [sharded tasks](../sharded-tasks.md)",
-    "analyse forms": "a row for each form, model and variant: [simulation](../simulation.md#forms)",
-    "analyse ratings": "ratings and their agreement: [RecLLMSim](../recllmsim.md)",
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
     " numbers of each: [goals](../goals.md)",
     "goals decide": "numbers of pairs that were `merged` and `refused`, `dry_run`, and the number of `groups` now",
@@ -42,6 +38,8 @@ ELSEWHERE = {
     "run paper-goals": "the tables of the paper: [goals](../goals.md#as-in-the-paper)",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
+    "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
+    " `forms`, one for each form, model and variant: [simulation](../simulation.md#forms)",
     "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",
     "simulate shards": "what was proposed: [sharded tasks](../sharded-tasks.md)",
     "tour": "none: it needs a terminal",
@@ -172,7 +170,6 @@ MEANINGS = {
     "count": "how many",
     "goals rename: decision.count": "conversations that it moved",
     "counts": "what is in the project",
-    "analyse turns: turns[].counts": "conversations behind each mean",
     "coverage": "share of the conversations that has a score",
     "covered": "probability of all answers of the tree together",
     "calibrate: covered": "share of the scored conversations in a decile that has a verdict",
@@ -298,7 +295,6 @@ MEANINGS = {
     "matched_position": "`matched` of position alone; null in a set of an earlier version",
     "max_logprob": "log-probability of the best answer, natural logarithm",
     "means": "what it means",
-    "analyse turns: turns[].means": "mean of each rating or reward",
     "measure": "what is compared",
     "measured": "whether the time comes from earlier runs on this machine",
     "median_leaves": "median number of answers of a tree",
@@ -518,14 +514,13 @@ MEANINGS = {
     "train": "conversations that are trained on",
     "trained": "conversations that an adapter was trained on, which are left out",
     "trees": "number of trees",
-    "analyse trees: trees": "the trees with many branches and an improbable best answer",
+    "unusual-trees: trees": "the trees with many branches and an improbable best answer",
     "validate trees: trees": "the trees that were validated ([validation](../validation.md))",
     "validate all: trees": "the trees that were validated ([validation](../validation.md))",
     "truth": "characters of truth",
     "truths": "each truth that the import brought, with what it is compared to",
     "tuning": "what was measured on this machine",
     "turns": "messages of the user",
-    "analyse turns: turns": "conversations by their number of turns",
     "unchanged": "files that did not change",
     "undone": "lines of decisions that had been taken back",
     "unexpanded": "probability of what was not followed to its end",

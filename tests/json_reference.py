@@ -74,7 +74,6 @@ formats
 keys
 completion bash
 train status d/demo.wb
-analyse turns d/demo.wb
 """
 """Commands that take seconds together."""
 
@@ -107,7 +106,7 @@ validate m/demo.wb all
 validate m/demo.wb completeness
 validate m/demo.wb trees
 validate m/demo.wb verdicts
-analyse trees m/demo.wb
+unusual-trees m/demo.wb
 goals list m/demo.wb
 run assign m/demo.wb --holdout .5
 run complete m/demo.wb --estimate

@@ -21,8 +21,6 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"
 KINDS = {
     "forms": "Filling a form in a conversation, for `workbench simulate forms`: the modules of Hakimov et al., their"
     " baseline, and the user ([simulation](../simulation.md#forms)).",
-    "ratings": "Ratings of users with profiles, for `workbench analyse ratings`: a model annotates each conversation"
-    " in the fields of RecLLMSim ([RecLLMSim](../recllmsim.md#ratings)).",
     "recsim": "Users with profiles, for `workbench simulate recsim`, in English and, with `-zh`, in Chinese"
     " ([RecLLMSim](../recllmsim.md)).",
     "requests": "Several requests in one conversation, for `workbench requests find --by model`"
@@ -55,12 +53,6 @@ PURPOSES = {
     "forms/repeated-question": "Asks once more, and says what was wrong with the answer.",
     "forms/user": "The user, who makes an answer up.",
     "forms/user-with-facts": "The user, who answers by given facts.",
-    "ratings/hallucination": "Whether one answer is made up.",
-    "ratings/intent": "What one message of the user wants.",
-    "ratings/preferences": "Lists what the user lets be known.",
-    "ratings/ratings": "The seven ratings.",
-    "ratings/rubric": "The rubric of the ratings, for a judge and for annotators.",
-    "ratings/system": "The system message.",
     "recsim/assistant-asked-1": "Asked of the assistant when the conversation is over.",
     "recsim/assistant-new-travel-planning": "The system message of the assistant for this task.",
     "recsim/assistant-speechless": "What the assistant says where its model gave no words.",

@@ -39,11 +39,6 @@ class Command(NamedTuple):
 
 GROUPS = {
     "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
-    "analyse": Group(
-        "WHAT",
-        "tabulate imported ratings and simulations, rate conversations",
-        "Tabulates imported ratings and simulations, rates conversations.",
-    ),
     "simulate": Group(
         "KIND",
         "play conversations with a known outcome into a project",
@@ -118,6 +113,11 @@ COMMANDS = (
         "list the sets of response trees, choose the one that is shown, grow on one of its trees",
         "trees:tree_sets",
     ),
+    Command(
+        "unusual-trees",
+        "list trees with many branches and an improbable best response, with state and goal",
+        "trees:unusual_trees",
+    ),
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
     Command("export", "write conversations, scores, answers and more as lines of JSON or CSV", "exporting:export"),
     Command("ask", "ask a question of conversations: people, patterns, or a probe fitted to answers", "questions:ask"),
@@ -141,31 +141,15 @@ COMMANDS = (
     Command("requests undo", "take back the newest mark, and those before it one by one", "requests:undo"),
     Command("second-goals", "confirm or remove second goals of a conversation", "requests:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
-    Command("analyse turns", "means of scores and outcomes, by the number of turns", "analysing:turns"),
-    Command(
-        "analyse aptitude",
-        "performance, aptitude and unreliability of simulated conversations, by task, condition and model",
-        "analysing:aptitude",
-    ),
-    Command(
-        "analyse forms",
-        "models by form: Success, Efficiency, Score and failed runs of form filling, of one or several projects",
-        "analysing:forms",
-    ),
-    Command(
-        "analyse trees",
-        "trees with many branches and an improbable best response, with state and goal",
-        "trees:analyse_trees",
-    ),
-    Command(
-        "analyse ratings",
-        "rate users with profiles by a model: seven ratings, intents, hallucination, preferences",
-        "analysing:ratings",
-    ),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:sharded"),
     Command("simulate shards", "propose shards for full instructions", "simulating:make_shards"),
     Command("simulate forms", "forms filled in conversation", "simulating:forms"),
     Command("simulate recsim", "users with profiles who plan with an assistant", "simulating:recsim"),
+    Command(
+        "simulate results",
+        "performance and aptitude of scored simulations, and models by form, of one or several projects",
+        "simulating:results",
+    ),
     Command("train start", "start a run or resume one, and watch it", "train:start"),
     Command("train status", "list the runs and their status", "train:status"),
     Command("train stop", "end a run after its step and keep its best checkpoint", "train:stop"),

@@ -270,6 +270,12 @@ _STATE_WORDS = {
 SUCCEEDED = "succeeded"
 """Name of the question that every project has: did the user get what they wanted."""
 
+EXPORT_OBJECT = "workbench"
+"""Name of the object beside the messages of an exported conversation that holds its score, verdict and the like.
+
+When the file is imported again, no format reads the object as truth, and no model reads it.
+"""
+
 
 class Verdict(StrEnum):
     """The answer of a person to the question `SUCCEEDED`."""

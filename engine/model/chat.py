@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
 
 from engine.model.interface import Sampling
 
@@ -22,9 +22,6 @@ Speaker = Literal["system", "user", "assistant"]
 
 Role = Literal["user", "assistant", "judge"]
 """The roles of a simulation; each may have a model of its own."""
-
-T = TypeVar("T")
-"""What a reply is converted to."""
 
 TRIES = (0.0, 0.5, 1.0)
 """Temperatures of the attempts; a second attempt at 0 would give the same reply."""
@@ -140,33 +137,6 @@ def seed_from(*names: object) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def ask_json(
-    call: Call,
-    schema: Mapping[str, Any],
-    accept: Callable[[Mapping[str, Any]], T | None],
-    temperatures: Sequence[float],
-) -> Generator[Call, Completion, T | None]:
-    """Yields the call until `accept` returns a value, and returns that; None if no attempt succeeds.
-
-    Args:
-        call: The call; its sampling and schema are set here.
-        schema: JSON schema of the reply, an object.
-        accept: Converts the parsed reply; returns None to reject it.
-        temperatures: Temperature of each attempt.
-    """
-    schema_text = json.dumps(schema)
-    for attempt, temperature in enumerate(temperatures):
-        completion = yield replace(
-            call,
-            sampling=Sampling(temperature=temperature, json_schema=schema_text),
-            seed=call.seed if attempt == 0 else seed_from(call.seed, attempt),
-        )
-        reply = parsed_object(completion.text)
-        if reply is not None and (accepted := accept(reply)) is not None:
-            return accepted
-    return None
-
-
 def parsed_object(text: str, *, strict: bool = True) -> dict[str, Any] | None:
     """Returns a reply as a JSON object; None if it is not one, for example because it was cut off.
 
@@ -178,16 +148,6 @@ def parsed_object(text: str, *, strict: bool = True) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the JSON schema of an object with exactly these properties, in this order."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def dialogue(turns: Sequence[tuple[str, str]]) -> str:

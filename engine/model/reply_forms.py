@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -42,10 +43,20 @@ class UnreadableReply(ValueError):
     """A reply does not have its form; the message says what is wrong, in words that the model is told."""
 
 
-def reply_schema(fields: type[msgspec.Struct]) -> dict[str, Any]:
+Limits = Mapping[str, Mapping[str, Any]]
+"""What the fields of one reply are limited to beyond their declaration: keywords of JSON schema, by field. An `enum` is
+checked when the reply is read; the others only constrain what is written."""
+
+
+def reply_schema(
+    fields: type[msgspec.Struct], limits: Limits = MappingProxyType({})
+) -> dict[str, Any]:
     """Returns the JSON schema of a reply, without references, which some servers cannot follow."""
     (schema,), components = msgspec.json.schema_components([fields])
-    return _without_references(schema, components)
+    resolved = _without_references(schema, components)
+    for name, keywords in limits.items():
+        resolved["properties"][name] |= keywords
+    return resolved
 
 
 def _without_references(schema: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +104,7 @@ def _type_in_words(schema: Mapping[str, Any]) -> str:
     return "true or false" if schema.get("type") == "boolean" else "a number"
 
 
-def read_reply(fields: type[FieldsT], reply: str) -> FieldsT:
+def read_reply(fields: type[FieldsT], reply: str, limits: Limits = MappingProxyType({})) -> FieldsT:
     """Reads a reply.
 
     Raises:
@@ -101,15 +112,22 @@ def read_reply(fields: type[FieldsT], reply: str) -> FieldsT:
     """
     _, text = split_thinking(reply.strip())
     schema = reply_schema(fields)["properties"]
-    values = next(_json_objects(text, schema), None) or _plain_values(text, schema)
+    objects = (value for _, value in json_objects(text) if value.keys() & schema.keys())
+    values = next(objects, None) or _plain_values(text, schema)
     try:
-        return msgspec.convert(_with_verdicts(values, schema), fields, strict=False)
+        read = msgspec.convert(_with_verdicts(values, schema), fields, strict=False)
     except msgspec.ValidationError as error:
         raise UnreadableReply(str(error)) from error
+    for name, value in msgspec.to_builtins(read).items():
+        keywords = limits.get(name, {})
+        if value not in keywords.get("enum", [value]):
+            allowed = ", ".join(map(json.dumps, keywords["enum"]))
+            raise UnreadableReply(f"The field {json.dumps(name)} has to be one of {allowed}")
+    return read
 
 
-def _json_objects(text: str, schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the JSON objects in a text that have a field of the schema, whatever stands around them."""
+def json_objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the outermost JSON objects in a text, as they are written and read, whatever stands around them."""
     decoder = json.JSONDecoder(strict=False)  # line breaks within a text are what models write
     position = text.find("{")
     while position >= 0:
@@ -118,8 +136,8 @@ def _json_objects(text: str, schema: Mapping[str, Any]) -> Iterator[dict[str, An
             value, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
             value = None
-        if isinstance(value, dict) and value.keys() & schema.keys():
-            yield value
+        if isinstance(value, dict):
+            yield text[position:end], value
         position = text.find("{", end)
 
 

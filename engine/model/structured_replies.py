@@ -11,24 +11,29 @@ the model said, and no number is made of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from types import MappingProxyType
+from typing import Generic, TypeVar
 
 from engine.base.text import one_line
 from engine.jobs.contract import OnProgress
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion, seed_from
 from engine.model.interface import Sampling
 from engine.model.log_windows import GAP, last_pieces
 from engine.model.process.requests import Chat, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.reply_forms import (
     FieldsT,
+    Limits,
     UnreadableReply,
     form_request,
     read_reply,
     reply_schema,
 )
+
+T = TypeVar("T")
+"""What is made of a reply."""
 
 REPAIR = "That reply cannot be used: {error} Reply again, with the JSON object alone."
 """What a model is told after a reply that cannot be read."""
@@ -99,10 +104,43 @@ def ask(
     replies = [_read(form, completion) for completion in completions]
     failed = [index for index, reply in enumerate(replies) if reply.fields is None]
     if failed:
-        repairs = [_repair(calls[index], replies[index]) for index in failed]
+        repairs = [
+            _repair(calls[index], replies[index].text, replies[index].error) for index in failed
+        ]
         for index, completion in zip(failed, client.ask(Chat(repairs)), strict=True):
             replies[index] = _read(form, completion)
     return replies
+
+
+def ask_in_play(
+    call: Call,
+    form: type[FieldsT],
+    use: Callable[[FieldsT], T],
+    temperatures: Sequence[float],
+    limits: Limits = MappingProxyType({}),
+) -> Generator[Call, Completion, T | None]:
+    """Yields a call of a play, and then again with what was wrong with its reply; returns what `use` makes of the
+    fields, None if no reply can be used.
+
+    Args:
+        call: Its messages ask for the form; its sampling is set here.
+        form: The fields of the reply.
+        use: Raises UnreadableReply where the fields cannot be used.
+        temperatures: Temperature of each attempt.
+        limits: What the fields of this reply are limited to.
+    """
+    schema, attempt = json.dumps(reply_schema(form, limits)), call
+    for number, temperature in enumerate(temperatures):
+        completion = yield replace(
+            attempt,
+            sampling=Sampling(temperature=temperature, json_schema=schema),
+            seed=seed_from(call.seed, number) if number else call.seed,
+        )
+        try:
+            return use(read_reply(form, completion.text, limits))
+        except UnreadableReply as error:
+            attempt = _repair(call, completion.text, _wrong(completion, error))
+    return None
 
 
 def _read(form: type[FieldsT], completion: Completion) -> StructuredReply[FieldsT]:
@@ -113,16 +151,20 @@ def _read(form: type[FieldsT], completion: Completion) -> StructuredReply[Fields
             read_reply(form, text), text, probability=completion.probability, note=note
         )
     except UnreadableReply as error:
-        cut = completion.stopped == "length"
-        wrong = "The reply was cut off at its greatest length." if cut else f"{error}."
-        return StructuredReply(None, text, wrong, note=note)
+        return StructuredReply(None, text, _wrong(completion, error), note=note)
 
 
-def _repair(call: Call, reply: StructuredReply[FieldsT]) -> Call:
+def _wrong(completion: Completion, error: UnreadableReply) -> str:
+    """Returns what is wrong with a reply, as a sentence."""
+    cut = completion.stopped == "length"
+    return "The reply was cut off at its greatest length." if cut else f"{error}."
+
+
+def _repair(call: Call, reply: str, error: str) -> Call:
     """Returns the call that asks once more, with what was wrong."""
     again = (
-        ChatMessage("assistant", reply.text or "{}"),
-        ChatMessage("user", REPAIR.format(error=reply.error)),
+        ChatMessage("assistant", reply or "{}"),
+        ChatMessage("user", REPAIR.format(error=error)),
     )
     return replace(call, messages=(*call.messages, *again))
 

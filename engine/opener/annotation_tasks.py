@@ -1,90 +1,57 @@
-"""Conversations as tasks for a person in Argilla or Label Studio, who says whether the user got what they wanted, or
-rates each as in RecLLMSim."""
+"""Conversations as tasks for a person in Argilla or Label Studio, who answers questions about them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from engine.base.conversation import SUCCEEDED, Message, with_calls
 from engine.base.text import as_json
-from engine.model.prompt_files import prompt_texts
 from engine.opener.conversation_forms import ConversationForm, Exported
-from engine.questions.question import NOTE, built_in
-from engine.questions.question_names import ALLOWED_RATINGS, RATING_BY_QUESTION
-
-_RATING_TITLE = "How good is the conversation?"
-"""Title of a task that asks for ratings."""
+from engine.questions.question import NOTE, Question, built_in
 
 
-def _guide(*, ratings: bool) -> str:
-    """Returns what the annotator reads first; of ratings the rubric that a judge has."""
-    if not ratings:
-        question = built_in()[SUCCEEDED]
-        answers = (f"{value.capitalize()}: {text}." for value, text in question.labels.items())
-        return " ".join((*answers, question.guidance))
-    rubric = prompt_texts("ratings")["rubric"].strip()
-    return f"Rate the conversation; leave out what you cannot say.\n{rubric}"
+def _guide(questions: Sequence[Question]) -> str:
+    """Returns what the annotator reads first: each question with its guidance and that of its answers."""
+    parts = []
+    for question in questions:
+        answers = (f"{value}: {text}" for value, text in question.labels.items())
+        parts.append("\n".join(filter(None, (question.text, question.guidance, *answers))))
+    return "\n\n".join(parts)
 
 
-def labeling_config(*, ratings: bool) -> str:
-    """Returns the labeling interface of a project of Label Studio, for verdicts or for ratings."""
-    if ratings:
-        questions = "".join(
-            f"""
-  <Header value="{name}"/>
-  <Choices name="{question}" toName="dialogue" choice="single" showInline="true">
-    {"".join(f'<Choice value="{grade}"/>' for grade in ALLOWED_RATINGS[name])}
-  </Choices>"""
-            for question, name in RATING_BY_QUESTION.items()
-        )
-    else:
-        questions = f"""
-  <Choices name="{SUCCEEDED}" toName="dialogue" choice="single" required="true" showInline="true">
-    {"".join(f'<Choice value="{verdict}"/>' for verdict in built_in()[SUCCEEDED].answers)}
-  </Choices>"""
+def labeling_config(questions: Sequence[Question]) -> str:
+    """Returns the labeling interface of a project of Label Studio that asks these questions."""
+    asked = []
+    for question in questions:
+        name = f'name="{question.name}" toName="dialogue"'
+        if question.answers:
+            choice = "multiple" if question.kind == "several" else "single"
+            choices = "".join(f"<Choice value={quoteattr(each)}/>" for each in question.answers)
+            control = f'<Choices {name} choice="{choice}" showInline="true">{choices}</Choices>'
+        else:
+            control = f'<TextArea {name} rows="1" maxSubmissions="1"/>'
+        asked.append(f"  <Header value={quoteattr(question.text)}/>\n  {control}\n")
     return f"""<View>
-  <Header value="{_RATING_TITLE if ratings else built_in()[SUCCEEDED].text}"/>
-  <Text name="guide" value={quoteattr(_guide(ratings=ratings))}/>
-  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>{questions}
-  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
+  <Text name="guide" value={quoteattr(_guide(questions))}/>
+  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>
+{"".join(asked)}  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
 </View>
 """
 
 
-def argilla_settings(*, ratings: bool) -> dict[str, Any]:
-    """Returns the settings of a dataset of Argilla for verdicts or ratings, as `rg.Settings.from_json` reads them."""
-    questions = (
-        [
-            _label_question(
-                question, name, [str(grade) for grade in ALLOWED_RATINGS[name]], required=False
-            )
-            for question, name in RATING_BY_QUESTION.items()
-        ]
-        if ratings
-        else [
-            _label_question(
-                SUCCEEDED,
-                built_in()[SUCCEEDED].text,
-                list(built_in()[SUCCEEDED].answers),
-                required=True,
-            )
-        ]
-    )
+def argilla_settings(questions: Sequence[Question]) -> dict[str, Any]:
+    """Returns the settings of a dataset of Argilla that asks these questions, as `rg.Settings.from_json` reads them."""
+    note = Question(name=NOTE, text="Note", kind="text")
+    is_only_one = len(questions) == 1
     return {
-        "guidelines": _guide(ratings=ratings),
+        "guidelines": _guide(questions),
         "questions": [
-            *questions,
-            {
-                "name": NOTE,
-                "title": "Note",
-                "description": None,
-                "required": False,
-                "settings": {"type": "text", "use_markdown": False},
-            },
+            *(_argilla_question(question, required=is_only_one) for question in questions),
+            _argilla_question(note, required=False),
         ],
         "fields": [
             {
@@ -103,18 +70,21 @@ def argilla_settings(*, ratings: bool) -> dict[str, Any]:
     }
 
 
-def _label_question(name: str, title: str, values: list[str], *, required: bool) -> dict[str, Any]:
-    """Returns a question of Argilla with one answer out of some."""
+def _argilla_question(question: Question, *, required: bool) -> dict[str, Any]:
+    """Returns a question as Argilla has it: to choose one answer or several, or to write."""
+    settings: dict[str, Any] = {"type": "text", "use_markdown": False}
+    if question.answers:
+        kind = "multi_label_selection" if question.kind == "several" else "label_selection"
+        options = [
+            {"value": value, "text": value, "description": None} for value in question.answers
+        ]
+        settings = {"type": kind, "options": options, "visible_options": None}
     return {
-        "name": name,
-        "title": title,
+        "name": question.name,
+        "title": question.text,
         "description": None,
         "required": required,
-        "settings": {
-            "type": "label_selection",
-            "options": [{"value": value, "text": value, "description": None} for value in values],
-            "visible_options": None,
-        },
+        "settings": settings,
     }
 
 
@@ -145,15 +115,21 @@ def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterat
         yield {"data": {"key": item.key, **_names(item, left_behind), "dialogue": dialogue}}
 
 
-def settings_file(form: ConversationForm, path: Path) -> tuple[Path, str] | None:
-    """Returns the file beside an exported one for the settings of the annotation, and their text; None without."""
-    ratings = form.endswith("-ratings")
-    if form.startswith("argilla"):
-        settings = argilla_settings(ratings=ratings)
-        return path.with_suffix(".settings.json"), as_json(settings, indent=2) + "\n"
-    if form.startswith("label-studio"):
-        return path.with_suffix(".xml"), labeling_config(ratings=ratings)
-    return None
+def settings_file(
+    form: ConversationForm, path: Path, questions: Sequence[Question] = ()
+) -> tuple[Path, str] | None:
+    """Returns the file beside an exported one for the settings of the annotation, and their text; None without.
+
+    Args:
+        questions: What is asked; empty asks for verdicts.
+    """
+    questions = questions or (built_in()[SUCCEEDED],)
+    if form == "argilla":
+        settings = as_json(argilla_settings(questions), indent=2)
+        return path.with_suffix(".settings.json"), f"{settings}\n"
+    return (
+        (path.with_suffix(".xml"), labeling_config(questions)) if form == "label-studio" else None
+    )
 
 
 def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:

@@ -13,27 +13,27 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from engine.base.conversation import SUCCEEDED, Conversation, Message, ToolCall, with_calls
+from engine.base.conversation import (
+    EXPORT_OBJECT,
+    SUCCEEDED,
+    Conversation,
+    Message,
+    ToolCall,
+    with_calls,
+)
 from engine.base.line_files import ColumnType
 from engine.base.text import as_json
 from engine.conversations.tables import conversations
 from engine.formats.messages.times import TIMES
 from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
-from engine.questions.question_names import EXPORT_OBJECT
 
 ConversationForm = Literal[
-    "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "argilla", "label-studio", "argilla-ratings",
-    "label-studio-ratings",
+    "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "argilla", "label-studio"
 ]  # fmt: skip
 """Forms beside the uniform one, which is the only one that holds everything."""
 
-ANNOTATION_FORMS: tuple[ConversationForm, ...] = (
-    "argilla",
-    "label-studio",
-    "argilla-ratings",
-    "label-studio-ratings",
-)
+ANNOTATION_FORMS: tuple[ConversationForm, ...] = ("argilla", "label-studio")
 """Forms of tasks for a person, whose answers `workbench answers --import` takes back."""
 
 Companion = Literal["scores", "answers", "goals", "trees"]

@@ -15,7 +15,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.base.conversation import SUCCEEDED, Conversation, State
+from engine.base.conversation import EXPORT_OBJECT, SUCCEEDED, Conversation, State
 from engine.base.line_files import new_file, write_file
 from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
@@ -127,7 +127,6 @@ def export_lines(
             yield from goal_exports.decision_lines(conn)
     elif kind == "requests":
         from engine.opener.requests import request_conversations
-        from engine.questions.question_names import EXPORT_OBJECT
 
         for part, source, known in request_conversations(conn, ids):
             yield {**conversation_line(part, source), EXPORT_OBJECT: known}
@@ -137,7 +136,6 @@ def export_lines(
         yield from transcript_lines(conn, ids)
     else:
         from engine.opener.conversation_forms import exported
-        from engine.questions.question_names import EXPORT_OBJECT
 
         for item in exported(conn, ids, beside, truth=True):
             line = conversation_line(item.conversation, item.source)

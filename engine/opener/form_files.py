@@ -19,6 +19,7 @@ from engine.opener.conversation_forms import (
     Exported,
     exported,
 )
+from engine.questions.question import Question
 
 ENDINGS: dict[ConversationForm, str] = {
     "openai": "jsonl",
@@ -29,8 +30,6 @@ ENDINGS: dict[ConversationForm, str] = {
     "parquet": "parquet",
     "argilla": "json",
     "label-studio": "json",
-    "argilla-ratings": "json",
-    "label-studio-ratings": "json",
 }
 """The usual end of the name of a file in each form; also what it is written as."""
 
@@ -48,8 +47,6 @@ WRITERS: dict[
     "parquet": conversation_forms.message_rows,
     "argilla": annotation_tasks.argilla,
     "label-studio": annotation_tasks.label_studio,
-    "argilla-ratings": annotation_tasks.argilla,
-    "label-studio-ratings": annotation_tasks.label_studio,
 }
 """What makes the records, rows or tasks of each form, and counts what it leaves behind."""
 
@@ -98,6 +95,7 @@ def write_form(
     *,
     truth: bool = False,
     formulas: bool = False,
+    questions: Sequence[Question] = (),
 ) -> int:
     """Writes lines of `form_lines` to a file, with the settings of the annotation beside it; returns how many lines.
 
@@ -105,6 +103,7 @@ def write_form(
         task: Name of the project, which is the task in a log of Inspect.
         beside: As given to `form_lines`, and so is `truth`.
         formulas: As `write_lines` takes it.
+        questions: What tasks for a person ask; empty asks for verdicts.
 
     Raises:
         WorkbenchError: pyarrow is needed and not installed.
@@ -113,7 +112,7 @@ def write_form(
     if form == "parquet":
         return write_parquet(lines, conversation_forms.column_types(beside, truth=truth), path)
     count = write_file(lines, path, ENDINGS[form], _frame(form, task), formulas=formulas)
-    settings = annotation_tasks.settings_file(form, path)
+    settings = annotation_tasks.settings_file(form, path, questions)
     if settings is not None:
         settings_path, text = settings
         with written_beside(settings_path) as part:

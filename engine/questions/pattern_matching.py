@@ -16,6 +16,7 @@ from engine.base.errors import UsageError
 from engine.base.text import CJK
 from engine.questions.question import NO, Pattern, Question
 from engine.questions.records import Cite
+from engine.signs.reading import read_signs
 
 MAX_CHARACTERS = 50_000
 """Number of characters that are read of each end of a message."""
@@ -55,7 +56,16 @@ class PatternMatcher:
         """Returns the answer on a conversation and the places that show it; None where no pattern matches and the
         question has no answer for that."""
         for pattern, find in self._patterns:
-            cites = _cites(pattern, find, messages)
+            if pattern.sign is None:
+                cites = _cites(pattern, find, messages)
+            else:
+                signs = read_signs(messages)
+                cites = [
+                    (at, 0, 0)
+                    for each in signs
+                    if each.sign == pattern.sign
+                    for at in each.messages
+                ]
             if len(cites) >= pattern.least:
                 return pattern.answer, tuple(cites[:MAX_CITES])
         return self._otherwise, ()
@@ -67,10 +77,11 @@ def _compiled(pattern: Pattern) -> Find:
     Raises:
         UsageError: RE2 cannot read the expression, or there is none and no words.
     """
-    if bool(pattern.words) == bool(pattern.regex) and (pattern.words or not pattern.tools):
+    ways = bool(pattern.words) + bool(pattern.regex) + (pattern.sign is not None)
+    if ways > 1 or not (ways or pattern.tools):
         raise UsageError(
-            "A pattern needs words or a regex, or neither of them and tools.",
-            "Write one of the two.",
+            "A pattern needs words, a regex or a sign, or none of them and tools.",
+            "Write one of the three.",
         )
     if not (pattern.words or pattern.regex):
         return lambda _: (0, 0)

@@ -15,7 +15,9 @@ from typing import Literal
 
 import msgspec
 
+from engine.base.conversation import Role
 from engine.base.errors import FormatError, UsageError
+from engine.base.sign import Sign
 
 NOTE = "note"
 """Name of the question whose answer is what a person remarks on a conversation."""
@@ -42,6 +44,7 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         words: Words or phrases, one of which occurs, whatever their case.
         regex: A regular expression that matches a part, in the syntax of RE2; instead of `words`.
         roles: The roles whose messages are read; empty for all but the system's.
+        sign: A sign of trouble that is read in the conversation, instead of `words`; its messages match.
         tools: Names of tools: one of them is called in the message, or the message is the result of its call.
         position: Which of the messages with these roles is read: each, the first or the last.
         least: Number of messages that must match.
@@ -50,7 +53,8 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: str = YES
     words: tuple[str, ...] = ()
     regex: str = ""
-    roles: tuple[Literal["system", "user", "assistant", "tool"], ...] = ()
+    sign: Sign | None = None
+    roles: tuple[Role, ...] = ()
     tools: tuple[str, ...] = ()
     position: Literal["any", "first", "last"] = "any"
     least: int = 1
@@ -64,6 +68,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         text: The question in words.
         kind: What its answers are.
         guidance: What whoever answers reads beside the question.
+        roles: Whose messages it is about, one by one; empty where it is about the conversation as a whole.
         labels: Guidance by answer, in order; the answers that a `choice`, `several` or a `scale` can have.
         patterns: Tried in their order; the first that matches gives the answer.
         otherwise: The answer of the patterns where none matches; empty for none.
@@ -73,6 +78,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str = ""
     kind: QuestionKind = "yes-no"
     guidance: str = ""
+    roles: tuple[Role, ...] = ()
     labels: Mapping[str, str] = {}
     patterns: tuple[Pattern, ...] = ()
     otherwise: str = ""

@@ -30,8 +30,6 @@ FORMS: tuple[tuple[ConversationForm, str], ...] = (
     ("parquet", "Parquet: a row for each message"),
     ("argilla", "Argilla: records to judge, and settings"),
     ("label-studio", "Label Studio: tasks to judge, and labels"),
-    ("argilla-ratings", "Argilla: records to rate, and settings"),
-    ("label-studio-ratings", "Label Studio: tasks to rate, and labels"),
 )
 """The forms that conversations can be written in. Losses are shown after the export."""
 LONG_NOTICE = 20

@@ -82,3 +82,35 @@ def test_a_file_of_ones_own(path: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert names(capsys, path, "polite:yes") == ["c0", "c2"]
     file.rename(tmp_path / "succeeded.toml")
     assert main(["questions", path, "--add", str(tmp_path / "succeeded.toml")]) == 2
+
+
+def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each who answered has a row for each value of a field, numbers in their order, with the share of each answer and
+    the mean of numbers; --by alone and a question without answers are refused."""
+    path = str(tmp_path / "r.wb")
+    with Project.open(tmp_path / "r.wb", create=True) as project:
+        talks = [
+            talk(f"c{n}", *[f"Lamp {n}?", "Yes."] * (10 if n == 3 else 2), truth={"grade": n % 3})
+            for n in range(4)
+        ]
+        fill(project, talks)
+    run(capsys, "answers", path, "diversity", "--from", "truth.grade")
+    run(capsys, "answers", path, "diversity", "--give", "c1", "0")
+    rates = run(capsys, "questions", path, "--rates", "diversity", "--by", "turns")["rates"]
+    assert [(row["value"], row["by"], row["answered"], row["mean"], row["2"]) for row in rates] == [
+        ("2", "people", 1, 0.0, 0.0), ("2", "truth", 3, 1.0, pytest.approx(1 / 3)), ("10", "truth", 1, 0.0, 0.0),
+    ]  # fmt: skip
+    assert rates[1]["ci"]["mean"] == pytest.approx(
+        [1 - 1.96 / 3**0.5, 1 + 1.96 / 3**0.5], abs=0.001
+    )
+    run(capsys, "ask", path, "repeated-itself")
+    (only,) = run(capsys, "questions", path, "--rates", "repeated-itself", "--filter", "turns>2")[
+        "rates"
+    ]
+    assert (only["value"], only["yes"], only["answered"]) == ("all", 1.0, 1)
+    for words in (
+        ["--by", "turns"],
+        ["--rates", "unsafe"],
+        ["--rates", "diversity", "--by", "goal"],
+    ):
+        assert main(["questions", path, *words]) == 2

@@ -1,4 +1,4 @@
-"""`workbench simulate sharded` and `simulate shards`: from instructions to a table, logs and proposed shards."""
+"""`workbench simulate`: from instructions to a table, logs and proposed shards, and the results of several projects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from engine.base import folders
 from engine.base.errors import UsageError
+from engine.project.project import Project
 from engine.simulate.draft import state_of
+from engine.simulate.forms.table import ModelRow, draw_forms
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationRequest
 from engine.simulate.service.sharded import (
@@ -23,6 +25,8 @@ from engine.simulate.service.sharded import (
 from engine.simulate.sharded.instruction import read_instructions
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
+from tests.engine.simulate.forms.playing import Script, as_reply, played
+from tests.engine.simulate.forms.test_run_files import files_of
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
 from workbench.commands.simulating import report_of_plays
@@ -227,3 +231,95 @@ class TestWords:
         path.write_text(f'{json.dumps(PLUMS)}\n{{"task_id": "a", "task": "math"}}\n', "utf-8")
         with pytest.raises(UsageError, match="Line 2: there is no instruction"):
             load_sources(str(path))
+
+
+class TestResults:
+    @pytest.fixture
+    def logs(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+        """A project of simulations: one instruction under two conditions, with two runs of the same text, and one
+        without an attempt.
+        """
+        lines = [
+            {
+                "conv_id": f"{condition}-{n}",
+                "conv_type": condition,
+                "task": "math",
+                "task_id": 1,
+                "assistant_model": "m",
+                "score": score,
+                "trace": [
+                    {"role": "user", "content": f"{condition}?"},
+                    {"role": "assistant", "content": f"{score}"},
+                    {"role": "log", "content": {"type": "answer-evaluation", "score": score}},
+                ],
+            }
+            for n, (condition, score) in enumerate(
+                [("full", 1.0), ("full", 1.0), ("full", 0.0), ("sharded", None)]
+            )
+        ]
+        (tmp_path / "l.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+        assert main(["import", str(tmp_path / "p.wb"), str(tmp_path / "l.jsonl")]) == 0
+        capsys.readouterr()
+        return tmp_path / "p.wb"
+
+    def test_every_run_counts(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Two runs with the same text are one conversation and count as two runs; one without an attempt scores 0."""
+        assert main(["simulate", "results", str(logs), "--json"]) == 0
+        full, sharded = json.loads(capsys.readouterr().out)["aptitude"]
+        assert sharded["performance"] == 0
+        assert (full["runs"], full["instructions"], sharded["runs"]) == (3, 1, 1)
+        assert full["performance"] == pytest.approx(200 / 3)
+        assert full["aptitude"] == 100
+        assert full["unreliability"] == pytest.approx(80)
+        assert full["of_full"] == {"performance": 1, "aptitude": 1, "unreliability": 1}
+        assert sharded["of_full"] == {"performance": 0, "aptitude": 0, "unreliability": None}
+
+    def test_table(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """With one run only, the table has no reliability."""
+        assert main(["simulate", "results", str(logs)]) == 0
+        told = capsys.readouterr()
+        assert told.out.splitlines()[2].split() == [
+            "1", "1", "0.0", "0%", "0.0", "-", "0%", "-", "math,", "sharded,", "m"
+        ]  # fmt: skip
+        assert "simulated once" in told.err
+
+
+def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs of several projects are one table (here twice the same), and Figure 2 shows its figures; a project
+    without a run is told in words.
+    """
+    over = played(Script({"user": as_reply({"answer": "Ulm"})}), run=2)
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for name, value in files_of(over, dummies=frozenset()).items():
+        (folder / name).write_text(json.dumps(value))
+    project = str(tmp_path / "a.wb")
+    assert main(["import", project, str(folder)]) == 0
+    capsys.readouterr()
+    picture = tmp_path / "forms.svg"
+    assert main(["simulate", "results", project, project, "--json", "--plot", str(picture)]) == 0
+    row, mean = json.loads(capsys.readouterr().out)["forms"]
+    assert (row["model"], row["form"], row["runs"], row["failed"]) == ("small-model", "small", 2, 0)
+    filled = pytest.approx(over.ending.result["filled_score"])
+    assert (row["filled_score"], mean["filled_score"], row["score"]) == (filled, filled, None)
+    drawn = picture.read_text("utf-8")
+    for shown in ("small-model", f"{row['turns']:.2g}", f"{mean['filled_score']:.2g}"):
+        assert f">{shown}<" in drawn
+    assert ">small: fields and turns" in drawn
+    Project.open(tmp_path / "c.wb", create=True).close()
+    assert main(["simulate", "results", str(tmp_path / "c.wb")]) == 2
+    assert "conv_type" in capsys.readouterr().err
+
+
+def test_models_whose_names_begin_alike_have_bars_of_their_own(tmp_path: Path) -> None:
+    """Only the labels are shortened, and they keep the end of a name, which tells such models apart."""
+    begin = "a-family-of-models-with-a-long-name-instruct"
+    rows = [
+        ModelRow(f"{begin}-{size}", "modular", form, 1, 0, 2.0, 3.0, mean, mean, mean, mean, mean)
+        for size, mean in (("8b", 0.25), ("70b", 0.75))
+        for form in ("small", "")
+    ]
+    draw_forms(rows, tmp_path / "forms.svg")
+    drawn = (tmp_path / "forms.svg").read_text("utf-8")
+    for shown in ("instruct-8b<", "instruct-70b<", ">0.25<", ">0.75<"):
+        assert shown in drawn

@@ -1,4 +1,4 @@
-"""`workbench run trees`, `trees` and `analyse trees`: sets of response trees, and those that stand out."""
+"""`workbench run trees`, `trees` and `unusual-trees`: sets of response trees, and those that stand out."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_table_json_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         stands_out = "UPDATE tree SET leaves = 999, max_log_prob = -9.5 WHERE conversation_id = 5"
         project.write(lambda conn: conn.execute(stands_out))
     out = tmp_path / "unusual.csv"
-    assert main(["analyse", "trees", path, "-o", str(out), "--json"]) == 0
+    assert main(["unusual-trees", path, "-o", str(out), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["of"], found["trees"][0]["branches"], found["trees"][0]["max_logprob"]) == (
         12,
@@ -80,12 +80,12 @@ def test_table_json_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert found["trees"][0]["completed"] == "unscored"
     with out.open(newline="") as lines:
         assert next(csv.DictReader(lines))["branches"] == "999"
-    assert main(["analyse", "trees", path]) == 0
+    assert main(["unusual-trees", path]) == 0
     assert "12 trees" in capsys.readouterr().out
-    assert main(["analyse", "trees", path, "--filter", "no-such-word"]) == 2
+    assert main(["unusual-trees", path, "--filter", "no-such-word"]) == 2
     assert "run trees PROJECT --paper" in capsys.readouterr().err
     words = ["--filter", "no-such-word", "--property", "contains yes"]
-    assert main(["analyse", "trees", path, *words]) == 2
+    assert main(["unusual-trees", path, *words]) == 2
     assert "run trees PROJECT --paper" in capsys.readouterr().err
 
 
@@ -109,7 +109,7 @@ def test_property_over_conversations(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = str(tmp_path / "t.wb")
     with with_trees(tmp_path / "t.wb", 12):
         pass
-    words = ["analyse", "trees", path, "--property"]
+    words = ["unusual-trees", path, "--property"]
     assert main([*words, "contains batteries", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["property"]
     lows = [one["low"] for one in found["conversations"]]

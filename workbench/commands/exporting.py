@@ -16,7 +16,7 @@ from engine.base.number_format import counted
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.text_checks import Redactor, replaced_text
 from engine.opener.annotation_tasks import settings_file
-from engine.opener.conversation_forms import Companion, ConversationForm
+from engine.opener.conversation_forms import ANNOTATION_FORMS, Companion, ConversationForm
 from engine.opener.exports import ExportKind, export_lines, redacted_lines
 from engine.opener.form_files import (
     ENDINGS,
@@ -66,6 +66,13 @@ FORMATS = ("jsonl", "csv", "parquet")
         metavar="WHAT",
         help=f"beside the messages of conversations, of {', '.join(get_args(Companion))}: one or more, with commas",
     ),
+    argument(
+        "--question",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="--as argilla, label-studio: what the person answers; may be repeated (default: succeeded)",
+    ),
     FORMULAS,
     REDACT,
     FILTER,
@@ -86,6 +93,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
             ids = workspace.conversations.ids(ListQuery(chosen))
         if arguments.what in KINDS_WITH_SCORES or "scores" in companions:
             narrate_set(workspace.score_sets)
+        questions = [workspace.questions.find(name) for name in arguments.question]
         task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,
@@ -107,6 +115,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
                     companions,
                     truth=arguments.truth,
                     formulas=arguments.formulas,
+                    questions=questions,
                 )
             elif file_format == "parquet":
                 columns = TableColumns.read(conn, ids, truth=arguments.truth)
@@ -196,6 +205,10 @@ def _checked_format(arguments: argparse.Namespace, *, filtered: bool, with_compa
         raise UsageError(
             f"{what.capitalize()} concern all conversations, so --filter cannot be used.",
             "Export assignments with the filter instead.",
+        )
+    if arguments.question and form not in ANNOTATION_FORMS:
+        raise UsageError(
+            "--question is for tasks for a person.", "Add --as argilla or --as label-studio."
         )
     if (form or with_companions) and what != "conversations":
         option = "--as" if form else "--with"

@@ -12,6 +12,7 @@ from typing import Any
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
+from engine.base.report_table import row_as_json
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
@@ -28,6 +29,7 @@ from engine.questions.service.answer_tables import (
     IDS,
     VALUES,
     FileAnswersReport,
+    import_field_answers,
     import_file_answers,
 )
 from engine.questions.service.answers import AnswerReport, import_answers
@@ -49,6 +51,7 @@ from workbench.arguments import (
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.narration import narrate, run_stages
+from workbench.text_tables import table_lines
 
 # Asking
 
@@ -198,10 +201,25 @@ def _ask_examples(
             metavar="NAME",
             help="how far those agree who answered a question: people, patterns, models and files",
         ),
+        argument("--rates", metavar="NAME", help="how often each answer to a question was given"),
     ),
+    argument(
+        "--by",
+        metavar="FIELD",
+        default="",
+        help="--rates: by the values of a field: goal, turns, model, source, month, tag, meta.KEY, truth.KEY, ...",
+    ),
+    FILTER,
 )
 def questions(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the questions with who answered them, or shows, adds or removes one."""
+    """Lists the questions with who answered them, or shows, adds or removes one, or how it was answered.
+
+    Raises:
+        UsageError: --by or --filter without --rates, or there is no such field.
+        NotFound: There is no such question.
+    """
+    if (arguments.by or arguments.filter) and not arguments.rates:
+        raise UsageError("--by and --filter are for --rates.", "Add --rates NAME.")
     writes = bool(arguments.add or arguments.remove)
     with OpenProject(Path(arguments.project), read_only=not writes) as workspace:
         service = workspace.questions
@@ -215,6 +233,13 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(
                 [*sentences, *(line for check in checks for line in check.sentences())],
                 {**people.as_json(), "checks": [asdict(check) for check in checks]},
+            )
+        if arguments.rates:
+            question = service.find(arguments.rates)
+            table = workspace.comparison.rates(question, arguments.by, arguments.filter)
+            rates = [row_as_json(table, row) for row in table.rows]
+            return CommandResult(
+                table_lines(table), {"question": question.name, "by": arguments.by, "rates": rates}
             )
         if arguments.add:
             added = service.add(Path(arguments.add))
@@ -232,7 +257,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
 def _summary_lines(row: QuestionSummary) -> list[str]:
     """Returns a question, and below it who answered it."""
     lines = [
-        f"{one_line(row.question.name, 30):<22} {row.question.kind:<8} {one_line(row.question.text, 80)}"
+        f"{one_line(row.question.name, 30):<26} {row.question.kind:<8} {one_line(row.question.text, 80)}"
     ]
     for by, counts in row.answers:
         shown = ", ".join(f"{one_line(value, 30)} {count:,}" for value, count in counts.items())
@@ -292,11 +317,17 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             help="what people answered in Label Studio (JSON or JSON-MIN), in Argilla (to_json) or in a copy of the"
             " project (export answers)",
         ),
+        argument(
+            "--from",
+            dest="field",
+            metavar="FIELD",
+            help="what came with the conversations: a field of their truth or metadata, such as truth.rating.Diversity",
+        ),
     ),
-    switch("--replace", "--import: give answers also where there are other ones"),
+    switch("--replace", "--import, --from: give answers also where there are other ones"),
     titled(
         "answers that are no person's: of a judge elsewhere, a rating, another tool (JSON Lines, JSON or CSV)",
-        argument("--name", help="who answers (default: the name of the file)"),
+        argument("--name", help="who answers (default: the name of the file; `truth` or `meta`)"),
         argument(
             "--id",
             metavar="FIELD",
@@ -320,14 +351,15 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         NotYet: There is nothing to undo or redo.
     """
     gives = bool(arguments.give) or arguments.all is not None
-    writes = gives or arguments.undo or arguments.redo or bool(arguments.file)
+    takes_others = bool(arguments.file or arguments.field)
+    writes = gives or arguments.undo or arguments.redo or takes_others
     read_only = arguments.dry_run or not writes
     with OpenProject(Path(arguments.project), read_only=read_only) as workspace:
         workspace.triage.annotator = arguments.annotator
         if arguments.undo or arguments.redo:
             return _undo_or_redo(workspace, redo=arguments.redo)
         question = workspace.questions.find(arguments.question, keep=gives)
-        if arguments.file:
+        if takes_others:
             report = _import(workspace, question, arguments)
             dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
             return CommandResult(
@@ -352,7 +384,16 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | FileAnswersReport:
-    """Takes the answers of a file: of people where it says so, else of the file itself."""
+    """Takes the answers of a field, or of a file: of people where it says so, else of the file itself."""
+    if arguments.field:
+        return import_field_answers(
+            workspace.project,
+            arguments.field,
+            question,
+            name=arguments.name or "",
+            replace=arguments.replace,
+            dry_run=arguments.dry_run,
+        )
     path = Path(arguments.file)
     if not (arguments.id or arguments.value or arguments.name):
         with contextlib.suppress(FormatError):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import NameTaken
+from engine.base.errors import NameTaken, NotYet
 from engine.base.number_format import duration
 from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
-from engine.results.metrics.known_outcomes import Scored, aptitudes
 from engine.simulate.draft import Draft
-from engine.simulate.forms.table import table_of
+from engine.simulate.forms.table import by_model, draw_forms, table_of
 from engine.simulate.records import PlayEstimate, PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
@@ -25,10 +24,12 @@ from engine.simulate.service import sharded as sharded_service
 from engine.simulate.service.result_tables import (
     aptitude_json,
     aptitude_table,
+    form_model_table,
     form_table,
     task_table,
 )
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
+from engine.simulate.sharded.aptitude import Scored, aptitudes
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
@@ -269,6 +270,47 @@ def _reply_lines(replies: Sequence[dict[str, Any]]) -> list[str]:
             [row[name] for name in ("turns", "stand_ins", *CATEGORIES, "condition")]
             for row in replies
         ],
+    )
+
+
+@takes(
+    argument("projects", nargs="+", metavar="project", help="project files"),
+    argument(
+        "--plot",
+        metavar="FILE",
+        help="also draw Figure 2 of Hakimov et al. (means over forms; fields and turns by form), as .svg",
+    ),
+)
+def results(arguments: argparse.Namespace) -> CommandResult:
+    """Gives the tables of what was simulated here or elsewhere and imported: performance, aptitude and unreliability by
+    task, condition and model, and models by forms.
+
+    Raises:
+        NotYet: No project has a simulation with a score, nor a filled form.
+        UsageError: The picture cannot be drawn.
+        ProjectError: The picture cannot be written.
+    """
+    scores: list[Scored] = []
+    runs: list[tuple[str, Mapping[str, Any]]] = []
+    for project in arguments.projects:
+        with OpenProject(Path(project), read_only=True) as workspace:
+            scores += workspace.simulation_runs.scores()
+            runs += workspace.simulation_runs.form_runs()
+    if not scores and not runs:
+        raise NotYet(
+            "There is no simulation with a score, and nobody filled a form.",
+            "Use `workbench simulate`, import what its --files wrote, or logs with `conv_type`, `task_id` and `score`.",
+        )
+    rows, models = aptitudes(scores), by_model(runs)
+    if any(row.fewest == 1 for row in rows):
+        narrate("Where an instruction was simulated once, nothing is known of its reliability.")
+    if arguments.plot:
+        draw_forms(models, Path(arguments.plot))
+        narrate(f"Drew {arguments.plot}.")
+    lines = table_lines(aptitude_table(rows)) if rows else []
+    lines += table_lines(form_model_table(runs)) if runs else []
+    return CommandResult(
+        lines, {"aptitude": aptitude_json(rows), "forms": [asdict(row) for row in models]}
     )
 
 

@@ -1,4 +1,4 @@
-"""`workbench run trees`, `workbench trees` and `workbench analyse trees`: the response trees of a project."""
+"""`workbench run trees`, `trees` and `unusual-trees`: the response trees of a project."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _node_of(nodes: NodeColumns, text: str) -> int:
     ),
     FORMULAS,
 )
-def analyse_trees(arguments: argparse.Namespace) -> CommandResult:
+def unusual_trees(arguments: argparse.Namespace) -> CommandResult:
     """Lists the trees with the most branches whose best response is improbable, with state and goal, as in appendix
     C.2.2 of Soroka et al.
 

@@ -299,13 +299,3 @@ def truth_by_record(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, A
         " SELECT conversation_id, truth FROM alias WHERE truth IS NOT NULL ORDER BY 1"
     ):
         yield key, json.loads(truth)
-
-
-def truth_of_duplicates(
-    conn: sqlite3.Connection,
-) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
-    """Yields (conversation id, external id, truth) of every record that repeats a stored one, in order of import."""
-    for key, external_id, truth in conn.execute(
-        "SELECT conversation_id, external_id, truth FROM alias ORDER BY id"
-    ):
-        yield key, external_id, None if truth is None else json.loads(truth)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engine.base.conversation import SUCCEEDED
+from engine.base.conversation import EXPORT_OBJECT, SUCCEEDED
 from engine.questions.question import NOTE, YES
-from engine.questions.question_names import ALLOWED_RATINGS, EXPORT_OBJECT, RATING_BY_QUESTION
 from engine.questions.service.intake import json_records, read_text
 
 
@@ -52,8 +51,12 @@ def records_of(path: Path) -> list[Any]:
     return json_records(path, text, hint)
 
 
-def answers_of(record: Any) -> list[Answer] | None:
-    """Returns the answers in a record of Label Studio, of Argilla or of this program; None if it is of none of them."""
+def answers_of(record: Any, questions: Collection[str]) -> list[Answer] | None:
+    """Returns the answers in a record of Label Studio, of Argilla or of this program; None if it is of none of them.
+
+    Args:
+        questions: Names of the questions here. A record of JSON-MIN has its answers among other fields.
+    """
     if not isinstance(record, dict):
         return None
     data, fields = record.get("data"), record.get("fields")
@@ -62,25 +65,32 @@ def answers_of(record: Any) -> list[Answer] | None:
     if isinstance(fields, dict) and isinstance(record.get("metadata"), dict):
         return _argilla(record)
     if "key" in record and "conversation" in record:  # JSON-MIN of Label Studio
-        verdict, note = record.get(SUCCEEDED), record.get(NOTE)
-        answer = replace(
-            _task(record),
-            verdict=verdict if isinstance(verdict, str) else None,
-            note=_join_texts(note),
-            annotator=_person_name(record.get("annotator")),
-            answers=_ratings({name: str(record.get(name)) for name in RATING_BY_QUESTION}),
-        )
-        return [answer]
+        values = {name: _value(value) for name, value in record.items() if name in questions}
+        return [_answered(_task(record), values, record.get("annotator"))]
     return _own_answers(record)
 
 
-def _ratings(answers: Mapping[str, str]) -> dict[str, str]:
-    """Returns a person's ratings by question; answers outside the values are none."""
-    return {
-        question: answers[question]
-        for question, name in RATING_BY_QUESTION.items()
-        if answers.get(question, "") in {str(grade) for grade in ALLOWED_RATINGS[name]}
-    }
+def _answered(task: Answer, values: Mapping[str, str], person: Any) -> Answer:
+    """Returns a task with what a person answered, by question."""
+    others = {name: text for name, text in values.items() if text and name not in (SUCCEEDED, NOTE)}
+    return replace(
+        task,
+        verdict=values.get(SUCCEEDED) or None,
+        note=values.get(NOTE, ""),
+        annotator=_person_name(person),
+        answers=others,
+    )
+
+
+def _value(value: Any) -> str:
+    """Returns an answer as text: of Label Studio `{"choices": [...]}` and the like; several answers with commas."""
+    if isinstance(value, dict):
+        value = next(
+            (value[key] for key in ("choices", "text", "number", "rating") if key in value), ""
+        )
+    if isinstance(value, list):
+        return ",".join(" ".join(str(each).split()) for each in value)
+    return "" if value is None else " ".join(str(value).split())
 
 
 def _task(names: Mapping[str, Any]) -> Answer:
@@ -100,24 +110,14 @@ def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[A
     for annotation in annotations:
         if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
             continue
-        values: dict[str, Any] = {}
-        for result in _as_list(annotation.get("result")):
-            if isinstance(result, dict) and isinstance(result.get("value"), dict):
-                values[str(result.get("from_name"))] = result["value"]
-        chosen = {
-            name: str(value["choices"][0]) for name, value in values.items() if value.get("choices")
+        values = {
+            str(result.get("from_name")): _value(result["value"])
+            for result in _as_list(annotation.get("result"))
+            if isinstance(result, dict) and isinstance(result.get("value"), dict)
         }
-        ratings = _ratings(chosen)
-        if SUCCEEDED in chosen or ratings:
-            answers.append(
-                replace(
-                    task,
-                    verdict=chosen.get(SUCCEEDED),
-                    note=_join_texts(values.get(NOTE, {}).get("text")),
-                    annotator=_person_name(annotation.get("completed_by")),
-                    answers=ratings,
-                )
-            )
+        answer = _answered(task, values, annotation.get("completed_by"))
+        if answer.verdict or answer.answers:
+            answers.append(answer)
     return answers or [task]
 
 
@@ -130,19 +130,10 @@ def _argilla(record: Mapping[str, Any]) -> list[Answer]:
         for response in _as_list(question_responses):
             if isinstance(response, dict) and response.get("status") not in ("draft", "discarded"):
                 answers = people.setdefault(_person_name(response.get("user_id")), {})
-                answers[question] = _join_texts(response.get("value"))
+                answers[question] = _value(response.get("value"))
     task = _task({**record["metadata"], "key": record.get("id")})
-    return [
-        replace(
-            task,
-            verdict=answers.get(SUCCEEDED) or None,
-            note=answers.get(NOTE, ""),
-            annotator=person,
-            answers=_ratings(answers),
-        )
-        for person, answers in people.items()
-        if answers.get(SUCCEEDED) or _ratings(answers)
-    ] or [task]
+    answered = [_answered(task, values, person) for person, values in people.items()]
+    return [answer for answer in answered if answer.verdict or answer.answers] or [task]
 
 
 def _own_answers(record: Mapping[str, Any]) -> list[Answer] | None:

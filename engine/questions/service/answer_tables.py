@@ -1,26 +1,27 @@
-"""Takes the answers of a file to one question: those of a judge elsewhere, a rating, another tool."""
+"""Takes answers to one question that are no person's here: those of a file (a judge elsewhere, another tool), and those
+that came with the conversations, as a field of their truth or metadata."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from engine.base import folders
-from engine.base.conversation import without_surrogates
-from engine.base.errors import FormatError, NameTaken, UsageError
+from engine.base.conversation import Message, without_surrogates
+from engine.base.errors import FormatError, NameTaken, NotFound, UsageError
 from engine.base.number_format import counted
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, facets
 from engine.jobs.contract import config_hash
 from engine.project import runs
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.questions.question import NO, YES, Question
-from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.records import Answerer, Cite, MachineAnswer
 from engine.questions.service.intake import (
     MAX_EXAMPLE_CHARACTERS,
     Outcomes,
@@ -69,13 +70,13 @@ VALUES = ("value", "answer", "label", "score", "rating", "verdict", "passed")
 
 @dataclass(slots=True)
 class FileAnswersReport:
-    """What an import of the answers of a file did, or would do.
+    """What an import of the answers of a file or of a field did, or would do.
 
     Attributes:
-        name: Under which the file answers.
-        fields: The fields of the file that hold the ids and the answers.
-        outcomes: What became of the lines.
-        without: Number of conversations of the project without an answer of the file.
+        name: Under which they answer.
+        fields: The fields that hold the ids and the answers; of a field of the conversations, `("", field)`.
+        outcomes: What became of the lines, or of the values of the field.
+        without: Number of conversations of the project without such an answer.
     """
 
     name: str
@@ -96,10 +97,8 @@ class FileAnswersReport:
     def sentences(self) -> list[str]:
         """Returns the report in sentences, that about the fields first."""
         id_field, value_field = self.fields
-        sentences = [
-            f"Ids are in the field {id_field!r}, answers in {value_field!r}.",
-            *self.outcomes.sentences(),
-        ]
+        ids = f"Ids are in the field {id_field!r}, answers" if id_field else "Answers are"
+        sentences = [f"{ids} in {value_field!r}.", *self.outcomes.sentences()]
         if self.without:
             sentences.append(
                 f"{counted(self.without, 'conversation')} of the project without an answer of it."
@@ -132,6 +131,122 @@ def import_file_answers(
     report = FileAnswersReport(" ".join(name.split()) or path.stem)
     lines = list(_lines(path))
     report.fields = _fields(lines, question.name, id_field, value_field, path)
+    with project.reading() as conn:
+        answers = _answers(conn, lines, question, report)
+    return _stored(project, question, answers, report, path.name, replace=replace, dry_run=dry_run)
+
+
+def import_field_answers(
+    project: Project,
+    field: str,
+    question: Question,
+    *,
+    name: str = "",
+    replace: bool = False,
+    dry_run: bool = False,
+) -> FileAnswersReport:
+    """Takes the values of a field of the truth or metadata of conversations as answers.
+
+    A list has a value for each message of one side: see `_joined`.
+
+    Args:
+        field: As in a filter: `truth.rating.Diversity`, `meta.stars`.
+        name: Under which they answer; empty takes `truth` or `meta`.
+        replace: Replaces what answers under this name.
+
+    Raises:
+        NotFound: No conversation has the field.
+        NameTaken: Something answers the question under this name.
+    """
+    part, _, path = field.partition(".")
+    report = FileAnswersReport(" ".join(name.split()) or part, ("", field))
+    answers: list[MachineAnswer] = []
+    has_field = False
+    with project.reading() as conn:
+        for key, _, conversation in conversations.export_conversations(conn):
+            fields = {"truth": conversation.truth, "meta": conversation.meta}.get(part)
+            value = _value_at(fields or {}, path)
+            has_field = has_field or value is not None
+            try:
+                answer = _joined(question, key, value, conversation.messages)
+            except UsageError:
+                example = f"{conversation.external_id}: {value}"[:MAX_EXAMPLE_CHARACTERS]
+                report.outcomes.count("not_understood", example)
+                continue
+            if answer is not None:
+                answers.append(answer)
+        if not has_field:
+            names = [key for start in ("truth.", "meta.") for key in facets.keys(conn, start)]
+            fields_text = ", ".join(names[:MAX_FIELDS_SHOWN]) or "none"
+            raise NotFound(f"No conversation has a field {field!r}.", f"Fields: {fields_text}.")
+    return _stored(project, question, answers, report, field, replace=replace, dry_run=dry_run)
+
+
+def _value_at(fields: Mapping[str, Any], path: str) -> Any:
+    """Returns the value of a field whose name may lead into objects with dots; None where there is none."""
+    if path in fields:
+        return fields[path]
+    name, _, rest = path.partition(".")
+    inner = fields.get(name)
+    return _value_at(inner, rest) if rest and isinstance(inner, dict) else None
+
+
+def _joined(
+    question: Question, key: int, value: Any, messages: Sequence[Message]
+) -> MachineAnswer | None:
+    """Returns the answer of a value, or of a list of values of messages; None where there is none.
+
+    A list is joined by the kind of the question: yes if any value is yes, else no if any is no; of `several` all that
+    occur; the mean of numbers; of other kinds the last one. A list as long as the question has messages (`roles`) cites
+    those whose value is the answer.
+
+    Raises:
+        UsageError: The question cannot have such an answer.
+    """
+    if not isinstance(value, list):
+        if value is None or value == "":
+            return None
+        text, p = _value(question, without_surrogates(str(value).strip()))
+        return MachineAnswer(key, text, p)
+    values = [
+        None if each is None else _value(question, without_surrogates(str(each)))[0]
+        for each in value
+    ]
+    given = [each for each in values if each is not None]
+    if not given:
+        return None
+    answer = given[-1]
+    if question.kind == "yes-no":
+        answer = next((each for each in (YES, NO) if each in given), answer)
+    elif question.kind == "several":
+        answer = question.answer(",".join(given))
+    elif question.kind == "number":
+        answer = f"{sum(map(float, given)) / len(given):g}"
+    asked = [index for index, message in enumerate(messages) if message.role in question.roles]
+    cites: tuple[Cite, ...] = ()
+    if len(asked) == len(values):
+        cites = tuple((at, 0, 0) for at, each in zip(asked, values, strict=True) if each == answer)
+    return MachineAnswer(key, answer, None, "", cites)
+
+
+def _stored(
+    project: Project,
+    question: Question,
+    answers: Sequence[MachineAnswer],
+    report: FileAnswersReport,
+    origin: str,
+    *,
+    replace: bool,
+    dry_run: bool,
+) -> FileAnswersReport:
+    """Stores answers under the name of the report, and completes it.
+
+    Args:
+        origin: Name of the file or the field, for the record of the run.
+
+    Raises:
+        NameTaken: Something answers the question under this name.
+    """
     params = {"question": question.name, "name": report.name}
     answerer = Answerer(config_hash("file", params, {}), question.name, "file", report.name)
     with project.reading() as conn:
@@ -140,7 +255,6 @@ def import_file_answers(
                 f"{report.name!r} has answered {question.name} already.",
                 "Choose another name with --name, or replace its answers with --replace.",
             )
-        answers = _answers(conn, lines, question, report)
         report.without = len(IdSet.every(conn)) - len(answers)
     report.outcomes.counts["taken"] = len(answers)
     if not answers or dry_run:
@@ -153,7 +267,7 @@ def import_file_answers(
             conn,
             stage="answers import",
             config_hash=answerer.config_hash,
-            params={**params, "file": path.name, "fields": list(report.fields)},
+            params={**params, "file": origin, "fields": list(report.fields)},
             fingerprints={},
             code_version=folders.version(),
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
-from engine.base.errors import FormatError
+from engine.base.errors import FormatError, UsageError
 from engine.base.number_format import counted
 from engine.conversations.tables import conversations
 from engine.project.project import Project
@@ -21,7 +21,7 @@ from engine.questions.records import Act, AnswerRow
 from engine.questions.service.answer_files import Answer, answers_of, records_of
 from engine.questions.service.intake import MAX_EXAMPLE_CHARACTERS, Outcomes
 from engine.questions.tables import answers as stored_answers
-from engine.questions.tables import second_answers
+from engine.questions.tables import questions, second_answers
 
 Outcome = Literal[
     "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
@@ -120,8 +120,9 @@ def import_answers(
         FormatError: The file cannot be read, or has nothing that looks like an answer.
     """
     report = AnswerReport()
-    given = [_storable(answer, annotator.strip()) for answer in _read(path, report)]
     with project.reading() as conn:
+        read = _read(path, questions.names(conn), report)
+        given = [_storable(answer, annotator.strip()) for answer in read]
         acts = _plan(conn, given, replace, report)
     if acts and not dry_run:
         project.write(lambda conn: stored_answers.give_all(conn, acts))
@@ -178,12 +179,26 @@ def _plan(
         others = [
             Act(key, name, value, answer.annotator)
             for answer in own_answers
-            for name, value in sorted(answer.answers.items())
+            for name, value in _valid_answers(conn, answer, report)
             if in_force.get(name) != value
         ]
         report.others += len(others)
         acts += others
     return acts
+
+
+def _valid_answers(
+    conn: sqlite3.Connection, answer: Answer, report: AnswerReport
+) -> Iterator[tuple[str, str]]:
+    """Yields (question, answer) of what somebody said to other questions than `SUCCEEDED`; counts what such a question
+    cannot have. A question that is not known here can have any answer."""
+    names = questions.names(conn) if answer.answers else ()
+    for name, value in sorted(answer.answers.items()):
+        try:
+            yield name, questions.get(conn, name).answer(value) if name in names else value
+        except UsageError:
+            example = f"{answer.conversation}, {name}: {value[:MAX_EXAMPLE_CHARACTERS]}"
+            report.outcomes.count("not_understood", example)
 
 
 def _verdict_acts(
@@ -301,15 +316,18 @@ def _join_notes(answers: Sequence[Answer], *, named: bool = False) -> str:
     return "; ".join(dict.fromkeys(notes))
 
 
-def _read(path: Path, report: AnswerReport) -> Iterator[Answer]:
+def _read(path: Path, names: Sequence[str], report: AnswerReport) -> Iterator[Answer]:
     """Yields the answers of a file.
+
+    Args:
+        names: Names of the questions here.
 
     Raises:
         FormatError: As `import_answers`.
     """
     understood = 0
     for record in records_of(path):
-        answers = answers_of(record)
+        answers = answers_of(record, names)
         understood += answers is not None
         if answers is None:
             report.outcomes.count("not_understood", json.dumps(record)[:MAX_EXAMPLE_CHARACTERS])

@@ -13,11 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.base.errors import NotFound, UsageError
+from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted
+from engine.base.report_table import ReportTable
 from engine.base.statistics.agreement import adjusted_rand
 from engine.base.statistics.ranking import holm
-from engine.conversations.filters import NO_FILTER, Filter, ListQuery
+from engine.conversations.filters import NO_FILTER, Filter, ListQuery, is_number
 from engine.conversations.tables import selecting
 from engine.goals.records import NAMELESS
 from engine.goals.tables import clusterings
@@ -25,6 +26,7 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.question import Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.results.comparison.differences import compare, completion_change, entropy_change
 from engine.results.comparison.measured import (
@@ -34,8 +36,10 @@ from engine.results.comparison.measured import (
     Measured,
     comparable_fields,
     conversations_by_value,
+    goal_numbers,
     term_of,
 )
+from engine.results.comparison.rates import ALL, answer_rates
 from engine.results.comparison.records import (
     Breakdown,
     ClusteringComparison,
@@ -169,6 +173,33 @@ class ComparisonService:
         with self._project.reading() as conn, snapshot(conn):
             return Measured.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
 
+    def rates(self, question: Question, field: str, filter: Filter = NO_FILTER) -> ReportTable:
+        """Returns how often each answer to a question was given, by the values of a field, `goal` or none (empty).
+
+        Numbers and times are in their order, other values by their number of conversations.
+
+        Raises:
+            UsageError: There is no such field, no conversation has it, or the answers are texts.
+            NotYet: Nobody has answered, or nothing is clustered.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            ids = _ids(conn, filter)
+            if not field:
+                members = {ALL: ids}
+            elif field == "goal":
+                members = _by_goal(self._cache.shown(conn), ids)
+            else:
+                by_value = conversations_by_value(conn, field)
+                members = {value: _among(ids, keys) for value, keys in by_value.items()}
+            if all(map(is_number, members)):
+                order = sorted(members, key=float)
+            elif field in TIME_FIELDS:
+                order = sorted(members)
+            else:
+                order = sorted(members, key=lambda value: (-len(members[value]), value))
+            sorted_members = {value: members[value].tolist() for value in order}
+            return answer_rates(conn, question, sorted_members, field)
+
     @staticmethod
     def goes_by_score(*filters: Filter) -> bool:
         """Returns whether a filter selects by score or verdict, where the errors of the scores are not those of the
@@ -295,6 +326,18 @@ def _with_corrected_p(change: Difference | None, corrected: float | None) -> Dif
 def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
     """Returns the ids of the conversations of a filter, shape (conversations,)."""
     return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
+
+
+def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
+    """Returns those of the ids that have a goal by its label.
+
+    Raises:
+        NotYet: There is no clustering.
+    """
+    if view is None:
+        raise NotYet("Nothing is clustered.", "`workbench run cluster PROJECT` does it.")
+    numbers, labels = goal_numbers(view, ids)
+    return {label: ids[numbers == number] for number, label in enumerate(labels)}
 
 
 def _among(ids: Ints, other_ids: array[int]) -> Ints:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
 from engine.formats.form_runs import Field, fields, is_field
-from engine.model import chat
-from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.chat import Call, ChatMessage, Completion, Role, parsed_object
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
+from engine.model.reply_forms import json_objects
 from engine.simulate.forms.form import Profile, facts_for
 from engine.simulate.play import RunOver
 
@@ -29,6 +29,9 @@ JOINS_LINES = "; "
 TEXT_CHARS = 300
 """Longest text in a reply that follows a schema; a small model would write on until it is cut off."""
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+"""A string in JSON."""
+
 Schema = dict[str, Any]
 """A JSON schema, or a part of one."""
 
@@ -37,14 +40,15 @@ Schema = dict[str, Any]
 
 
 def last_object(reply: str) -> str | None:
-    """Returns the last outermost balanced `{...}` of a reply; None without one.
+    """Returns the last whole outermost JSON object of a reply as it is written; None without one.
 
-    Ignores braces within strings. Replaces line breaks by "; " within a string and by a space elsewhere.
+    Replaces line breaks by "; " within a string and by a space elsewhere.
     """
-    last = None
-    for start, end in _balanced_spans(reply):
-        last = reply[start:end]
-    return None if last is None else _on_one_line(last)
+    objects = [text for text, _ in json_objects(reply)]
+    if not objects:
+        return None
+    joined = _STRING.sub(lambda string: string[0].replace("\n", JOINS_LINES), objects[-1])
+    return joined.replace("\n", " ")
 
 
 def alike(given: Any, section: Any) -> bool:
@@ -74,12 +78,12 @@ def section_schema(section: Mapping[str, Any]) -> str:
 
 def object_schema(properties: Mapping[str, Schema]) -> str:
     """Returns the schema of an object with exactly these properties."""
-    return _schema_text(chat.object_schema(**properties))
+    return _schema_text(_object(properties))
 
 
 def pairs_schema(keys: Sequence[str]) -> str:
     """Returns the schema of an object of texts under some of these keys, in this order."""
-    schema = chat.object_schema(**dict.fromkeys(keys, TEXT))
+    schema = _object(dict.fromkeys(keys, TEXT))
     del schema["required"]
     return _schema_text(schema)
 
@@ -112,39 +116,14 @@ def dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _balanced_spans(reply: str) -> Iterator[tuple[int, int]]:
-    """Yields the start and the end of each outermost balanced `{...}` of a reply, ignoring braces within strings."""
-    depth = 0  # braces that are open
-    start = 0  # place of the outermost of them
-    in_string = escaped = False
-    for place, character in enumerate(reply):
-        if in_string:
-            in_string = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == "{":
-            start = start if depth else place
-            depth += 1
-        elif depth:
-            # Outside of braces a quote begins no string: free words may have a single one.
-            in_string = character == '"'
-            depth -= character == "}"
-            if not depth:
-                yield start, place + 1
-
-
-def _on_one_line(text: str) -> str:
-    """Returns a JSON text without line breaks, as `last_object` explains."""
-    parts: list[str] = []
-    in_string = escaped = False
-    for character in text:
-        if character == "\n":
-            parts.append(JOINS_LINES if in_string else " ")
-            continue
-        if character == '"' and not escaped:
-            in_string = not in_string
-        escaped = character == "\\" and not escaped
-        parts.append(character)
-    return "".join(parts)
+def _object(properties: Mapping[str, Schema]) -> Schema:
+    """Returns the schema of an object with exactly these properties, in this order."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _is_answer(value: Any) -> bool:
@@ -158,9 +137,9 @@ def _node_schema(section: Mapping[str, Any]) -> Schema:
     """Returns the schema of a filled section, or of a field."""
     if is_field(section):
         (only_field,) = fields(section)
-        return chat.object_schema(answer=_answer_schema(only_field))
+        return _object({"answer": _answer_schema(only_field)})
     nodes = {label: _node_schema(node) for label, node in section.items() if isinstance(node, dict)}
-    return chat.object_schema(**nodes)
+    return _object(nodes)
 
 
 def _answer_schema(of_field: Field) -> Schema:
@@ -400,5 +379,5 @@ def read_object(
     text = last_object(reply)
     if text is None or not re.fullmatch(module.expression, text, re.DOTALL):
         return None
-    value = chat.parsed_object(text, strict=False)
+    value = parsed_object(text, strict=False)
     return value if value is not None and fits(value) else None

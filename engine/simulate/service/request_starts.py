@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from engine.conversations.tables import conversations
-from engine.model.chat import (
-    TRIES,
-    Call,
-    ChatMessage,
-    Ending,
-    Play,
-    ask_json,
-    dialogue,
-    object_schema,
-    seed_from,
-)
-from engine.model.interface import Sampling
+from engine.model.chat import TRIES, Call, ChatMessage, Ending, Play, dialogue, seed_from
 from engine.model.prompt_files import filled
+from engine.model.structured_replies import ask_in_play
 from engine.project.project import Project
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions
@@ -28,11 +19,14 @@ from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, S
 KIND = "requests"
 """The kind of these plays."""
 
-_SHAPE = object_schema(new_request={"type": "boolean"})
-"""Schema of a reply."""
-
 _TOKENS = 24
 """Longest reply in tokens."""
+
+
+class NewRequest(msgspec.Struct):
+    """Whether a message begins another request."""
+
+    new_request: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +76,12 @@ class RequestStartScenario:
                         "user", filled(self.texts["begins"], {"DIALOGUE": dialogue(shown)})
                     ),
                 ),
-                sampling=Sampling(),
                 max_tokens=_TOKENS,
                 seed=seed_from(self.key, index),
             )
-            if (yield from ask_json(call, _SHAPE, _new, TRIES)):
+            if (yield from ask_in_play(call, NewRequest, lambda reply: reply.new_request, TRIES)):
                 begins.append(self.turns[index][0])
         return Ending(result={"conversation": self.conversation, "starts": begins})
-
-
-def _new(reply: Mapping[str, Any]) -> bool | None:
-    """Returns whether a message begins another request; None if the reply does not say."""
-    answer = reply.get("new_request")
-    return answer if isinstance(answer, bool) else None
 
 
 def asking_simulation(

@@ -17,12 +17,12 @@ from engine.base.number_format import counted, figure
 from engine.base.report_table import UNKNOWN, Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.formats.form_runs import FormScores
-from engine.results.metrics.known_outcomes import Aptitude, aptitudes, by_turns
 from engine.simulate.draft import as_draft
 from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of
 from engine.simulate.records import PlayItem, PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.service.sharded import replies_by_condition, scored
+from engine.simulate.sharded.aptitude import Aptitude, aptitudes
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, ONE_TURN, place_of
 
 _MAX_NAME_CHARS = 80
@@ -453,23 +453,18 @@ def task_table(plays: Sequence[PlayRow]) -> ReportTable:
 
 def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
     """Returns the tables of users with profiles: by task, and by number of turns."""
-    goodbyes_by_turns = Counter(
-        play.result["turns"] for play in plays if play.result["ended"] == "goodbye"
-    )
+    counts = Counter(play.result["turns"] for play in plays)
+    goodbyes = Counter(play.result["turns"] for play in plays if play.result["ended"] == "goodbye")
     table = [
-        _row([row.turns, row.conversations, goodbyes_by_turns[row.turns]], plays, turns=row.turns)
-        for row in by_turns((play.result["turns"], None) for play in plays)
+        _row([turns, count, goodbyes[turns]], plays, turns=turns)
+        for turns, count in sorted(counts.items())
     ]
     columns = (
         ReportColumn("turns", "count", description="Times that the user spoke."),
         ReportColumn("conversations", "count", description="Conversations of so many turns."),
         ReportColumn("goodbye", "count", description="Of these, ended by the user."),
     )
-    note = "Ratings by turns: `workbench analyse turns`, for all conversations that have them."
-    return [
-        task_table(plays),
-        ReportTable("by number of turns", columns, tuple(table), (note,)),
-    ]
+    return [task_table(plays), ReportTable("by number of turns", columns, tuple(table))]
 
 
 def _recsim_summary(result: Mapping[str, Any]) -> str:

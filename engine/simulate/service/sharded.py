@@ -20,11 +20,11 @@ from engine.base.files import create_private_folder
 from engine.base.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
-from engine.results.metrics.known_outcomes import Scored
 from engine.simulate.draft import Draft, State, as_draft, state_of
 from engine.simulate.records import PlayRow
 from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+from engine.simulate.sharded.aptitude import Scored
 from engine.simulate.sharded.instruction import (
     BUNDLED,
     Instruction,

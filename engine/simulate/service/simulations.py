@@ -15,6 +15,7 @@ from engine.simulate import tables as play_tables
 from engine.simulate.live import Person
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationOptions
+from engine.simulate.sharded.aptitude import Scored
 from engine.simulate.stages import PlayStage
 
 BY_SCHEMA = Sampling(json_schema="{}")
@@ -133,6 +134,11 @@ class ProjectSimulations:
         """Returns all plays of a kind, in the order in which they were played."""
         with self._project.reading() as conn:
             return list(play_tables.all_plays(conn, kind))
+
+    def scores(self) -> list[Scored]:
+        """Returns the score of every simulation, played or imported, whose truth has one; see `play_tables.scores`."""
+        with self._project.reading() as conn:
+            return play_tables.scores(conn)
 
     def form_runs(self) -> list[tuple[str, dict[str, Any]]]:
         """Returns the assistant's model and the result of every form that was filled, with those that were imported."""

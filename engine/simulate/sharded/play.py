@@ -14,31 +14,21 @@ import json
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from engine.model.chat import (
-    TRIES,
-    Call,
-    ChatMessage,
-    Completion,
-    Ending,
-    Play,
-    Scenario,
-    ask_json,
-    object_schema,
-)
+import msgspec
+
+from engine.model.chat import TRIES, Call, ChatMessage, Completion, Ending, Play, Scenario
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
+from engine.model.reply_forms import UnreadableReply
+from engine.model.structured_replies import ask_in_play
 from engine.simulate.sharded.instruction import Shard
 from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case, Category, Trace
 from engine.simulate.sharded.task import Evaluation, Task
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
 """Matches the signs between the start and the end of an answer: `...` or `…`, perhaps in brackets."""
-
-_ANSWER_SCHEMA = object_schema(answer={"type": "string"})
-"""Schema of a reply that copies an answer out."""
 
 _EXTRACT_TOKENS = {"gen": 60, "prefix_suffix": 160}
 """Tokens of a reply that copies an answer of less than ten words, and of one that gives start and end of it."""
@@ -53,14 +43,27 @@ ends."""
 _USER_TOKENS = 250
 """Longest reply of the simulated user, in tokens, JSON included."""
 
-_CATEGORY_SCHEMA = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
-"""Schema of a reply that names a category."""
-
-_CATEGORY_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
-"""Maps each category to itself, for the type checker."""
-
 _CATEGORY_TOKENS = 60
 """Longest reply of the judge that names a category, in tokens."""
+
+
+class ExtractedAnswer(msgspec.Struct):
+    """An answer, copied out of a reply."""
+
+    answer: str
+
+
+class RevealedShard(msgspec.Struct):
+    """The next turn of the user, and the shard that it reveals."""
+
+    response: Annotated[str, msgspec.Meta(min_length=1)]
+    shard_id: int
+
+
+class ReplyCategory(msgspec.Struct):
+    """The category of a reply of the assistant."""
+
+    response_type: Category
 
 
 def extract_answer(
@@ -84,16 +87,14 @@ def extract_answer(
         seed=seed,
     )
 
-    def accept(extraction: Mapping[str, Any]) -> str | None:
-        """Returns the part of the reply that is quoted; None if it is none."""
-        answer = extraction.get("answer")
-        return (
-            find_quoted_part(answer, reply, allow_ellipsis=allow_ellipsis)
-            if isinstance(answer, str)
-            else None
-        )
+    def quoted_part(extracted: ExtractedAnswer) -> str:
+        """Returns the part of the reply that is quoted."""
+        part = find_quoted_part(extracted.answer, reply, allow_ellipsis=allow_ellipsis)
+        if part is None:
+            raise UnreadableReply("The answer is not copied word for word")
+        return part
 
-    answer = yield from ask_json(call, _ANSWER_SCHEMA, accept, TRIES)
+    answer = yield from ask_in_play(call, ExtractedAnswer, quoted_part, TRIES)
     return answer or ""
 
 
@@ -171,29 +172,23 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
     )
     may_idle = _count_idle_turns(trace) < MAX_IDLE_TURNS
     offered = [shard.shard_id for shard in unrevealed] + ([NO_SHARD] if may_idle else [])
-    schema = object_schema(
-        response={"type": "string", "minLength": 1}, shard_id={"type": "integer", "enum": offered}
-    )
     temperature = case.setting.user_temperature
-    turn = yield from ask_json(
+    turn = yield from ask_in_play(
         call,
-        schema,
-        partial(_accept_user_turn, offered=offered),
+        RevealedShard,
+        _turn_of,
         (temperature, max(temperature, 1.0)),
+        {"shard_id": {"enum": offered}},
     )
     next_shard, *_ = unrevealed
     return turn or UserTurn(next_shard.text, next_shard.shard_id, stand_in=True)
 
 
-def _accept_user_turn(reply: Mapping[str, Any], offered: Sequence[int]) -> UserTurn | None:
-    """Returns the turn in a reply; None if it says nothing, or reveals none of the shards `offered`."""
-    text, shard_id = reply.get("response"), reply.get("shard_id")
-    if not isinstance(text, str) or not text.strip():
-        return None
-    # The type is checked too, because True and 1.0 equal 1.
-    if type(shard_id) is not int or shard_id not in offered:
-        return None
-    return UserTurn(text, shard_id)
+def _turn_of(reply: RevealedShard) -> UserTurn:
+    """Returns the turn in a reply."""
+    if not reply.response.strip():
+        raise UnreadableReply("The response says nothing")
+    return UserTurn(reply.response, reply.shard_id)
 
 
 def conversation(trace: Trace) -> str:
@@ -377,14 +372,11 @@ def _classify(case: Case, reply: str, message_count: int) -> Generator[Call, Com
         max_tokens=_CATEGORY_TOKENS,
         seed=case.seed("classify", message_count),
     )
-    name = yield from ask_json(call, _CATEGORY_SCHEMA, _accept_category, TRIES[:2])
-    return _CATEGORY_BY_NAME.get(name or "", "discussion")
-
-
-def _accept_category(reply: Mapping[str, Any]) -> str | None:
-    """Returns the category in a reply; None if it is none."""
-    name = reply.get("response_type")
-    return name if name in CATEGORIES else None
+    limits = {"response_type": {"enum": CATEGORIES}}
+    category = yield from ask_in_play(
+        call, ReplyCategory, lambda reply: reply.response_type, TRIES[:2], limits
+    )
+    return category or "discussion"
 
 
 def _score(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:

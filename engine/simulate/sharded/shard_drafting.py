@@ -11,19 +11,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from engine.base.errors import BadInstruction
 from engine.base.text import as_json
-from engine.model.chat import (
-    Call,
-    ChatMessage,
-    Completion,
-    Ending,
-    Play,
-    ask_json,
-    object_schema,
-    seed_from,
-)
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play, seed_from
 from engine.model.prompt_files import filled
+from engine.model.reply_forms import Limits, UnreadableReply
+from engine.model.structured_replies import ask_in_play
 from engine.simulate.draft import (
     Candidate,
     Draft,
@@ -39,16 +34,6 @@ from engine.simulate.sharded.task import Task
 
 _TEMPERATURES = (0.0, 0.7)
 """Temperatures of the attempts at each step."""
-
-_SEGMENTS_SCHEMA = object_schema(segments={"type": "array", "items": {"type": "string"}})
-"""Schema of a reply that cuts the instruction into pieces."""
-
-_SHARD_SCHEMA = object_schema(shard={"type": "string"})
-"""Schema of a reply that rephrases a piece."""
-
-_COVERAGE_SCHEMA = object_schema(coverage={"type": "string"})
-"""Schema of a reply that says what the shards leave out."""
-
 
 _TEXT_KEYS = ("fully_specified_question", "question", "prompt", "question_content")
 """Keys of a record that may hold its full instruction, in the order in which they are tried."""
@@ -67,6 +52,31 @@ _COVERAGE_CHARACTERS = 80
 
 _CHARACTERS_PER_INDEX = 8
 """Expected length of the number of one piece in the JSON of a reply."""
+
+
+class Segments(msgspec.Struct):
+    """The pieces of an instruction."""
+
+    segments: list[str]
+
+
+class PieceOrder(msgspec.Struct):
+    """The numbers of the pieces, from 1, in the order of their shards."""
+
+    first: int
+    others: list[int]
+
+
+class RephrasedPiece(msgspec.Struct):
+    """A piece as a shard."""
+
+    shard: str
+
+
+class Coverage(msgspec.Struct):
+    """What the shards leave out, or `complete`."""
+
+    coverage: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +139,15 @@ class ShardDraftScenario:
     def _cut_into_pieces(self) -> Generator[Call, Completion, tuple[list[Piece], bool]]:
         """Returns the pieces of the text, and whether a model cut them: without a usable reply they are sentences."""
 
-        def accept(reply: Mapping[str, Any]) -> list[Piece] | None:
+        def pieces_in(reply: Segments) -> list[Piece]:
             """Returns two pieces or more, all of them parts of the text."""
-            segments = reply.get("segments")
-            if not isinstance(segments, list) or not all(
-                isinstance(segment, str) for segment in segments
-            ):
-                return None
-            pieces = pieces_of_excerpts(segments, self.text)
-            return pieces if pieces and len(pieces) > 1 else None
+            pieces = pieces_of_excerpts(reply.segments, self.text)
+            if not pieces or len(pieces) < 2:
+                raise UnreadableReply("The segments are not two or more parts of the text")
+            return pieces
 
         call = self._judge_call("segment", 2 * len(self.text), TEXT=self.text)
-        pieces = yield from ask_json(call, _SEGMENTS_SCHEMA, accept, _TEMPERATURES)
+        pieces = yield from ask_in_play(call, Segments, pieces_in, _TEMPERATURES)
         return (by_sentences(self.text), False) if pieces is None else (pieces, True)
 
     def _choose_order(self, pieces: Sequence[Piece]) -> Generator[Call, Completion, list[int]]:
@@ -152,30 +159,24 @@ class ShardDraftScenario:
         if len(pieces) == 1:
             return [0]
         number_schema = {"type": "integer", "enum": list(all_numbers)}
-        schema = object_schema(
-            first=number_schema,
-            others={
-                "type": "array",
-                "items": number_schema,
-                "minItems": len(pieces) - 1,
-                "maxItems": len(pieces) - 1,
-            },
-        )
+        count = len(pieces) - 1
+        limits: Limits = {
+            "first": number_schema,
+            "others": {"items": number_schema, "minItems": count, "maxItems": count},
+        }
 
-        def accept(reply: Mapping[str, Any]) -> list[int] | None:
+        def order_in(reply: PieceOrder) -> list[int]:
             """Returns an order that has each piece once and begins with a question, if there are any."""
-            first, others = reply.get("first"), reply.get("others")
-            # Sorted as texts, because without a schema a reply may have anything among the numbers.
-            if not isinstance(others, list) or sorted([first, *others], key=str) != sorted(
-                all_numbers, key=str
-            ):
-                return None
-            opening, *rest = (int(number) - 1 for number in (first, *others))
-            return [opening, *rest] if opening in questions or not questions else None
+            order = [number - 1 for number in (reply.first, *reply.others)]
+            if sorted(order) != list(range(len(pieces))):
+                raise UnreadableReply("The order does not have each segment once")
+            if questions and order[0] not in questions:
+                raise UnreadableReply("The first segment is no question")
+            return order
 
         listing = "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
         call = self._judge_call("order", _CHARACTERS_PER_INDEX * len(pieces), SEGMENTS=listing)
-        order = yield from ask_json(call, schema, accept, _TEMPERATURES)
+        order = yield from ask_in_play(call, PieceOrder, order_in, _TEMPERATURES, limits)
         if order is not None:
             return order
         opening = questions[-1] if questions else 0
@@ -188,33 +189,32 @@ class ShardDraftScenario:
         without a usable reply the shard is the piece itself."""
         words = piece.of(self.text)
 
-        def accept(reply: Mapping[str, Any]) -> str | None:
+        def shard_in(reply: RephrasedPiece) -> str:
             """Returns a shard that is not too long and says nothing but its piece."""
-            shard = reply.get("shard")
-            if not isinstance(shard, str) or not shard.strip():
-                return None
-            fits = len(shard) <= 2 * len(words) + _EXTRA_CHARACTERS
-            return shard.strip() if fits and says_no_other(shard.strip(), words) else None
+            shard = reply.shard.strip()
+            fits = len(reply.shard) <= 2 * len(words) + _EXTRA_CHARACTERS
+            if not (shard and fits and says_no_other(shard, words)):
+                raise UnreadableReply("The shard does not say its segment alone")
+            return shard
 
         prompt = "rephrase-first" if first else "rephrase"
         call = self._judge_call(prompt, 2 * len(words), TEXT=self.text, SEGMENT=words)
-        shard = yield from ask_json(call, _SHARD_SCHEMA, accept, _TEMPERATURES)
+        shard = yield from ask_in_play(call, RephrasedPiece, shard_in, _TEMPERATURES)
         return (words, False) if shard is None else (shard, True)
 
     def _find_missing(self, draft: Draft) -> Generator[Call, Completion, str | None]:
         """Returns what the shards leave out, in the words of a model; "" for nothing, None without a usable reply."""
 
-        def accept(reply: Mapping[str, Any]) -> str | None:
+        def missing_in(reply: Coverage) -> str:
             """Returns what is missing; "" where the model says `complete`."""
-            coverage = reply.get("coverage")
-            if not isinstance(coverage, str) or not coverage.strip():
-                return None
-            is_complete = coverage.strip().casefold() == "complete"
-            return "" if is_complete else coverage.strip()
+            coverage = reply.coverage.strip()
+            if not coverage:
+                raise UnreadableReply("The coverage says nothing")
+            return "" if coverage.casefold() == "complete" else coverage
 
         shards = "\n".join(f"- {candidate.text}" for candidate in draft.candidates)
         call = self._judge_call("coverage", _COVERAGE_CHARACTERS, TEXT=self.text, SHARDS=shards)
-        return (yield from ask_json(call, _COVERAGE_SCHEMA, accept, _TEMPERATURES))
+        return (yield from ask_in_play(call, Coverage, missing_in, _TEMPERATURES))
 
     def _score_check(self, draft: Draft) -> Generator[Call, Completion, dict[str, float]]:
         """Plays the conditions of the check and returns the mean score of each, 0 to 1, by its name."""

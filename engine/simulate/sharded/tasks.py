@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,9 @@ from typing import Any
 import msgspec
 
 from engine.base.errors import BadInstruction, PackageMissing
-from engine.model.chat import TRIES, Call, ChatMessage, Completion, ask_json, object_schema
+from engine.model.chat import TRIES, Call, ChatMessage, Completion
+from engine.model.reply_forms import Limits
+from engine.model.structured_replies import ask_in_play
 from engine.simulate.sharded.actions import ActionsTask
 from engine.simulate.sharded.code import CodeTask
 from engine.simulate.sharded.database import DatabaseTask
@@ -213,8 +214,7 @@ class _Insight:
     documents: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The judge's verdict on one insight.
 
     Attributes:
@@ -223,7 +223,7 @@ class Verdict:
     """
 
     coverage: str
-    line: int
+    line: int = msgspec.field(name="bullet_id")
 
 
 def cut(summary: str, max_words: int = MAX_WORDS) -> list[str]:
@@ -326,15 +326,14 @@ class SummaryTask(Task):
             indent=1,
         )
         prompt = self.text("judge", BULLETS=bullets_json, INSIGHT=insight.text)
-        schema = object_schema(coverage={"enum": [*_CREDIT]}, bullet_id={"enum": [0, *numbered]})
+        limits: Limits = {"coverage": {"enum": [*_CREDIT]}, "bullet_id": {"enum": [0, *numbered]}}
         call = Call(
             module="summary judge",
             role="judge",
             messages=(ChatMessage("user", prompt),),
             max_tokens=_MAX_JUDGE_TOKENS,
         )
-        accept = partial(_verdict, numbered=numbered)
-        return (yield from ask_json(call, schema, accept, TRIES[:2]))
+        return (yield from ask_in_play(call, Verdict, lambda reply: reply, TRIES[:2], limits))
 
     def _opening(self, documents: str) -> str:
         """Returns the prompt with some documents."""
@@ -350,14 +349,6 @@ class SummaryTask(Task):
     def _document_texts(self, numbers: Sequence[int]) -> str:
         """Returns documents as the prompt shows them."""
         return "".join(f"Document {number}:\n{self._documents[number]}\n\n" for number in numbers)
-
-
-def _verdict(reply: Mapping[str, Any], numbered: Sequence[int]) -> Verdict | None:
-    """Returns the judge's verdict in a reply; None if it cannot be used."""
-    coverage, line = reply.get("coverage"), reply.get("bullet_id")
-    if coverage not in _CREDIT or type(line) is not int:
-        return None
-    return Verdict(coverage, line) if line in (0, *numbered) else None
 
 
 class _Document(msgspec.Struct):

@@ -23,7 +23,7 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
 from engine.conversations.tables import selecting
-from engine.conversations.tables.conversations import truth_by_conversation, truth_of_duplicates
+from engine.conversations.tables.conversations import imported, truth_by_conversation
 from engine.formats import input_kinds
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.embedding import EmbedStage
@@ -342,7 +342,8 @@ class TestDuplicates:
         write(path, ("a", ["Hi", "你好", "Bye"]), ("b", ["Hi", "你好"]), ("c", ["Hi", "你好"]))
         assert counted(read(project, path)) == {"grew": 1, "unchanged": 2}
         assert texts(project) == {"a": ["Hi", "你好", "Bye"], "b": ["Hi", "你好"]}
-        assert [name for _, name, _ in truth_of_duplicates(project.reader())] == ["c"]
+        (_, second) = imported(project.reader(), [1, 2])
+        assert [each.external_id for each in second.duplicates] == ["c"]
         assert found_by(project, "你好") == [1, 2]
 
     def test_the_duplicate_grows(self, project: Project, tmp_path: Path) -> None:
@@ -352,7 +353,7 @@ class TestDuplicates:
         write(path, ("a", ["Hi", "Ho"]), ("b", ["Hi", "Ho", "Bye"]))
         assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
         assert texts(project) == {"a": ["Hi", "Ho"], "b": ["Hi", "Ho", "Bye"]}
-        assert list(truth_of_duplicates(project.reader())) == []
+        assert all(not each.duplicates for each in imported(project.reader(), [1, 2]))
         (state,) = ConversationService(project).earlier_states(2)
         assert [message.content for message in state.messages] == ["Hi", "Ho"]
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import ANY
+
+import msgspec
+import pytest
 
 from engine.goals.questions import GoalSummary
-from engine.model.chat import Call, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.model.structured_replies import ask, fenced_log
+from engine.model.reply_forms import UnreadableReply
+from engine.model.structured_replies import ask, ask_in_play, fenced_log
 
 PROMPT = parse_prompt("summary-json", prompt_text("summary-json"))
 GOOD = '{"goal": "The user wants a taxi."}'
 LONG = f'{{"goal": "{"word " * 200}"}}'
+
+
+class Numbered(msgspec.Struct):
+    """A reply with a number."""
+
+    number: int
 
 
 @dataclass
@@ -54,6 +65,34 @@ def test_a_repair() -> None:
     assert [message.speaker for message in repair.messages] == ["user", "assistant", "user"]
     assert repair.messages[1].content == LONG
     assert "length <= 400" in repair.messages[2].content
+
+
+def test_a_play_asks_again_with_what_was_wrong() -> None:
+    """A play asks once more, hotter and with another seed, beside the reply and what was wrong with it; fields beyond
+    the limits of a call, and those that cannot be used, are wrong; without a usable reply there is no result."""
+
+    def not_two(reply: Numbered) -> int:
+        if reply.number == 2:
+            raise UnreadableReply("The number is 2")
+        return reply.number
+
+    def asked(*replies: str) -> tuple[list[Call], int | None]:
+        limits = {"number": {"enum": [1, 2]}}
+        call = Call("a", "judge", (ChatMessage("user", "Which?"),), seed=5)
+        play = ask_in_play(call, Numbered, not_two, (0.0, 0.5), limits)
+        *before, last = replies
+        calls = [next(play), *(play.send(said(reply)) for reply in before)]
+        with pytest.raises(StopIteration) as ended:
+            play.send(said(last))
+        return calls, ended.value.value
+
+    (first, second), number = asked('{"number": 3}', "Number: 1")
+    assert number == 1
+    assert second.messages[1].content == '{"number": 3}'
+    assert "has to be one of 1, 2." in second.messages[2].content
+    assert (first.sampling.temperature, second.sampling.temperature) == (0, 0.5)
+    assert first.seed == 5 != second.seed
+    assert asked('{"number": 2}', "no") == ([first, ANY], None)
 
 
 def test_a_failure_retains_the_reply() -> None:

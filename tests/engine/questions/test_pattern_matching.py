@@ -121,6 +121,32 @@ def test_the_questions_of_the_program_can_be_asked() -> None:
             PatternMatcher(each)
 
 
+def test_the_rubric_has_the_words_of_its_source() -> None:
+    """The README of RecLLMSim has words for three ratings, which stand in their questions letter for letter."""
+    rubrics = {
+        "detail-level": (
+            "Low: Vague or brief responses (e.g., listing destination names without descriptions in a travel plan).",
+            "Medium: Responses between these extremes.",
+            "High: In-depth responses with detailed explanations (e.g., a recipe including specific ingredients and"
+            " step-by-step instructions).",
+        ),
+        "diversity": (
+            "Low: Only one or two options provided per query.",
+            "Medium: Some queries have three or more options, while others are limited.",
+            "High: All queries include three or more diverse options.",
+        ),
+        "practical-usefulness": (
+            "Not usable: Unrealistic plans (e.g., an overly tight travel schedule or learning plans with unreasonably"
+            " fast progress).",
+            "Somewhat usable: Partially applicable suggestions (e.g., gift ideas that provide inspiration but are"
+            " difficult to implement).",
+            "Highly usable: Practical and actionable plans (e.g., a Python learning plan with achievable milestones).",
+        ),
+    }
+    for name, texts in rubrics.items():
+        assert dict(built_in()[name].labels) == dict(zip("012", texts, strict=True))
+
+
 def test_answers_that_a_question_can_have() -> None:
     """What was typed becomes an answer whatever its case; several in the order of the labels; others are refused."""
     labels = '[labels]\nA = ""\nB = ""\n'

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import FormatError, UsageError
+from engine.base.errors import FormatError, NotFound, UsageError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.question import built_in, parse_question
-from engine.questions.service.answer_tables import import_file_answers
+from engine.questions.service.answer_tables import import_field_answers, import_file_answers
 from engine.questions.service.questions import QuestionService
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
@@ -91,6 +91,40 @@ def test_a_name_answers_once(project: Project, tmp_path: Path) -> None:
     assert (
         matching(project, "succeeded@judge:yes") == matching(project, "succeeded@second:yes") == [2]
     )
+
+
+def test_what_came_with_the_conversations(tmp_path: Path) -> None:
+    """A field of truth or metadata answers; lists of messages are joined by the kind of the question, and cite the
+    messages; what cannot be an answer is counted, and a field that no conversation has is refused."""
+    truths: list[dict[str, object]] = [
+        {"rating": {"Detail Level": 2}, "made_up": [False, True], "marks": [4, None, 5]},
+        {"rating": {"Detail Level": 7}, "made_up": [None, False]},
+        {"made_up": [None, None]},
+    ]
+    marks = parse_question("marks", 'text = "How good?"\nkind = "number"')
+    with Project.open(tmp_path / "t.wb", create=True) as project:
+        records = [
+            talk(f"c{n}", f"Lamp {n}?", "Ulm.", "And?", "Bonn.", truth=truth, meta={"stars": n})
+            for n, truth in enumerate(truths)
+        ]
+        fill(project, records)
+        detail, fact = built_in()["detail-level"], built_in()["invented-a-fact"]
+        report = import_field_answers(project, "truth.rating.Detail Level", detail)
+        assert report.outcomes.counts == {"taken": 1, "not_understood": 1}
+        assert (report.without, report.name) == (2, "truth")
+        assert matching(project, "detail-level@truth:2") == [1]
+        import_field_answers(project, "truth.made_up", fact, dry_run=True)
+        assert values(project, fact.name) == {}
+        import_field_answers(project, "truth.made_up", fact)
+        rows = QuestionService(project).answers(fact.name, ListQuery())
+        assert [(row.value, row.cites) for row in rows] == [("yes", (3,)), ("no", (3,))]
+        import_field_answers(project, "truth.marks", marks)
+        import_field_answers(project, "meta.stars", marks, name="stars")
+        assert matching(project, "marks@stars>0") == [2, 3]
+        assert matching(project, "marks@truth:4.5") == [1]
+        with pytest.raises(NotFound, match=r"truth\.nothing") as unknown:
+            import_field_answers(project, "truth.nothing", fact)
+        assert "truth.rating.Detail Level" in unknown.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2", '[{"id": "c0"}]', "name,score\nc0,1\n", "\x80"])

@@ -11,9 +11,10 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.errors import FormatError
+from engine.opener.annotation_tasks import argilla_settings, labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
-from engine.questions.question import YES
+from engine.questions.question import YES, built_in, parse_question
 from engine.questions.records import Act
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
@@ -112,30 +113,38 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
     assert stands(project) == before
 
 
-def test_ratings(project: Project, tmp_path: Path) -> None:
-    """Ratings of a person answer questions of their own, from either program; other values are no ratings."""
-    found = tasks(project, tmp_path, "label-studio-ratings")
-    interface = (tmp_path / "label-studio-ratings.xml").read_text("utf-8")
-    assert '<Choices name="detail_level"' in interface
+def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
+    """People answer any question in either program, one or several answers or a text; what a question cannot have is
+    counted."""
+    asked = [built_in()[name] for name in ("detail-level", "intent", "refused")]
+    asked.append(parse_question("city", 'text = "Which city?"\nkind = "text"'))
+    interface = labeling_config(asked)
+    assert '<Choices name="intent" toName="dialogue" choice="multiple"' in interface
+    assert '<Choice value="Search &amp; Recommendation"/>' in interface
+    assert '<TextArea name="city"' in interface
     assert 'name="succeeded"' not in interface
-    rated = [
-        {"from_name": name, "value": {"choices": [value]}}
-        for name, value in (("detail_level", "2"), ("diversity", "7"))
-    ]
-    report = imported(
-        project, tmp_path, [{**found[0], "annotations": [{"completed_by": 7, "result": rated}]}]
+    kinds = [question["settings"]["type"] for question in argilla_settings(asked)["questions"]]
+    assert kinds == ["label_selection", "multi_label_selection", "label_selection", "text", "text"]
+
+    found = tasks(project, tmp_path, "label-studio")
+    said = (
+        ("detail-level", "choices", ["2"]),
+        ("refused", "choices", ["often"]),
+        ("city", "text", ["Ulm"]),
     )
-    assert (report.others, report.outcomes.counts) == (1, {})
-    found = tasks(project, tmp_path, "argilla-ratings")
-    settings = json.loads((tmp_path / "argilla-ratings.settings.json").read_text("utf-8"))
-    assert len(settings["questions"]) == 8
-    found[1]["responses"] = {"role_playing_completeness": [{"value": "0", "user_id": "ann"}]}
+    results = [{"from_name": name, "value": {kind: value}} for name, kind, value in said]
+    annotations = [{"completed_by": 7, "result": results}]
+    report = imported(project, tmp_path, [{**found[0], "annotations": annotations}])
+    assert (report.others, report.outcomes.counts) == (2, {"not_understood": 1})
+    found = tasks(project, tmp_path, "argilla")
+    found[1]["responses"] = {"intent": [{"value": ["Search", "Planning"], "user_id": "ann"}]}
     assert imported(project, tmp_path, found[1:2]).others == 1
     with project.reading() as conn:
-        assert (answers.current(conn, 1) or missing()).answers == (("detail_level", "2"),)
-        assert (answers.current(conn, 2) or missing()).answers == (
-            ("role_playing_completeness", "0"),
+        assert (answers.current(conn, 1) or missing()).answers == (
+            ("city", "Ulm"),
+            ("detail-level", "2"),
         )
+        assert (answers.current(conn, 2) or missing()).answers == (("intent", "Planning,Search"),)
 
 
 def test_many_are_one_act(project: Project, tmp_path: Path) -> None:

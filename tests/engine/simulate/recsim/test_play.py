@@ -14,7 +14,6 @@ from engine.formats.coded.user_studies import RECLLMSIM
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.project.project import Project
-from engine.results.metrics.known_outcomes import by_turns
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
     MAX_TURNS,
@@ -194,7 +193,6 @@ class TestRecord:
         assert truth is not None
         assert (truth["goal"], truth["preference_id"]) == ("preparing gifts", 3)
         assert truth["profile_mapped"]["Occupation"] == {"en": "Startup founder", "zh": "创业者"}
-        assert [row.turns for row in by_turns([(2, truth)])] == [2]
 
     def test_questions_afterwards(self) -> None:
         """Both sides are asked afterwards in their own conversation, and the history is unchanged."""

@@ -1,20 +1,18 @@
-"""Figures of known outcomes: aptitude and unreliability of simulations, and means of truth by number of turns.
+"""Aptitude and unreliability of simulated conversations with a score.
 
 Aptitude says how good answers to one instruction are at best, unreliability how far good and bad runs lie apart. As in
 Laban et al. 2025 (LLMs get lost in multi-turn conversation): each instruction is simulated several times under a
 condition, with scores S of 0 to 100. Averaged performance P is their mean, aptitude A90 their 90th percentile,
 unreliability U90-10 the 90th less the 10th percentile; percentiles are interpolated linearly. All three are computed
 for each instruction and then averaged over instructions.
-
-The means by number of turns are the statistics table of the RecLLMSim data set, for any truth.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -89,72 +87,3 @@ def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Ap
         aptitude=float(high.mean()),
         unreliability=float((high - low).mean()),
     )
-
-
-# Means of truth by number of turns
-
-SINGLE = ("reward", "complete")
-"""Fields of truth with one value for each conversation, in addition to the ratings; `complete` counts as 1 or 0."""
-
-OF_ANSWERS = "satisfaction"
-"""Field of truth with a value for each answer; a conversation's value is the mean over the answers that have one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over the `count` conversations of a row that have the value."""
-
-    value: float
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRow:
-    """The conversations with one number of turns, and the mean of each figure that any of them has."""
-
-    turns: int
-    conversations: int
-    means: Mapping[str, Mean]
-
-
-def by_turns(conversations: Iterable[tuple[int, Mapping[str, Any] | None]]) -> list[TurnRow]:
-    """Returns a row for each number of turns that occurs, ascending.
-
-    Args:
-        conversations: Number of turns and truth of each conversation. A turn is a user message, as in RecLLMSim.
-    """
-    counts: dict[int, int] = defaultdict(int)
-    values_by_turns: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for turns, truth in conversations:
-        counts[turns] += 1
-        for name, value in figures(truth or {}).items():
-            values_by_turns[turns][name].append(value)
-    return [
-        TurnRow(
-            turns,
-            counts[turns],
-            {
-                name: Mean(sum(values) / len(values), len(values))
-                for name, values in values_by_turns[turns].items()
-            },
-        )
-        for turns in sorted(counts)
-    ]
-
-
-def figures(truth: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the numbers in a truth: ratings by name, and the fields `SINGLE` and `OF_ANSWERS`."""
-    rating = truth.get("rating")
-    named = dict(rating) if isinstance(rating, Mapping) else {}
-    named |= {name: truth[name] for name in SINGLE if name in truth}
-    ratings = truth.get(OF_ANSWERS)
-    if isinstance(ratings, list) and (
-        answer_ratings := [rating for rating in ratings if _is_number(rating)]
-    ):
-        named[OF_ANSWERS] = sum(answer_ratings) / len(answer_ratings)
-    return {str(name): float(value) for name, value in named.items() if _is_number(value)}
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value of truth can be averaged; true and false count as 1 and 0."""
-    return isinstance(value, int | float)

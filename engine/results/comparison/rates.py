@@ -1,0 +1,98 @@
+"""How often each answer to a question was given, in all conversations or by the values of a field."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from statistics import fmean, stdev
+
+from engine.base.errors import NotYet, UsageError
+from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Z95, Interval, wilson
+from engine.conversations.filters import is_number
+from engine.questions.question import Question
+from engine.questions.tables import answers, machine_answers
+
+PEOPLE = "people"
+"""Stands for the answers in force of all people."""
+
+ALL = "all"
+"""Name of the only row where no field is named."""
+
+
+def answer_rates(
+    conn: sqlite3.Connection,
+    question: Question,
+    members: Mapping[str, Collection[int]],
+    field: str,
+) -> ReportTable:
+    """Returns a row for each value of a field and each who answered: the share of each answer with its Wilson interval,
+    and where answers are numbers their mean with its normal interval. Nothing corrects for the errors of a machine.
+
+    Args:
+        members: Ids of conversations by the value of the field, in the order of the rows.
+        field: Its name, the title of the first column.
+
+    Raises:
+        UsageError: The answers are texts.
+        NotYet: Nobody has answered.
+    """
+    if question.kind == "text":
+        raise UsageError(f"Answers to {question.name} are texts.", "`answers` lists them.")
+    given = {
+        PEOPLE: {key: value for key, (value, _) in answers.of_question(conn, question.name).items()}
+    }
+    for key, own in machine_answers.of_question(conn, question.name).items():
+        for answerer, answer in own:
+            given.setdefault(answerer.name, {})[key] = answer.value or ""
+    given = {who: by_id for who, by_id in given.items() if by_id}
+    if not given:
+        raise NotYet(
+            f"Nobody has answered {question.name}.", f"`workbench ask PROJECT {question.name}`"
+        )
+    has_numbers = question.kind == "number" or all(map(is_number, question.answers))
+    columns = [
+        ReportColumn(field, "text", "value"),
+        ReportColumn("by", "text", "by"),
+        ReportColumn("answered", "count", "answered", "Conversations with an answer."),
+    ]
+    if has_numbers:
+        columns.append(ReportColumn("mean", "interval", "mean", "Mean of the answers."))
+    columns += [
+        ReportColumn(each, "interval", each, "Share of the answers.", ends_in_text=not has_numbers)
+        for each in question.answers
+    ]
+    rows = []
+    for value, ids in members.items():
+        for who, by_id in given.items():
+            texts = [by_id[key] for key in ids if key in by_id]
+            cells: list[Cell] = [value, who, len(texts)]
+            if has_numbers:
+                cells.append(_mean([float(text) for text in texts]))
+            counts = Counter(each for text in texts for each in _answers(question, text))
+            cells += [_share(counts[each], len(texts)) for each in question.answers]
+            if texts:
+                rows.append(ReportRow(tuple(cells)))
+    return ReportTable(question.text, tuple(columns), tuple(rows))
+
+
+def _answers(question: Question, text: str) -> Sequence[str]:
+    """Returns the answers of which an answer consists."""
+    return text.split(",") if question.kind == "several" else (text,)
+
+
+def _share(part: int, of: int) -> Interval | None:
+    """Returns a share with its 95% interval; None of nothing."""
+    if not of:
+        return None
+    share = wilson(part, of)
+    return Interval(share.value, share.low, share.high)
+
+
+def _mean(values: Sequence[float]) -> Interval | float | None:
+    """Returns a mean with its 95% interval; without one where all values are equal, None of nothing."""
+    if len(set(values)) < 2:
+        return values[0] if values else None
+    mean, half = fmean(values), Z95 * stdev(values) / len(values) ** 0.5
+    return Interval(mean, mean - half, mean + half)
