@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base import folders
-from engine.base.conversation import State
+from engine.base.conversation import SUCCEEDED, State
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, figure, is_few, rate, signed
 from engine.base.report_table import text_table
@@ -23,6 +23,8 @@ from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
+from engine.questions.question import NOTE
+from engine.questions.service.questions import PEOPLE
 from engine.results.associations.formatting import association_blocks
 from engine.results.comparison.formatting import (
     breakdown_blocks,
@@ -98,6 +100,9 @@ GOAL_CHARACTERS = 60
 
 REMAINING_CHARACTERS = 200
 """Number of characters of the remaining tasks of a conversation."""
+
+MAX_ANSWERS = 5
+"""Number of answers to a question that is not yes or no."""
 
 _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 """What the report calls each kind of personal data; the kinds are texts of the project file here."""
@@ -178,6 +183,7 @@ class _Report:
             "What is here": self._contents(),
             "Did it end?": self._ended(),
             "Did they get it?": self._verdicts(),
+            **self._questions(),
             **self._associations(),
             "What users wanted": self._goals(),
             "What to read first": self._to_read(),
@@ -314,6 +320,44 @@ class _Report:
             " are complete, by verdicts: the scores without their errors, as verdicts show them.",
             True,
         )
+
+    def _questions(self) -> dict[str, Iterator[Block]]:
+        """Returns the section on questions that patterns, models, files or people answered; none without any, nor for
+        a filter, whose conversations a check does not stand for."""
+        rows, checked = [], False
+        for summary in [] if self._filter else self._services.questions.all():
+            name = summary.question.name
+            if name in (SUCCEEDED, NOTE) or not summary.answers:
+                continue
+            checks = {check.by: check for check in self._services.questions.checks(name)}
+            for by, counts in summary.answers:
+                check, total = checks.get(by), sum(counts.values())
+                shares = {share.value: share for share in check.shares} if check else {}
+                shown = ["yes"] if summary.question.kind == "yes-no" else list(counts)[:MAX_ANSWERS]
+                for value in shown:
+                    share = shares.get(value)
+                    corrected = share is not None and share.corrected is not None
+                    checked |= corrected
+                    rows.append(
+                        (
+                            name,
+                            one_line(by, GOAL_CHARACTERS),
+                            one_line(value, GOAL_CHARACTERS),
+                            f"{total:,}",
+                            f"{counts.get(value, 0) / total:.0%}",
+                            share.in_words
+                            if share and corrected
+                            else ("" if by == PEOPLE else "not checked"),
+                        )
+                    )
+        if not rows:
+            return {}
+        head = ("question", "answered by", "answer", "conversations", "share", "corrected (95%)")
+        note = "Where people checked a machine on conversations drawn at random, the share is corrected for its errors."
+        blocks: list[Block] = [
+            text_table("Questions and their answers", head, tuple(rows), (3, 4, 5))
+        ]
+        return {"What was asked": iter([*blocks, *([Paragraph(note)] if checked else [])])}
 
     def _associations(self) -> dict[str, Iterator[Block]]:
         """Returns the section on what goes with the outcome that is known best; none where too few have one."""

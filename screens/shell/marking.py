@@ -131,28 +131,27 @@ def ask_tags(
     ids: Sequence[int],
     written: Callable[[str], None],
 ) -> None:
-    """Asks which yes-no questions are answered with yes on conversations, and stores the answers as one act; a minus
-    before a name takes the answer away. `written` gets what was done, in words."""
+    """Asks which yes-no questions are answered with yes on conversations, and stores the answers, one act a
+    name; a minus before a name takes the answer away. `written` gets what was done, in words."""
     if not ids or not screen.may_write():
         return
     conversations = number_format.counted(len(ids), "conversation")
 
     def chosen(text: str) -> None:
-        acts: list[Act] = []
-        words = [" ".join(word.split()) for word in text.split(",")]
-        for word in filter(None, words):
-            try:
-                name = slug(word)
-            except UsageError as error:
-                screen.show_error(error)
-                return
-            acts += [Act(key, name, None if word.startswith("-") else YES) for key in ids]
-        if acts:
+        words = [word for part in text.split(",") if (word := " ".join(part.split()))]
+        try:
+            value_by_name = {slug(word): None if word[0] == "-" else YES for word in words}
+        except UsageError as error:
+            screen.show_error(error)
+            return
+
+        def write() -> None:
+            for name, value in value_by_name.items():
+                screen.services.triage.answer([Act(key, name, value) for key in ids])
+
+        if words:
             done = f"Tagged {conversations}: {one_line(', '.join(words), 60)}."
-            triage = screen.services.triage
-            write_in_order(
-                screen, lambda: triage.answer(acts), lambda _: written(done), screen.show_error
-            )
+            write_in_order(screen, write, lambda _: written(done), screen.show_error)
 
     def show(tags: Sequence[tuple[str, int]]) -> None:
         title = f"Tag {conversations}"

@@ -40,6 +40,7 @@ from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
+from engine.questions.service.questions import QuestionService
 from engine.questions.service.triage import TriageService
 from engine.questions.tables.answers import IS_ANSWER
 from engine.results.associations.service import AssociationService
@@ -195,6 +196,7 @@ class ScreenProject:
         made.file = ProjectFileService(self.file, self.emit, frozenset({"conversation", "answer"}))
         made.conversations = self.conversations
         made.triage = self.triage
+        made.questions = QuestionService(self.file)
         made.jobs = self.jobs
         made.score_sets = self.score_sets
         made.word_reasons = WordReasons(self.file)

@@ -154,7 +154,7 @@ class TestSuccess:
         why = {
             item.conversation_id: item.why for item in workspace.triage.queue("informative").items
         }
-        assert why[7] == "not ranked: it had a verdict when the order was made"
+        assert why[7] == "not ranked: it had an answer when the order was made"
         assert not [reason for reason in why.values() if "%" in reason]
 
     def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: OpenProject) -> None:
