@@ -565,6 +565,7 @@ class TriageScreen(WorkbenchScreen[None]):
     def _ask_anew(self) -> None:
         """Begins a new queue at its start."""
         self.queue = TriageQueue()
+        self.shown = self._facts = None  # what is hidden of it may change
         self.read_queue(TriagePlace())
 
     # Blind repeats and second answers

@@ -597,7 +597,7 @@ class TestBlind:
         support = judged(60, 18)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "b")
-            assert "Blind repeats begin at 20 verdicts; there are 18." in text(pilot)
+            assert "Blind repeats begin at 20 answers; there are 18." in text(pilot)
             await press(pilot, "c", "c")
             assert "b asks ten of them again, blind" in text(pilot)
 
@@ -611,7 +611,7 @@ class TestPeople:
             await press(pilot, "@", *"bob", "enter")
             assert "Your verdicts are stored with the name bob from now on." in text(pilot)
             await press(pilot, "b")
-            assert "Second verdict 1 of 10" in text(pilot)
+            assert "Second answer 1 of 10" in text(pilot)
             assert "no verdict yet" not in text(pilot)
             await press(pilot, *"iiiiiiiiii")
             found = support.calibration.people()
