@@ -141,18 +141,6 @@ def parquet_equal_rows(path: Path, count: int) -> None:
             writer.write_table(table)
 
 
-def parquet_list(path: Path, size: int, times: int) -> None:
-    """A row whose list repeats one text of that size so many times, between two conversations."""
-    text = pyarrow.array(["short", "a" * size])
-    indices = pyarrow.array([0, *[1] * times, 0], pyarrow.int32())
-    said = pyarrow.DictionaryArray.from_arrays(indices, text)
-    roles = pyarrow.repeat("user", len(indices))
-    messages = pyarrow.StructArray.from_arrays([roles, said], ["role", "content"])
-    offsets = pyarrow.array([0, 1, 1 + times, 2 + times], pyarrow.int32())
-    table = pyarrow.table({"messages": pyarrow.ListArray.from_arrays(offsets, messages)})
-    parquet.write_table(table, path, compression="zstd", dictionary_pagesize_limit=2 * size + 100)
-
-
 ENDLESS = "with recursive n (i) as (select 1 union all select i + 1 from n)"
 VIEWS = {
     "endless without a row": f"{ENDLESS} select i as id, '[]' as messages from n where i < 0",

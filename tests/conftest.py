@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from engine.base import network_guard
 from engine.model.catalog import embedded_model
@@ -19,6 +20,9 @@ os.environ.setdefault(
 )  # as in the model process, and before llama.cpp is loaded
 
 hand_in_field_queries()
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no reason to fail
+settings.load_profile("untimed")
 
 LONGEST = (
     "terminal/test_screens.py",

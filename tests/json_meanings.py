@@ -9,7 +9,7 @@ MAPS = frozenset(
     {
         "added", "by_sign", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
         "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
-        "reasons", "redacted", "rows", "several_ids", "unknown_parts",
+        "reasons", "redacted", "rows", "several_ids", "undated", "unknown_parts",
     }
 )  # fmt: skip
 """Objects whose names are data, such as names of people."""
@@ -69,7 +69,8 @@ MEANINGS = {
     "ask: answers": "who answered, and how often what",
     "questions: questions[].answers": "who answered, and how often what",
     "by": "who answers: the name of a person, empty without one, or what answers",
-    "ask: by": "what was asked: person, pattern or examples",
+    "ask: by": "what was asked: person, pattern, examples or model",
+    "ask: without_answer": "conversations on which the model gave none",
     "cites": "indices of the messages that show it, from 0",
     "answers: conversations": "conversations that were meant",
     "ask: conversations": "conversations that wait for an answer",
@@ -317,6 +318,7 @@ MEANINGS = {
     "models use: models": "the model of each kind of work",
     "models use: models.scoring": "for scores and remaining tasks",
     "models use: models.goals": "for summaries, labels and merges",
+    "models use: models.questions": "for answers to questions",
     "models use: models.trees": "for response trees",
     "models use: models.simulation": "for conversations that are played",
     "n": "number of cases",
@@ -368,6 +370,8 @@ MEANINGS = {
     "over_keywords": "`matched` minus that of the keyword rule, paired; null in a set of an earlier version",
     "over_position": "`matched` minus that of position alone, paired; null in a set of an earlier version",
     "p": "probability",
+    "answers: answers[].p": "probability of the answer, where it is known",
+    "answers: answers[].note": "how it was reached, such as in how many parts a log was read, or why there is none",
     "compare: differences[].p": "p value of no difference",
     "goals.contrasts[].p": "p value of no difference",
     "p_corrected": "the same by Holm's method over all tests",
@@ -522,6 +526,7 @@ MEANINGS = {
     "tuning": "what was measured on this machine",
     "turns": "messages of the user",
     "unchanged": "files that did not change",
+    "undated": "times of conversations that are no dates, by their shape",
     "undone": "lines of decisions that had been taken back",
     "unexpanded": "probability of what was not followed to its end",
     "unknown_parts": "parts of messages of an unknown kind, by name",

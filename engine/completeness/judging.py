@@ -19,7 +19,7 @@ from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.scoring import ItemScore, LogItem
 from engine.model.prompt_files import Prompt
 from engine.model.stages import ModelWork
-from engine.model.structured_replies import StructuredReply, fenced_log
+from engine.model.structured_replies import StructuredReply, ask, fenced_log
 
 MAX_EVIDENCE_STEPS = 12
 """Most steps that a judgment names."""
@@ -63,7 +63,9 @@ def judge(work: ModelWork, items: Sequence[LogItem], prompt: Prompt) -> list[Ite
         for item in items
         for boundary in item.boundaries
     ]
-    replies = work.ask(prompt, Judgment, [log for log, _ in logs], verdict=True)
+    replies = ask(
+        work.process, prompt, Judgment, [log for log, _ in logs], probability_of="finished"
+    )
     judgments = iter(zip(replies, (note for _, note in logs), strict=True))
     scores = []
     for item in items:
@@ -83,7 +85,8 @@ def _score(replies: Sequence[StructuredReply[Judgment]], left_out: str | None) -
     for reply in replies:
         if reply.fields is None:
             return ItemScore((), 0, unscored=reply.failure)
-        p = float(reply.fields.finished) if reply.probability is None else reply.probability
+        p = 1.0 if reply.probability is None else reply.probability
+        p = p if reply.fields.finished else 1 - p
         readings.append(BoundaryReading(_log(p), _log(1 - p)))
     *_, last = replies
     assert last.fields is not None

@@ -62,6 +62,12 @@ def account_lines(
         for name, texts in account.dates.items():
             amount = f"{counted(texts.times, 'time')}, such as {one_line(texts.example, 60)}"
             lines.append(f"  time of the conversation: taken from `{name}` {amount}")
+        if account.undated:
+            times = sum(texts.times for texts in account.undated.values())
+            examples = ", ".join(one_line(texts.example, 30) for texts in account.undated.values())
+            lines.append(
+                f"  time of the conversation: not understood {counted(times, 'time')}, such as {one_line(examples, 60)}"
+            )
         if account.out_of_order:
             amount = counted(account.out_of_order, "conversation")
             lines.append(f"  in {amount} a message has an earlier time than one before it")

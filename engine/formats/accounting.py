@@ -22,7 +22,7 @@ _STRUCTURE = frozenset(("role", "speaker", "type", "object"))
 
 _UNREADABLE = (
     ".signature", ".thoughtSignature", ".thought_signature", ".encrypted_content", ".bytes", ".file_data",
-    "source.data", "inlineData.data", "inline_data.data", "input_audio.data", "parts[].state",
+    "source.data", "inlineData.data", "inline_data.data", "input_audio.data", "parts[].state", "output[].result",
 )  # fmt: skip
 """Ends of paths to text that no person reads: signatures, bytes of files, and the state of a part of the Vercel AI
 SDK."""

@@ -17,7 +17,7 @@ from typing import Any
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.mappings.arranging import split
+from engine.formats.mappings.arranging import split, with_all_branches
 from engine.formats.messages.normalise import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
@@ -115,15 +115,31 @@ def reader_of_one(value: Any, own: Reader) -> Reader | None:
 
 def _wrapped_reader(value: Any) -> tuple[Reader, str] | None:
     """Returns a reader of the records that are most of a value, and the reason."""
+    wrapped = _wrapped_records(value)
+    if wrapped is None:
+        return None
+    path, reader, why = wrapped
+    return _unwrapping_reader(reader, read_path(path)), f"in `{path}` {why}"
+
+
+def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
+    """Returns the path of the records that are most of a value, their reader, and the reason; also of records that are
+    within the entries of a list, each in an object of its own."""
     least = _LEAST_WRAPPED * len(json_text(value))
-    for path, inner in _lists_in(value):
-        if not inner or len(json_text(inner)) < least:
-            continue
+    large = [
+        (path, inner)
+        for path, inner in _lists_in(value)
+        if inner and len(json_text(inner)) >= least
+    ]
+    for path, inner in large:
         for reader in all_readers():
             reasons = filter(None, map(reader.recognise, inner[:_ENTRIES_LOOKED_AT]))
             if (why := next(reasons, None)) is not None:
-                where = read_path(path)
-                return _unwrapping_reader(reader, where), f"in `{path}` {why}"
+                return path, reader, why
+    for path, inner in large:
+        if path.endswith("[]") and (wrapped := _wrapped_records(inner[0])) is not None:
+            inner_path, reader, why = wrapped
+            return f"{path}.{inner_path}", reader, why
     return None
 
 
@@ -149,7 +165,8 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
     object, as a list of it."""
     if not isinstance(value, dict):
         return
-    if (entries := list(value.values())) and all(isinstance(entry, dict) for entry in entries):
+    entries = [entry for entry in value.values() if isinstance(entry, dict)]
+    if entries and len(entries) == len(value):
         yield "{}", entries
     for key, entry in list(value.items())[:_MOST_KEYS_LOOKED_INTO]:
         if '"' in key:
@@ -161,6 +178,8 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
             yield name, [entry]
             for path, inner in _lists_in(entry):
                 yield f"{name}.{path}" if path != "{}" else f"{name}{{}}", inner
+    if len(value) > len(entries) > 1:
+        yield "{}", entries
 
 
 Join = Callable[[Iterator[Frame]], Iterator[Frame]]
@@ -280,7 +299,9 @@ class Records:
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
             frames = join(frames)
-        yield from frames if reader.arrange is None else reader.arrange(frames, self._all_branches)
+        if reader.arrange is not None:
+            frames = reader.arrange(frames, self._all_branches)
+        yield from with_all_branches(frames) if self._all_branches else frames
 
     def close(self) -> None:
         """Closes what was opened."""

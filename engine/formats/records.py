@@ -7,6 +7,7 @@ A *source* is one imported file. A *leak* is text that reveals how a conversatio
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
@@ -36,7 +37,7 @@ MOST_REJECTED = 0.1
 _EXAMPLE_CHARACTERS = 80
 """Number of characters of a text that are kept as an example."""
 
-_COUNTED_FIELDS = ("lost", "unknown", "hidden", "ids", "dates")
+_COUNTED_FIELDS = ("lost", "unknown", "hidden", "ids", "dates", "undated")
 """Fields of an account that count texts by a name."""
 
 
@@ -67,6 +68,7 @@ class Account:
         ids: Fields that name another conversation than the one to which their record went.
         out_of_order: Conversations in which a message has an earlier time than one before it.
         dates: Fields of the metadata from which the time of the conversation was taken.
+        undated: Times of conversations that are no dates as the program knows them, by their shape: each digit as 0.
         said: Number of characters of the sentences in messages.
         aside: Number of characters of the sentences in metadata.
     """
@@ -78,6 +80,7 @@ class Account:
     out_of_order: int = 0
     ids: dict[str, Unread] = field(default_factory=dict)
     dates: dict[str, Unread] = field(default_factory=dict)
+    undated: dict[str, Unread] = field(default_factory=dict)
     said: int = 0
     aside: int = 0
 
@@ -127,6 +130,11 @@ class Account:
     def date(self, key: str, time: str) -> None:
         """Counts a conversation whose time was taken from a field of its metadata."""
         _count(self.dates, key, Unread(1, len(time), time))
+
+    def see_date(self, text: str) -> None:
+        """Counts a conversation whose time is not understood."""
+        shape = re.sub(r"\d", "0", text[:_EXAMPLE_CHARACTERS])
+        _count(self.undated, shape, Unread(1, len(text), text[:_EXAMPLE_CHARACTERS]))
 
     def include(self, other: Account) -> None:
         """Adds the counts of another account."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +21,7 @@ from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.message_lines import MESSAGE_LINES
 from engine.formats.coded.openhands import OPENHANDS
-from engine.formats.coded.session_lines import copilot_lines, tau2_ticks
+from engine.formats.coded.session_lines import copilot_lines, tau2_ticks, with_likeliest, with_turns
 from engine.formats.coded.streams import STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
@@ -69,6 +69,14 @@ _CODED: tuple[Reader, ...] = (
 """The readers in code."""
 
 
+_ARRANGED: dict[str, Callable[[Reader], Reader]] = {
+    "form_filling": form_scores.with_files,
+    "vcon": with_turns,
+    "lm_eval": with_likeliest,
+}
+"""Names of mapping files whose records are changed before the file reads them, and what changes them."""
+
+
 def mapping_folder() -> Path:
     """Returns the folder of the person's own mapping files."""
     return config_dir() / "formats"
@@ -78,7 +86,9 @@ def mapping_folder() -> Path:
 def built_in_readers() -> tuple[Reader, ...]:
     """Returns the readers of the program; those that ask for more come first."""
     mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
-    readers = [form_scores.with_files(one) if one.name == "form_filling" else one for one in mapped]
+    readers = [
+        _ARRANGED[reader.name](reader) if reader.name in _ARRANGED else reader for reader in mapped
+    ]
     return tuple(sorted((*readers, *_CODED), key=lambda reader: -reader.conditions))
 
 
@@ -181,9 +191,11 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
     counted = account(frame.value, conversation, draft, reader.left_out, outer)
     for leak in leaks:
         counted.hide(leak)
-    conversation, field = with_date(conversation)
-    if field:
-        counted.date(field, str(conversation.created_at))
+    conversation, date = with_date(conversation)
+    if date.field:
+        counted.date(date.field, str(conversation.created_at))
+    if date.unread:
+        counted.see_date(date.unread)
     return Parsed(frame.number, frame.raw, conversation, leaks, counted)
 
 

@@ -15,9 +15,20 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-GoalText = Literal["first-user", "all-user", "all", "summary"]
-"""The text that a conversation is clustered by: its first user message, all of them, what user and assistant wrote, or
-a summary that a model wrote."""
+GoalText: TypeAlias = str
+"""The text that a conversation is clustered by. For goals one of `GOAL_TEXTS`: its first user message, all of them,
+what user and assistant wrote, or a summary that a model wrote. For themes of failure `explanation:NAME` (why the
+question NAME was answered so), or one of `THEME_TEXTS`: its remaining tasks, or its last exchange where there is
+trouble."""
+
+GOAL_TEXTS = ("first-user", "all-user", "all", "summary")
+"""What can stand for a goal."""
+
+THEME_TEXTS = ("remaining", "last-exchange")
+"""What can show a theme of failure, beside explanations."""
+
+EXPLANATION = "explanation:"
+"""Beginning of the text that explains the answers to a question; the name of the question follows."""
 
 DEFAULT_TEXT: GoalText = "all"
 """Default text. It separated goals best on public data; see docs/decisions/0016."""
@@ -55,6 +66,13 @@ Pair = tuple[str, str]
 """Ids of two groups."""
 
 
+def theme_of(text: GoalText) -> str:
+    """Returns what the themes of a text are themes of, such as `refused`; empty where the text stands for goals."""
+    if text.startswith(EXPLANATION):
+        return text.removeprefix(EXPLANATION)
+    return text.replace("-", " ") if text in THEME_TEXTS else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Clustering:
     """One clustering as it was made and stored.
@@ -90,6 +108,17 @@ class Clustering:
     goal_config: str | None
     label_config: str | None
     pair_config: str | None
+
+    @property
+    def title(self) -> str:
+        """What its groups are, as a headline."""
+        theme = theme_of(self.text)
+        return f"Themes of “{theme}”" if theme else "What users wanted"
+
+    @property
+    def noun(self) -> str:
+        """What one of its groups is."""
+        return "theme" if theme_of(self.text) else "goal"
 
 
 @dataclass(frozen=True, slots=True)

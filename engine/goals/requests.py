@@ -18,7 +18,15 @@ from engine.base.request_options import (
     whole_number,
 )
 from engine.conversations.filters import FILTER, Filter
-from engine.goals.records import DECIDE_THRESHOLD, DEFAULT_TEXT, Decide, GoalText
+from engine.goals.records import (
+    DECIDE_THRESHOLD,
+    DEFAULT_TEXT,
+    GOAL_TEXTS,
+    THEME_TEXTS,
+    Decide,
+    GoalText,
+    theme_of,
+)
 
 MAX_ASKED_PAIRS = 24
 """Most pairs that one run asks the model about: some minutes of work, and more than a person decides meanwhile."""
@@ -48,10 +56,15 @@ class ClusteringRequest:
         UsageError: A value cannot be used.
     """
 
-    text: GoalText = choice(
+    text: GoalText = declared(
         DEFAULT_TEXT,
-        "what stands for a goal: what the user wrote, what both sides wrote, or a model's summary",
-        get_args(GoalText),
+        Option(
+            f"what stands for a goal: {', '.join(GOAL_TEXTS)} (a model's); or what shows a theme of failure:"
+            f" explanation:QUESTION (why it was answered yes), {', '.join(THEME_TEXTS)}",
+            metavar="TEXT",
+            allowed=lambda text: text in GOAL_TEXTS or bool(theme_of(text)),
+            must=f"one of {', '.join((*GOAL_TEXTS, *THEME_TEXTS))}, explanation:QUESTION",
+        ),
     )
     embedder: str = declared(
         "tfidf",

@@ -141,6 +141,12 @@ class LoadableModel:
     spending: Spending = field(default_factory=Spending)
 
     @property
+    def name(self) -> str:
+        """What a person calls it: its name in the catalog or those of its endpoints, and its adapter."""
+        base = self.entry.name if self.entry else ",".join(self.endpoints)
+        return f"{base} {self.adapter_name}" if self.adapter_name else base
+
+    @property
     def adapter_name(self) -> str | None:
         """The display name of the adapter: its file name, or the name of its training run."""
         return None if self.adapter is None else adapter_name(self.adapter)

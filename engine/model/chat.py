@@ -54,7 +54,8 @@ class Call:
         stop: Texts that end the reply and are no part of it.
         seed: The same call with the same seed gives the same reply; it has no effect at temperature 0.
         opening: Beginning of the reply that the model is given; it is not part of `Completion.text`.
-        verdict: Whether the probability of the first true or false of the reply is read.
+        probability_of: The field of the JSON schema, true or false or one of some values, whose probability is read;
+            empty for none.
     """
 
     module: str
@@ -65,12 +66,12 @@ class Call:
     stop: tuple[str, ...] = ()
     seed: int = 0
     opening: str = ""
-    verdict: bool = False
+    probability_of: str = ""
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
         """Returns the SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
         # At temperature 0 the seed has no effect.
-        ignored = {"module", "role", "verdict"} | (
+        ignored = {"module", "role", "probability_of"} | (
             {"seed"} if self.sampling.temperature == 0 else set()
         )
         fields = {name: value for name, value in asdict(self).items() if name not in ignored}
@@ -86,8 +87,9 @@ class Completion:
         text: The reply, without the opening.
         stopped: Why it ended: `end` by the model, `stop` by a stop text, `length` by the limit.
         note: What was left out of a conversation that was too long; None for nothing.
-        probability: Probability of true rather than false at the first of these words of the reply; None where it was
-            not asked for, where the server lists no tokens, and where the reply has neither.
+        probability: Probability of the value that the reply gives to the field `Call.probability_of` rather than of its
+            other values; None where it was not asked for, where the server lists no tokens, and where the reply has no
+            such value.
     """
 
     text: str

@@ -44,7 +44,12 @@ class Window:
 
 
 def plan_windows(
-    lengths: Sequence[int], boundaries: Sequence[int], leading_pieces: int, limit: int
+    lengths: Sequence[int],
+    boundaries: Sequence[int],
+    leading_pieces: int,
+    limit: int,
+    *,
+    overlap: float = 0.5,
 ) -> list[Window]:
     """Plans windows over a log.
 
@@ -53,6 +58,7 @@ def plan_windows(
         boundaries: Piece indices, rising.
         leading_pieces: Number of leading pieces in every window (0 or 1: the system message).
         limit: Most tokens of a window.
+        overlap: Share of a later window that may precede its first boundary.
 
     Returns:
         Windows that together cover each boundary exactly once.
@@ -67,7 +73,7 @@ def plan_windows(
     while uncovered:
         first, *_ = uncovered
         start, used = first, clipped_lengths[first]
-        while start > leading_pieces and used + clipped_lengths[start - 1] <= room // 2:
+        while start > leading_pieces and used + clipped_lengths[start - 1] <= room * overlap:
             start -= 1
             used += clipped_lengths[start]
         end = first + 1

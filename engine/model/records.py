@@ -15,7 +15,7 @@ Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
 """The state of a pull; the first three go on by themselves."""
 
-Work = Literal["scoring", "goals", "trees", "simulation"]
+Work = Literal["scoring", "goals", "trees", "simulation", "questions"]
 """A kind of work that a project can choose a model for."""
 
 
@@ -27,6 +27,7 @@ WORKS: Final[dict[Work, str]] = {
     "goals": "summaries, labels and merges",
     "trees": "response trees",
     "simulation": "conversations that are played",
+    "questions": "answers to questions",
 }
 """The kinds of work that a project can choose a model for, each with a description."""
 

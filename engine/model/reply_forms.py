@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -115,7 +115,7 @@ def read_reply(fields: type[FieldsT], reply: str, limits: Limits = MappingProxyT
     objects = (value for _, value in json_objects(text) if value.keys() & schema.keys())
     values = next(objects, None) or _plain_values(text, schema)
     try:
-        read = msgspec.convert(_with_verdicts(values, schema), fields, strict=False)
+        read = msgspec.convert(_with_known_words(values, schema), fields, strict=False)
     except msgspec.ValidationError as error:
         raise UnreadableReply(str(error)) from error
     for name, value in msgspec.to_builtins(read).items():
@@ -177,15 +177,70 @@ def _plain_value(text: str, schema: Mapping[str, Any]) -> Any:
         return re.findall(r"\d+", text)
 
 
-def _with_verdicts(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns values in which yes and no are true and false where the field is a verdict."""
+def _with_known_words(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values in which words stand for what they mean: yes and no for true and false where the field is a
+    verdict, and those that a field has in whatever case."""
     json_values = {word: name == "true" for name, words in VERDICT_WORDS.items() for word in words}
+    known: dict[str, dict[str, Any]] = {
+        name: json_values
+        if field.get("type") == "boolean"
+        else {str(word).casefold(): word for word in field.get("enum", ())}
+        for name, field in schema.items()
+    }
     return {
-        name: json_values.get(value.strip(_MARKS + ".").casefold(), value)
-        if isinstance(value, str) and schema.get(name, {}).get("type") == "boolean"
-        else value
+        name: known.get(name, {}).get(str(value).strip(_MARKS + ".").casefold(), value)
         for name, value in values.items()
     }
+
+
+class ValuePlace(NamedTuple):
+    """Where a reply gives a field one of its values.
+
+    Attributes:
+        start: Bytes of the reply before the value.
+        value: As `value_words` names it.
+        after: The quotation mark behind the value; empty where there is none.
+    """
+
+    start: int
+    value: str
+    after: str
+
+
+def value_words(schema: str | None, field: str) -> Mapping[str, Sequence[str]]:
+    """Returns the values of a field of a JSON schema, each with the words that stand for it."""
+    values = json.loads(schema or "{}")["properties"][field].get("enum")
+    return {value: (value,) for value in values} if values else VERDICT_WORDS
+
+
+def find_value(reply: bytes, field: str, words: Mapping[str, Sequence[str]]) -> ValuePlace | None:
+    """Returns the place at which a reply, JSON or plain, gives a field one of its values; None where it does not.
+
+    Args:
+        words: From `value_words`.
+    """
+    text = reply.decode("utf-8", "surrogateescape")
+    _, answer = split_thinking(text)
+    value_by_word = {word.casefold(): value for value, several in words.items() for word in several}
+    longest_first = sorted(map(re.escape, value_by_word), key=len, reverse=True)
+    name = field.replace("_", "[ _]")
+    place = re.search(
+        rf"""(?:(?<!\\)"{field}"|^[ \t*_`#"'-]*{name}[ *_`"']*)\s*:[\s*_`"']*({"|".join(longest_first)})(?!\w)""",
+        answer,
+        re.I | re.M,
+    )
+    if place is None and words is VERDICT_WORDS:
+        place = find_verdict(answer)
+    if place is None:
+        return None
+    group = place.lastgroup or 1
+    before = text[: len(text) - len(answer) + place.start(group)]
+    after = answer[place.end(group) : place.end(group) + 1]
+    return ValuePlace(
+        len(before.encode("utf-8", "surrogateescape")),
+        value_by_word[place[group].casefold()],
+        after if after == '"' else "",
+    )
 
 
 def find_verdict(text: str) -> re.Match[str] | None:

@@ -26,8 +26,6 @@ from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
-from engine.model.reply_forms import FieldsT
-from engine.model.structured_replies import StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
@@ -106,18 +104,6 @@ class ModelWork:
         context = client.context if isinstance(client, EndpointModel) else self._context
         tokens = context - prompt.max_tokens - FORM_TOKENS
         return max(MIN_ROOM, CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
-
-    def ask(
-        self,
-        prompt: Prompt,
-        form: type[FieldsT],
-        bodies: Sequence[str],
-        report: OnProgress | None = None,
-        *,
-        verdict: bool = False,
-    ) -> list[StructuredReply[FieldsT]]:
-        """Returns the reply with given fields to a prompt around each body; see `structured_replies.ask`."""
-        return ask(self.process, prompt, form, bodies, report, verdict=verdict)
 
     def spent(self) -> str:
         """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
@@ -223,6 +209,11 @@ class ModelStage(ABC):
         """Reads and loads nothing yet."""
         self._project = project
         self._work = ModelWork(process, model)
+
+    @property
+    def model(self) -> LoadableModel:
+        """The model of the run."""
+        return self._work.model
 
     @property
     def asks_endpoints(self) -> bool:

@@ -4,8 +4,8 @@ The model process writes under the grammar of the schema; an endpoint gets the b
 (`engine.model.endpoints.capabilities`), and what it writes is read tolerantly. A reply that cannot be read is asked for
 once more, with what was wrong; one that still cannot be read is a failure, which retains what the model wrote.
 
-A reply whose first field is a verdict has the probability of "true" where the server lists tokens; elsewhere it is what
-the model said, and no number is made of it.
+The value of a field that is true or false, or one of some values, has its probability where the server lists tokens;
+elsewhere it is what the model said, and no number is made of it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -38,6 +39,9 @@ T = TypeVar("T")
 REPAIR = "That reply cannot be used: {error} Reply again, with the JSON object alone."
 """What a model is told after a reply that cannot be read."""
 
+SAMPLED_TEMPERATURE = 0.7
+"""Temperature of replies that are sampled, so that several of them to one question differ."""
+
 RETAINED_CHARS = 200
 """Characters of a reply that are shown with the failure to read it."""
 
@@ -50,7 +54,7 @@ class StructuredReply(Generic[FieldsT]):
         fields: What the model replied; None where its reply cannot be read.
         text: The reply as it was written.
         error: What is wrong with a reply that cannot be read; empty otherwise.
-        probability: Probability that the verdict is true rather than false; None where no tokens are listed.
+        probability: Of the value of the field that it was asked for; None where no tokens are listed.
         note: What was left out of the question or changed in it; None for nothing.
     """
 
@@ -74,7 +78,9 @@ def ask(
     bodies: Sequence[str],
     progress: OnProgress | None = None,
     *,
-    verdict: bool = False,
+    probability_of: str = "",
+    refusal: Callable[[int, FieldsT], str] = lambda index, fields: "",
+    seed: int | None = None,
 ) -> list[StructuredReply[FieldsT]]:
     """Returns the reply to a prompt around each body, greedily written.
 
@@ -82,13 +88,17 @@ def ask(
         form: The fields of the reply.
         bodies: Texts inserted between `prompt.before` and `prompt.question`.
         progress: Called with the number of replies that are done.
-        verdict: Whether the first field is a verdict whose probability is read.
+        probability_of: The field whose value's probability is read, see `Call`.
+        refusal: Returns what is wrong with the reply to the body of an index, in words that the model is told; empty
+            where it can be used.
+        seed: Samples the replies at temperature `SAMPLED_TEMPERATURE` instead.
 
     Raises:
         Cancelled, ModelError: As the request `Chat` does.
     """
     question = f"{prompt.question}\n\n{form_request(form)}"
-    sampling = Sampling(json_schema=json.dumps(reply_schema(form)))
+    temperature = 0.0 if seed is None else SAMPLED_TEMPERATURE
+    sampling = Sampling(temperature=temperature, json_schema=json.dumps(reply_schema(form)))
     calls = [
         Call(
             module=prompt.name,
@@ -96,19 +106,23 @@ def ask(
             messages=(ChatMessage("user", prompt.before + body + question),),
             sampling=sampling,
             max_tokens=prompt.max_tokens,
-            verdict=verdict,
+            seed=seed or 0,
+            probability_of=probability_of,
         )
         for body in bodies
     ]
     completions = client.ask(Chat(calls), progress)
-    replies = [_read(form, completion) for completion in completions]
+    replies = [
+        _read(form, completion, partial(refusal, index))
+        for index, completion in enumerate(completions)
+    ]
     failed = [index for index, reply in enumerate(replies) if reply.fields is None]
     if failed:
         repairs = [
             _repair(calls[index], replies[index].text, replies[index].error) for index in failed
         ]
         for index, completion in zip(failed, client.ask(Chat(repairs)), strict=True):
-            replies[index] = _read(form, completion)
+            replies[index] = _read(form, completion, partial(refusal, index))
     return replies
 
 
@@ -143,13 +157,16 @@ def ask_in_play(
     return None
 
 
-def _read(form: type[FieldsT], completion: Completion) -> StructuredReply[FieldsT]:
+def _read(
+    form: type[FieldsT], completion: Completion, refusal: Callable[[FieldsT], str]
+) -> StructuredReply[FieldsT]:
     """Returns the fields of one reply, or what is wrong with it."""
     text, note = completion.text, completion.note
     try:
-        return StructuredReply(
-            read_reply(form, text), text, probability=completion.probability, note=note
-        )
+        fields = read_reply(form, text)
+        if wrong := refusal(fields):
+            return StructuredReply(None, text, wrong, note=note)
+        return StructuredReply(fields, text, probability=completion.probability, note=note)
     except UnreadableReply as error:
         return StructuredReply(None, text, _wrong(completion, error), note=note)
 

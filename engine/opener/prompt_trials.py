@@ -18,7 +18,7 @@ from engine.model.prompt_files import Prompt
 from engine.model.records import ModelRequest, Work
 from engine.model.service.run_setup import RunSetup
 from engine.model.stages import ModelWork
-from engine.model.structured_replies import fenced_log
+from engine.model.structured_replies import ask, fenced_log
 
 FORMS: Mapping[str, type[msgspec.Struct] | None] = {
     "summary": None, "summary-json": GoalSummary, "paper-summary": None, "remaining": None,
@@ -82,5 +82,5 @@ def _replies(
     return [
         reply.failure
         or "\n".join(f"{key}: {value}" for key, value in msgspec.to_builtins(reply.fields).items())
-        for reply in work.ask(prompt, form, bodies)
+        for reply in ask(work.process, prompt, form, bodies)
     ]

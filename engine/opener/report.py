@@ -179,13 +179,14 @@ class _Report:
     def document(self, validate: bool, compared: Compared | None) -> Document:
         """Returns the report; see `write_report`."""
         services, filter, total = self._services, self._filter, len(self._measured.ids)
+        shown = services.goals.shown()
         sections = {
             "What is here": self._contents(),
             "Did it end?": self._ended(),
             "Did they get it?": self._verdicts(),
             **self._questions(),
             **self._associations(),
-            "What users wanted": self._goals(),
+            shown.clustering.title if shown else "What users wanted": self._goals(),
             "What to read first": self._to_read(),
             "How sure the model was": self._trees(),
             "Over time": self._over_time(),

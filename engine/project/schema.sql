@@ -329,7 +329,7 @@ CREATE TABLE answerer (
 CREATE INDEX answerer_by_question ON answerer (question);
 
 -- value: NULL where there is no answer; p: its probability; cites: JSON list of the places that show it, [message,
--- first character, end]
+-- first character, end]; note: how it was reached, or why there is none
 CREATE TABLE machine_answer (
     config_hash TEXT NOT NULL REFERENCES answerer (config_hash),
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
@@ -338,6 +338,7 @@ CREATE TABLE machine_answer (
     p REAL,
     explanation TEXT NOT NULL,
     cites TEXT NOT NULL,
+    note TEXT NOT NULL,
     PRIMARY KEY (config_hash, conversation_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -431,7 +432,8 @@ CREATE TABLE goal_text (
 CREATE TABLE vector_config (
     id INTEGER PRIMARY KEY,
     config_hash TEXT NOT NULL UNIQUE,
-    text TEXT NOT NULL CHECK (text IN ('first-user', 'all-user', 'all', 'summary')),
+    text TEXT NOT NULL CHECK (text IN ('first-user', 'all-user', 'all', 'summary', 'remaining', 'last-exchange')
+        OR text LIKE 'explanation:%'),
     goal_config TEXT REFERENCES goal_config (config_hash),
     embedder TEXT NOT NULL,
     fingerprint TEXT NOT NULL,

@@ -7,11 +7,12 @@ are a project's own; a yes-no question that only has a name is a *tag*.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -72,6 +73,9 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         labels: Guidance by answer, in order; the answers that a `choice`, `several` or a `scale` can have.
         patterns: Tried in their order; the first that matches gives the answer.
         otherwise: The answer of the patterns where none matches; empty for none.
+        between: The least and the greatest number that answers; None for any.
+        windows: What a model reads of a log that does not fit: `all` of it in parts, or the `last` part.
+        votes: Number of times that a model is asked.
     """
 
     name: str = ""
@@ -82,6 +86,9 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: Mapping[str, str] = {}
     patterns: tuple[Pattern, ...] = ()
     otherwise: str = ""
+    between: tuple[float, float] | None = None
+    windows: Literal["all", "last"] = "all"
+    votes: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -103,10 +110,17 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         elif self.answers:
             if (known := lowered.get(value.casefold())) is not None:
                 return known
-        elif value and (self.kind == "text" or _NUMBER.fullmatch(value)):
+        elif value and (self.kind == "text" or (_NUMBER.fullmatch(value) and self._allows(value))):
             return value
         expected = ", ".join(self.answers) or f"a {self.kind}"
+        if self.between:
+            expected += " from {:g} to {:g}".format(*self.between)
         raise UsageError(f"“{value}” is no answer to “{self.name}”.", f"Answers are {expected}.")
+
+    def _allows(self, number: str) -> bool:
+        """Returns whether a number is in the range of the answers."""
+        low, high = self.between or (-math.inf, math.inf)
+        return low <= float(number) <= high
 
 
 def slug(text: str) -> str:

@@ -124,6 +124,7 @@ class MachineAnswer:
         p: Probability of the answer, where it is known.
         explanation: Why, in words; empty where nothing was said.
         cites: The places that show it.
+        note: How it was reached, such as in how many parts a log was read, or why there is none; empty for nothing.
     """
 
     conversation_id: int
@@ -131,6 +132,7 @@ class MachineAnswer:
     p: float | None = None
     explanation: str = ""
     cites: tuple[Cite, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,39 @@
-"""Asks a question of many conversations."""
+"""Asks a question of many conversations: its patterns, or a model."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
 
+from engine.base.conversation import Message
 from engine.base.number_format import counted
+from engine.base.text import one_line
+from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
-from engine.jobs.contract import CpuStage, Progress
+from engine.jobs.contract import CpuStage, OnProgress, Progress, blocks
+from engine.model.catalog import LoadableModel
+from engine.model.process.process import ModelProcess
+from engine.model.prompt_files import Prompt
+from engine.model.stages import CHARS_PER_TOKEN, BlockStage
+from engine.model.structured_replies import ask
 from engine.project.project import Project
+from engine.questions.model_answers import (
+    LABELED,
+    MAX_EXPLANATION,
+    joined,
+    log_parts,
+    part_answer,
+    question_prompt,
+    refusal,
+    reply_form,
+    voted,
+)
 from engine.questions.pattern_matching import PatternMatcher
 from engine.questions.question import Question
 from engine.questions.records import Answerer, MachineAnswer
@@ -20,6 +41,9 @@ from engine.questions.tables import machine_answers
 
 BATCH = 1_000
 """Number of conversations whose answers are committed together."""
+
+MAX_ANSWERS_SHOWN = 12
+"""Most answers that a summary names: texts and numbers may have as many as there are conversations."""
 
 
 class PatternStage(CpuStage):
@@ -76,10 +100,10 @@ class PatternStage(CpuStage):
         """
         ids = self.waiting()
         answerer = Answerer(self.config_hash, self._question.name, "pattern", "pattern")
+        self._project.write(lambda conn: machine_answers.register(conn, answerer))
 
         def put(conn: sqlite3.Connection, answers: Sequence[MachineAnswer]) -> None:
             """Stores the answers of a batch."""
-            machine_answers.register(conn, answerer)
             machine_answers.put(conn, answerer.config_hash, run_id, answers)
 
         yield from self._each_batch(run_id, ids, BATCH, self._read_answers, put)
@@ -95,7 +119,172 @@ class PatternStage(CpuStage):
 
     def summary(self) -> str:
         """Returns how often each answer was given, in one sentence."""
-        given = ", ".join(
-            f"{value or 'no answer'} {count:,}" for value, count in self.counts.most_common()
+        return f"{_counts_text(self._question, self.counts)}."
+
+
+class ModelAnswerStage(BlockStage[int, MachineAnswer]):
+    """Lets a model answer a question on what it has not answered yet, in id order.
+
+    Attributes:
+        counts: Number of conversations by answer; None for those without one.
+    """
+
+    name: ClassVar[str] = "ask"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: LoadableModel,
+        question: Question,
+        prompt: Prompt,
+        selection: Selection,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            question: With the number of votes, and what is read of long logs.
+            prompt: Stands around a log and the question.
+            selection: The conversations that are asked about.
+        """
+        super().__init__(project, process, model)
+        self.counts: Counter[str | None] = Counter()
+        self._question, self._selection = question, selection
+        self._prompt = question_prompt(prompt, question)
+        self._form = reply_form(question)
+        self._notes = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Asking {self._work.model.label}: {self._question.name}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The question without its patterns, and the prompt."""
+        question = msgspec.structs.replace(self._question, patterns=(), otherwise="")
+        return {
+            "question": msgspec.to_builtins(question),
+            "prompt": self._prompt.as_params(),
+            "context": self._work.model.options.context,
+        }
+
+    @property
+    def answered(self) -> int:
+        """Number of conversations that the model was asked about."""
+        return self.counts.total()
+
+    def waiting(self) -> list[int]:
+        """Returns the conversations that the model was not asked about, rising."""
+        with self._project.reading() as conn:
+            known = frozenset(machine_answers.answered(conn, self.config_hash))
+            return [key for key in self._selection.ids(conn) if key not in known]
+
+    def reading_tokens(self, ids: Sequence[int]) -> int:
+        """Returns roughly how many tokens a model of this machine reads and writes for an answer on conversations."""
+        with self._project.reading() as conn:
+            chars = sum(conversations.chars(conn, ids))
+        around = len(self._prompt.before + self._prompt.question) + MAX_EXPLANATION
+        return self._question.votes * (chars + around * len(ids)) // CHARS_PER_TOKEN
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Commits the answers block by block.
+
+        Raises:
+            ModelError: The model cannot be loaded, or cannot answer.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        answerer = Answerer(key, self._question.name, "model", self._work.model.name)
+        self._project.write(lambda conn: machine_answers.register(conn, answerer))
+        if self._asks_again:
+            self._project.write(lambda conn: machine_answers.forget_failures(conn, key))
+        with self._project.reading() as conn:
+            ids = self._selection.ids(conn)
+            chars = conversations.chars(conn, ids)
+        yield from self._load_and_answer(run_id, blocks(ids, chars), set(self.waiting()))
+
+    def summary(self) -> str:
+        """Returns how often each answer was given, and what was left out, in sentences."""
+        text = f"{_counts_text(self._question, self.counts)}."
+        if self.counts[None]:
+            text += (
+                f" `workbench answers PROJECT {self._question.name}` says why there is no answer."
+            )
+        if self._notes:
+            text += f" {counted(self._notes, 'log')} did not fit: read in parts, or shortened."
+        return text + self._work.spent()
+
+    def _key_of(self, entry: MachineAnswer) -> int:
+        """Returns the id of the conversation of an answer."""
+        return entry.conversation_id
+
+    def _store(
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[MachineAnswer]
+    ) -> None:
+        """Stores the answers of a block."""
+        machine_answers.put(conn, self.config_hash, run_id, entries)
+
+    def _tally(self, entries: Sequence[MachineAnswer]) -> None:
+        """Counts the answers of a block after they were stored."""
+        self.counts.update(entry.value for entry in entries)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[MachineAnswer]:
+        """Returns the answer on each conversation of a block, or why there is none."""
+        with self._project.reading() as conn:
+            rows = conversations.conversations_for(conn, block)
+        answers = self._work.each(
+            rows,
+            partial(self._ask, report=report),
+            lambda reason: MachineAnswer(0, None, note=reason),
         )
-        return f"{self._question.name}: {counted(self.answered, 'conversation')} read{given and ': '}{given}."
+        return [
+            replace(answer, conversation_id=key)
+            for (key, _), answer in zip(rows, answers, strict=True)
+        ]
+
+    def _ask(
+        self, rows: Sequence[tuple[int, Sequence[Message]]], report: OnProgress
+    ) -> list[MachineAnswer]:
+        """Returns the answer on each conversation, by all its parts and all votes."""
+        question, room = self._question, self._work.room(self._prompt)
+        last = question.windows == "last"
+        parts = [log_parts(messages, room, last=last) for _, messages in rows]
+        flat = [part for several in parts for part in several]
+        self._notes += sum(len(several) > 1 or bool(several[0].note) for several in parts)
+        votes: list[list[MachineAnswer]] = [[] for _ in rows]
+        for vote in range(question.votes):
+            replies = iter(
+                ask(
+                    self._work.process,
+                    self._prompt,
+                    self._form,
+                    [part.text for part in flat],
+                    report,
+                    probability_of="value" if question.kind in LABELED else "",
+                    refusal=lambda index, reply: refusal(question, flat[index], reply),
+                    seed=vote if question.votes > 1 else None,
+                )
+            )
+            for index, (key, _) in enumerate(rows):
+                answers = [part_answer(key, question, part, next(replies)) for part in parts[index]]
+                votes[index].append(joined(question, answers))
+        return [_none_for_nothing(voted(question, several)) for several in votes]
+
+
+def _none_for_nothing(answer: MachineAnswer) -> MachineAnswer:
+    """Returns an answer; without a value, and with a note, where none of several labels was chosen."""
+    note = ", ".join(filter(None, ["none of the labels was chosen", answer.note]))
+    return replace(answer, value=None, note=note) if answer.value == "" else answer
+
+
+def _counts_text(question: Question, counts: Counter[str | None]) -> str:
+    """Returns how often each answer was given."""
+    given = ", ".join(
+        f"{one_line(value or 'no answer', 40)} {count:,}"
+        for value, count in counts.most_common(MAX_ANSWERS_SHOWN)
+    )
+    if len(counts) > MAX_ANSWERS_SHOWN:
+        given += f", {len(counts) - MAX_ANSWERS_SHOWN:,} other answers"
+    read = counted(counts.total(), "conversation")
+    return f"{question.name}: {read} read{given and ': '}{given}"

@@ -9,8 +9,8 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow
-from screens.goals.run_form import GOAL_TEXTS
+from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow, theme_of
+from screens.goals.run_form import TEXT_CHOICES, explanation_choice
 from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
 from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, state_bar
 from screens.widgets.row_table import Column, Piece, ordered_by
@@ -173,12 +173,14 @@ def summary_content(
     """
     made = shown.clustering
     count = sum(group.size for group in groups) if filtered else made.conversations
+    theme = theme_of(made.text)
     parts: list[Content | tuple[str, str] | str] = [
-        (number_format.counted(len(groups), "goal"), "bold"),
+        (number_format.counted(len(groups), made.noun), "bold"),
+        f" of “{one_line(theme)}”" if theme else "",
         f" of {number_format.counted(count, 'conversation')}",
     ]
     if filtered:
-        return Content.assemble(*parts, (" that match and are in a goal", "$tone-muted"))
+        return Content.assemble(*parts, (f" that match and are in a {made.noun}", "$tone-muted"))
     outside = [
         text
         for number, text in (
@@ -198,6 +200,7 @@ def summary_content(
             if unstable
             else (" · all stable", "$tone-muted")
         )
-    text, embedder = GOAL_TEXTS[made.text].name, one_line(made.embedder, 30)
-    parts.append((f" · {text} · {embedder} · k {made.k} · seed {made.seed}", "$tone-muted"))
+    text = TEXT_CHOICES.get(made.text) or explanation_choice(theme)
+    embedder = one_line(made.embedder, 30)
+    parts.append((f" · {text.name} · {embedder} · k {made.k} · seed {made.seed}", "$tone-muted"))
     return Content.assemble(*parts)

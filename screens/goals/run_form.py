@@ -6,7 +6,7 @@ pairs of them that mean the same are proposed for a merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,13 +16,13 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.request_options import options_of
 from engine.base.text import one_line
-from engine.goals.records import ClusteringSummary, Decide, GoalText
+from engine.goals.records import EXPLANATION, ClusteringSummary, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
 from engine.project.records import ClusteringEstimate
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.widgets.controls import LineInput
 
-GOAL_TEXTS: dict[GoalText, FormChoice] = {
+TEXT_CHOICES: dict[GoalText, FormChoice] = {
     "first-user": FormChoice(
         "the first user message",
         "It states the goal in many logs. Clusters are made without a model.",
@@ -39,8 +39,23 @@ GOAL_TEXTS: dict[GoalText, FormChoice] = {
         "the model's summary",
         "The model writes what the user wants: one reply for each conversation.",
     ),
+    "remaining": FormChoice(
+        "remaining tasks", "Themes of failure: of what the model says is left."
+    ),
+    "last-exchange": FormChoice(
+        "the last exchange", "Themes of failure: how conversations with a sign of trouble end."
+    ),
 }
-"""The texts by which conversations are clustered."""
+"""The texts by which conversations are clustered, but for explanations."""
+
+
+def explanation_choice(question: str) -> FormChoice:
+    """Returns the choice of what explains the answers to a question."""
+    name = one_line(question, 30)
+    return FormChoice(
+        f"why “{name}”", "Themes of failure: notes, explanations and the places that are cited."
+    )
+
 
 MERGE_DECIDERS: dict[Decide, FormChoice] = {
     "ask": FormChoice(
@@ -75,15 +90,18 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         self,
         estimate: Callable[[ClusteringRequest], ClusteringEstimate],
         shown: ClusteringSummary | None,
+        questions: Sequence[str],
     ) -> None:
         """Begins with the text and the embedder of `shown`, the clustering on the screen, and with defaults elsewhere.
 
         Args:
             estimate: Returns the estimate of a run.
             shown: The clustering; None where none is shown.
+            questions: Names of the questions that were answered, whose answers can be explained.
         """
         super().__init__()
-        self.choices = {"text": GOAL_TEXTS, "decide": MERGE_DECIDERS}
+        explanations = {f"{EXPLANATION}{name}": explanation_choice(name) for name in questions}
+        self.choices = {"text": {**TEXT_CHOICES, **explanations}, "decide": MERGE_DECIDERS}
         self._estimate, self._shown = estimate, None if shown is None else shown.clustering
 
     def compose_fields(self) -> ComposeResult:

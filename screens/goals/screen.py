@@ -486,8 +486,11 @@ class GoalsScreen(DecisionScreen):
             if request is not None:
                 self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
 
-        form = GoalRunForm(self.goal_runs.estimate, self.clustering)
-        self.app.push_screen(form, chosen)
+        def ask(questions: list[str]) -> None:
+            form = GoalRunForm(self.goal_runs.estimate, self.clustering, questions)
+            self.app.push_screen(form, chosen)
+
+        self.in_background(self.services.questions.answered, ask, group="questions")
 
     def action_assign(self) -> None:
         """Assigns conversations that were imported after the clustering to the groups."""

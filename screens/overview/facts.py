@@ -321,7 +321,8 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
     if brief:
         return _goals_line(goals)
     stabilities = [group.stability for group in goals.groups if group.stability is not None]
-    parts: list[Piece] = [(number_format.counted(len(goals.groups), "goal"), "bold")]
+    noun = goals.shown.clustering.noun
+    parts: list[Piece] = [(number_format.counted(len(goals.groups), noun), "bold")]
     if stabilities:
         mean = sum(stabilities) / len(stabilities)
         parts.append((f" · stability {number_format.probability(mean)}", "$tone-muted"))
@@ -348,8 +349,9 @@ def _goals_line(goals: GoalsOverview) -> Content:
         f"“{label_of(group, MAX_GOAL_CELLS)}” {group.size:,}"
         for group in goals.groups[:MAX_GOALS_IN_LINE]
     ]
+    noun = goals.shown.clustering.noun if goals.shown else "goal"
     return Content.assemble(
-        (number_format.counted(len(goals.groups), "goal"), "bold"),
+        (number_format.counted(len(goals.groups), noun), "bold"),
         (" · " + " · ".join(names) if names else "", "$tone-muted"),
     )
 

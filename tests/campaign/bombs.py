@@ -36,10 +36,6 @@ INPUTS: Mapping[str, tuple[str, Callable[[Path], None]]] = {
         "a.parquet",
         partial(bombs.parquet_cell, size=900_000_000, rows=5),
     ),
-    "a Parquet list that names 40 MiB 100 times": (
-        "a.parquet",
-        partial(bombs.parquet_list, size=40 << 20, times=100),
-    ),
     "100 million equal Parquet rows": (
         "a.parquet",
         partial(bombs.parquet_equal_rows, count=100_000_000),

@@ -1,15 +1,23 @@
-"""`workbench ask` and `questions`: a question of any kind on logs, answered by patterns and by people."""
+"""`workbench ask` and `questions`: a question of any kind on logs, answered by patterns, people and models."""
 
 from __future__ import annotations
 
 import json
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.base.errors import Cancelled
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
+from engine.questions.question import built_in, parse_question
+from engine.questions.service.asking import AskRequest, model_stages
+from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
+from workbench.api.project import Project as ApiProject
 from workbench.cli import main
 
 
@@ -69,7 +77,8 @@ def test_a_question_in_words(path: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_file_of_ones_own(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file is added, shown as it is, asked again after a change, and removed; its answers stay."""
+    """A file is added, shown as it is, asked again after a change, whose answers are in force until it is changed back,
+    and removed; its answers stay."""
     file = tmp_path / "polite.toml"
     file.write_text('text = "Polite?"\n[[patterns]]\nwords = ["sure"]\n', "utf-8")
     assert main(["questions", path, "--add", str(file)]) == 0
@@ -77,11 +86,178 @@ def test_a_file_of_ones_own(path: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert run(capsys, "ask", path, "polite")["answered"] == 4
     file.write_text('text = "Polite?"\n[[patterns]]\nwords = ["sure", "done"]\n', "utf-8")
     assert run(capsys, "ask", path, str(file))["answered"] == 4
+    assert names(capsys, path, "polite:yes") == names(capsys, path, "polite@pattern:yes")
     assert names(capsys, path, "polite:yes") == ["c0", "c2"]
+    file.write_text('text = "Polite?"\n[[patterns]]\nwords = ["sure"]\n', "utf-8")
+    back = run(capsys, "ask", path, str(file))
+    assert (back["answered"], back["answers"][0]["counts"]) == (0, {"no": 3, "yes": 1})
+    assert names(capsys, path, "polite@pattern:no") == ["c1", "c2", "c3"]
     assert main(["questions", path, "--remove", "polite"]) == 0
-    assert names(capsys, path, "polite:yes") == ["c0", "c2"]
+    assert names(capsys, path, "polite:yes") == ["c0"]
     file.rename(tmp_path / "succeeded.toml")
     assert main(["questions", path, "--add", str(tmp_path / "succeeded.toml")]) == 2
+
+
+def said(value: object, *cites: int, why: str = "So it is.") -> str:
+    """A reply of a model."""
+    return json.dumps({"explanation": why, "cites": cites, "value": value})
+
+
+def lamp(body: dict[str, Any]) -> int:
+    """The number of the conversation that a request is about."""
+    match = re.search(r"Lamp (\d)", body["messages"][0]["content"])
+    assert match
+    return int(match[1])
+
+
+def add(url: str) -> None:
+    assert main(["models", "add", url, "--name", "one"]) == 0
+
+
+def test_a_model_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model is asked once about each conversation, with the guidance and the labels; filters, agreement and Python
+    have its answers, and the cost is told before."""
+    replies = [said("no"), said("yes", 2), said("no"), said("unsure", 1, 2)]
+    with scripted(KINDS["vllm"], lambda body: replies[lamp(body)]) as server:
+        add(server.url)
+        server.bodies.clear()
+        words = ("ask", path, "refused", "--model", "one")
+        estimate = run(capsys, *words, "--estimate")
+        assert (estimate["conversations"], estimate["costs"][0]["requests"]) == (4, 4)
+        assert not server.bodies
+        assert run(capsys, *words, "--limit", "3")["answered"] == 3
+        with ApiProject(path) as project:
+            assert "refused: 1 conversation read: unsure 1." in project.ask("refused", model="one")
+            rows = project.answers("refused", "refused@one:yes")
+        assert len(server.bodies) == 4
+    asked = server.bodies[0]["messages"][0]["content"]
+    assert f"Question: {built_in()['refused'].text}\n{built_in()['refused'].guidance}" in asked
+    assert [(row.conversation, row.cites, row.explanation) for row in rows] == [
+        ("c1", (1,), "So it is."),
+    ]  # fmt: skip
+    assert names(capsys, path, "refused@model:unsure") == ["c3"]
+    run(capsys, "ask", path, "refused", "--by", "pattern")
+    agreement = run(capsys, "questions", path, "--agreement", "refused")
+    assert agreement["people"] == {"one": 4, "pattern": 4}
+
+
+def test_wrong_replies(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step that does not exist, a value beyond the range and what is no reply are asked for once more, with what is
+    wrong; what stays wrong is counted, retained with the reply, and asked again with --fresh."""
+    replies = {
+        0: [said(11), said(4, 1)],
+        1: [said(3, 7), said(3, 2)],
+        2: ["I cannot say.", "Really not."],
+        3: [said(3, 9), said(3, 9)],
+    }
+
+    def script(body: dict[str, Any]) -> str:
+        return replies[lamp(body)][len(body["messages"]) // 3]
+
+    file = Path(path).with_name("stars.toml")
+    file.write_text('text = "How many stars?"\nkind = "number"\nbetween = [0, 10]\n', "utf-8")
+    with scripted(KINDS["vllm"], script) as server:
+        add(server.url)
+        server.bodies.clear()
+        words = ["ask", path, str(file), "--model", "one", "--json"]
+        capsys.readouterr()
+        assert main(words) == 3
+        assert json.loads(capsys.readouterr().out)["without_answer"] == 2
+        repairs = [m[2]["content"] for body in server.bodies if len(m := body["messages"]) > 1]
+        assert any("Answers are a number from 0 to 10." in text for text in repairs)
+        assert any(
+            "There is no STEP 7 in the log; it has the STEPs 1, 2." in text for text in repairs
+        )
+        rows = run(capsys, "answers", path, "stars")["answers"]
+        assert [(row["value"], row["cites"]) for row in rows] == [
+            ("4", [0]), ("3", [1]), ("", []), ("", []),
+        ]  # fmt: skip
+        assert rows[2]["note"].endswith("The model wrote: Really not.")
+        assert "There is no STEP 9" in rows[3]["note"]
+        assert names(capsys, path, "stars>3") == ["c0"]
+        count = len(server.bodies)
+        assert main(words) == 0
+        assert len(server.bodies) == count
+        replies[2] = replies[3] = [said(5)]
+        assert main([*words, "--fresh"]) == 0
+    assert names(capsys, path, "stars:5") == ["c2", "c3"]
+
+
+def test_votes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Votes are sampled with seeds of their own; votes on texts are refused, and so is the built-in model."""
+    with scripted(KINDS["vllm"], lambda body: said("yes" if body["seed"] else "no", 1)) as server:
+        add(server.url)
+        server.bodies.clear()
+        words = ("ask", path, "refused", "--model", "one", "--votes", "3")
+        run(capsys, *words, "--limit", "1")
+        assert [body["seed"] for body in server.bodies] == [0, 1, 2]
+        (row,) = run(capsys, "answers", path, "refused")["answers"]
+        assert (row["value"], row["p"], row["note"]) == (
+            "yes",
+            pytest.approx(2 / 3),
+            "2 of 3 votes",
+        )
+        file = Path(path).with_name("why.toml")
+        file.write_text('text = "Why?"\nkind = "text"\nvotes = 2\n', "utf-8")
+        assert main(["ask", path, str(file), "--model", "one"]) == 2
+    assert "Votes on texts" in capsys.readouterr().err
+    assert main(["ask", path, "refused", "--by", "model"]) == 2
+    assert "with --anyway" in capsys.readouterr().err
+
+
+def test_long_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log that does not fit is read in parts, whose answers are joined; or its last part alone is read."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        texts = [f"{number} " + "word " * 200 for number in range(20)]
+        fill(project, [talk("long", *texts[:9], "I am unable to do that.", *texts[9:])])
+
+    def script(body: dict[str, Any]) -> str:
+        place = re.search(r"STEP (\d+), [^\n]*\nI am unable", body["messages"][0]["content"])
+        return said("yes", int(place[1])) if place else said("no")
+
+    with scripted(KINDS["vllm"], script) as server:
+        add(server.url)
+        words = ("ask", str(path), "refused", "--model", "one", "--context", "4500")
+        assert run(capsys, *words)["answers"][0]["counts"] == {"yes": 1}
+        (row,) = run(capsys, "answers", str(path), "refused")["answers"]
+        assert row["cites"] == [9]
+        assert re.match(r"read in \d parts", row["note"])
+        run(capsys, *words, "--windows", "last")
+        newest = run(capsys, "answers", str(path), "refused")["answers"][0]
+    assert newest["value"] == "no"
+    assert "of 21 steps left out" in newest["note"]
+
+
+def test_cancelled(path: str) -> None:
+    """A run that is cancelled while a slow server replies keeps what was answered; the next asks for the rest."""
+    waiting, release = threading.Event(), threading.Event()
+
+    def script(body: dict[str, Any]) -> str:
+        if lamp(body) == 3:
+            waiting.set()
+            release.wait()
+        return said("no")
+
+    question = parse_question("rude", 'text = "Rude?"')
+    with scripted(KINDS["vllm"], script) as server, OpenProject(Path(path)) as workspace:
+        add(server.url)
+        stage, stages = model_stages(workspace.run_setup, question, AskRequest("one"))
+
+        def interrupt() -> None:
+            waiting.wait()
+            stage.interrupt()
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(Cancelled):
+            workspace.run(stages)
+        release.set()
+        thread.join()
+        stage, stages = model_stages(workspace.run_setup, question, AskRequest("one"))
+        assert 3 in [key - 1 for key in stage.waiting()]
+        workspace.run(stages)
+        assert stage.waiting() == []
 
 
 def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

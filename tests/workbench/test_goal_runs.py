@@ -57,6 +57,35 @@ class TestCluster:
         assert asked(capsys, *words) == first
         assert asked(capsys, *words, "--seed", "1")["clustering"] != first["clustering"]
 
+    def test_themes(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """What explains answers is clustered into themes, newly when an answer has come; before there is an answer that
+        is refused. Conversations without a theme are no gap."""
+        themes = (*CLUSTER, path, "--no-labels", "--text", "explanation:refused", "--k1", "2")
+        assert main([*map(str, themes)]) == 2
+        assert "Nobody has answered “refused”" in capsys.readouterr().err
+        ids = [json.loads(line)["id"] for line in self.listed(path, capsys)]
+        file = tmp_path / "judge.jsonl"
+        for count in (12, 13):
+            lines = [
+                {
+                    "id": name,
+                    "value": "yes",
+                    "explanation": f"{'no refund' if n % 2 else 'wrong date'} for {n}",
+                }
+                for n, name in enumerate(ids[:count])
+            ]
+            file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+            asked(capsys, "answers", path, "refused", "--import", file, "--replace")
+            clustered = asked(capsys, *themes, "--decide", "none")
+            assert clustered["conversations"] == count
+            assert {group["size"] for group in clustered["groups"]} == {6, count - 6}
+
+    @staticmethod
+    def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+        """The lines of the list of conversations with a goal."""
+        assert main(["list", str(path), "--filter", "name:goal", "--json"]) == 0
+        return capsys.readouterr().out.splitlines()
+
     def test_for_people(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Without --json the groups are listed, largest first, and progress goes to standard error."""
         words = (

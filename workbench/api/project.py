@@ -29,6 +29,7 @@ from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.question import YES
 from engine.questions.records import Act, AnswerRow
+from engine.questions.service.asking import AskRequest, model_stages
 from engine.questions.service.questions import GivenAnswer
 from engine.trees.records import TreeRequest
 from workbench.arguments import read_filter
@@ -418,19 +419,47 @@ class Project:
         self._workspace.triage.answer([Act(key, asked.name, asked.answer(value)) for key in ids])
         return len(ids)
 
-    def ask(self, question: str, filter: str = "") -> str:
-        """Lets the patterns of a question answer it, and returns how often each answer was given.
+    def ask(
+        self,
+        question: str,
+        filter: str = "",
+        *,
+        model: str | None = None,
+        limit: int | None = None,
+        votes: int | None = None,
+        max_cost: float | None = None,
+        fresh: bool = False,
+        anyway: bool = False,
+        progress: OnProgress | bool = False,
+    ) -> str:
+        """Lets the patterns of a question answer it, or a model, and returns how often each answer was given.
 
         Args:
             question: Its name, a TOML file, or the text of a yes-no question.
+            model: Name or path of a model, or endpoints; None takes the patterns.
+            limit, votes, max_cost, fresh, anyway: See `workbench ask`.
 
         Raises:
-            UsageError: There is no such question, or it has no pattern.
+            UsageError: There is no such question or model, the question has no pattern, or the model cannot be asked.
         """
-        questions = self._workspace.questions
-        stage = questions.pattern_stage(questions.find(question, keep=True), self._ids(filter))
-        self._workspace.run([stage])
-        return stage.summary()
+        definition = self._workspace.questions.find(question, keep=True)
+        check_limit(limit)
+        if model is None:
+            stage = self._workspace.questions.pattern_stage(definition, self._ids(filter)[:limit])
+            self._run([stage], progress)
+            return stage.summary()
+        request = AskRequest(
+            model,
+            read_filter(filter),
+            limit,
+            votes,
+            max_cost=max_cost,
+            fresh=fresh,
+            anyway=anyway,
+        )
+        answering, stages = model_stages(self._workspace.run_setup, definition, request)
+        self._run(stages, progress)
+        return answering.summary()
 
     def undo_answer(self) -> AnswerRow | None:
         """Undoes the newest act of a person, and returns it; None when nothing is left."""

@@ -12,7 +12,7 @@ from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.base.request_options import options_of
 from engine.base.text import one_line
-from engine.goals.records import SplitProposal
+from engine.goals.records import SplitProposal, theme_of
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.results import (
     assignment_result,
@@ -83,12 +83,17 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     ]
     if len(groups) > MAX_GROUP_LINES:
         lines.append(f"          and {len(groups) - MAX_GROUP_LINES:,} smaller ones")
-    note = f"Without a vector, and in no group: {without:,}; `export assignments` says why."
+    notes = [f"Without a vector, and in no group: {without:,}; `export assignments` says why."]
+    if theme := theme_of(request.text):
+        notes = [
+            f"Nothing explains the other {without:,} as “{theme}”. These themes are shown in place of goals;"
+            " `goals clusterings --show N` shows goals again."
+        ]
     return CommandResult(
         lines,
         clustering,
-        EXIT_INCOMPLETE if without else EXIT_DONE,
-        notes=[note] if without else [],
+        EXIT_INCOMPLETE if without and not theme else EXIT_DONE,
+        notes=notes if without else [],
     )
 
 

@@ -174,6 +174,7 @@ def _source_json(source: SourceReport) -> dict[str, Any]:
         "kept_from_models": _entries_json(account.hidden),
         "several_ids": _entries_json(account.ids),
         "dates": _entries_json(account.dates),
+        "undated": _entries_json(account.undated),
         "out_of_order": account.out_of_order,
         "warning": account.warns,
     }

@@ -11,12 +11,20 @@ from typing import Any
 
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
-from engine.base.number_format import counted, figure, figure_range, percent_range, probability
+from engine.base.number_format import (
+    counted,
+    duration,
+    figure,
+    figure_range,
+    percent_range,
+    probability,
+)
 from engine.base.report_table import row_as_json
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.question import NOTE, Question
+from engine.project.records import Estimate
+from engine.questions.question import NOTE, Question, slug
 from engine.questions.records import (
     MIN_EXAMPLES_OF_EACH,
     NO_NAME,
@@ -25,6 +33,7 @@ from engine.questions.records import (
     ExampleProbeChange,
     Proposed,
 )
+from engine.questions.service import asking
 from engine.questions.service.answer_tables import (
     IDS,
     VALUES,
@@ -33,6 +42,7 @@ from engine.questions.service.answer_tables import (
     import_file_answers,
 )
 from engine.questions.service.answers import AnswerReport, import_answers
+from engine.questions.service.asking import AskRequest
 from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from engine.questions.service.questions import QuestionSummary
 from workbench.arguments import (
@@ -43,6 +53,8 @@ from workbench.arguments import (
     argument,
     number,
     one_of,
+    read_request,
+    request_arguments,
     share,
     switch,
     takes,
@@ -51,7 +63,7 @@ from workbench.arguments import (
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import table_lines
+from workbench.text_tables import cost_lines, table_lines
 
 # Asking
 
@@ -64,12 +76,11 @@ from workbench.text_tables import table_lines
     ),
     argument(
         "--by",
-        choices=["person", "pattern", "examples"],
-        help="who answers: people in triage, the patterns of the question, or a probe fitted to the answers yes and no"
-        " of people (default: pattern where the question has one, else person)",
+        choices=["person", "pattern", "examples", "model"],
+        help="who answers: people in triage, the patterns of the question, a probe fitted to the answers yes and no"
+        " of people, or a model (default: model with --model, else pattern where the question has one, else person)",
     ),
-    FILTER,
-    number("--limit", "ask of the first N only"),
+    *request_arguments(AskRequest),
     argument(
         "--threshold",
         type=share,
@@ -82,7 +93,7 @@ from workbench.text_tables import table_lines
         "--check",
         "draw 20 conversations on which a person checks what answered last, and list those that wait for it",
     ),
-    switch("--estimate", "only say how many conversations would be asked"),
+    switch("--estimate", "only say how many conversations would be asked, and what a model costs"),
 )
 def ask(arguments: argparse.Namespace) -> CommandResult:
     """Asks a question of conversations. What was answered already in this way is not asked again.
@@ -97,10 +108,15 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         )
         if arguments.check:
             return _check(workspace, question)
-        by = arguments.by or ("pattern" if question.patterns else "person")
+        request = read_request(AskRequest, arguments)
+        by = arguments.by or (
+            "model" if request.model else "pattern" if question.patterns else "person"
+        )
+        if by == "model":
+            return _ask_model(workspace, question, request, estimates=arguments.estimate)
         if by == "examples" and not arguments.estimate:
             return _ask_examples(workspace, question, arguments)
-        ids = workspace.conversations.ids(ListQuery(arguments.filter))[: arguments.limit]
+        ids = workspace.conversations.ids(ListQuery(request.filter))[: request.limit]
         if by != "pattern":
             return _waiting(workspace, question, len(ids), by)
         stage = workspace.questions.pattern_stage(question, ids)
@@ -112,7 +128,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         [
             stage.summary(),
             f"Filter: {question.name}@pattern:yes, or {question.name}:yes.",
-            f"How far it is right: Q in triage, or workbench ask {arguments.project} {question.name} --check",
+            _check_line(workspace, question),
         ],
         {**_summary_json(summary), "answered": stage.answered, "by": by},
     )
@@ -127,6 +143,12 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
             lines.append(f"Triage asks them one by one (`workbench {path}`, key 3), or:")
         lines.append(f"  workbench answers {path} {question.name} --give ID ANSWER")
     return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
+
+
+def _check_line(workspace: OpenProject, question: Question) -> str:
+    """Returns how a person finds out how far a machine is right."""
+    path = workspace.project.path
+    return f"How far it is right: Q in triage, or workbench ask {path} {question.name} --check"
 
 
 def _check(workspace: OpenProject, question: Question) -> CommandResult:
@@ -153,6 +175,46 @@ def _check(workspace: OpenProject, question: Question) -> CommandResult:
     )
 
 
+def _ask_model(
+    workspace: OpenProject, question: Question, request: AskRequest, *, estimates: bool
+) -> CommandResult:
+    """Lets a model answer, or says what that costs."""
+    cost = asking.estimate(workspace.run_setup, question, request)
+    line = asked_estimate_text(cost)
+    if estimates:
+        document = {"question": question.name, "by": "model", "conversations": cost.items}
+        return CommandResult([line, *cost_lines(cost.costs)], {**document, **asdict(cost)})
+    narrate(line)
+    stage, stages = asking.model_stages(workspace.run_setup, question, request)
+    run_stages(workspace, stages)
+    summary = workspace.questions.summary(question.name)
+    by, failed = slug(stage.model.name), stage.counts[None]
+    return CommandResult(
+        [
+            stage.summary(),
+            f"Filter: {question.name}@{by}:ANSWER, or {question.name}:ANSWER.",
+            _check_line(workspace, question),
+        ],
+        {
+            **_summary_json(summary),
+            "answered": stage.answered,
+            "without_answer": failed,
+            "by": "model",
+        },
+        EXIT_INCOMPLETE if failed else EXIT_DONE,
+    )
+
+
+def asked_estimate_text(estimate: Estimate) -> str:
+    """Returns what asking a model costs in words."""
+    text = counted(estimate.items, "conversation") + f" to ask {estimate.model}"
+    if not estimate.items or estimate.costs:
+        return f"{text}."
+    text += f", about {estimate.tokens:,} tokens"
+    time = "" if estimate.seconds is None else f": about {duration(estimate.seconds)}"
+    return f"{text}{time}."
+
+
 def _ask_examples(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> CommandResult:
@@ -166,6 +228,7 @@ def _ask_examples(
     lines = _probe_lines(probe)
     if name != SUCCEEDED:
         lines.append(f"filter             {name}@examples:yes, {name}@examples>.8")
+        lines.append(_check_line(workspace, question))
         return CommandResult(lines + _next_lines(following), document)
     change, in_force = probes.change(), probes.in_force()
     document["change"] = None if change is None else {"up": change.up, "down": change.down}
@@ -372,8 +435,9 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         rows = workspace.questions.answers(question.name, ListQuery(arguments.filter))
     return CommandResult(
         [
-            f"{one_line(row.conversation, 30):<30}  {one_line(row.value, 40):<12}  {one_line(row.by or NO_NAME, 30)}"
-            + (f"  {one_line(row.explanation, 100)}" if row.explanation else "")
+            f"{one_line(row.conversation, 30):<30}  {one_line(row.value or '–', 40):<12}"
+            f"  {one_line(row.by or NO_NAME, 30)}"
+            + "".join(f"  {one_line(text, 100)}" for text in (row.explanation, row.note) if text)
             for row in rows
         ]
         or [f"Nobody has answered {question.name} on these."],

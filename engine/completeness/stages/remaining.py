@@ -20,7 +20,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
-from engine.model.structured_replies import fenced_log
+from engine.model.structured_replies import ask, fenced_log
 from engine.project.project import Project
 
 
@@ -188,7 +188,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
                 TasksOrReason("", reply.failure)
                 if reply.fields is None
                 else TasksOrReason(*open_requests(reply.fields))
-                for reply in self._work.ask(self._prompt, OpenRequests, logs, report)
+                for reply in ask(self._work.process, self._prompt, OpenRequests, logs, report)
             ]
         replies = self._work.replies(items, self._prompt, report)
         return [self._tasks_in(reply) for reply in replies]

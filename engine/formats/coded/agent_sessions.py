@@ -16,6 +16,7 @@ from engine.base.conversation import Conversation
 from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
+from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
 from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, joined_frame
@@ -49,7 +50,9 @@ def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     if not isinstance(record, list):
         raise BadRecord("it is no list of messages")
-    messages = read_in_turn(map(_with_role, record))
+    messages = read_in_turn(
+        message for item in record for message in with_context_apart(_with_role(item))
+    )
     first = record[0]
     began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None
     return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=began))

@@ -10,21 +10,23 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.coded.table_rows import IDS, named_column, plain_name
+from engine.formats.coded.table_rows import IDS, columns_of, named_column, plain_name
 from engine.formats.json_values import as_object, objects_in
 from engine.formats.messages.branches import OTHER_BRANCHES, id_of, other_branches, parent_of
 from engine.formats.messages.call_messages import is_response_item, response_items
-from engine.formats.messages.chat_message import ChatMessage
+from engine.formats.messages.chat_message import ChatMessage, as_message, is_of_autogen
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import read_in_turn
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.roles import role_named, role_of_speaker
+from engine.formats.messages.roles import role_named, role_of_event, role_of_speaker, speaker_word
 from engine.formats.messages.times import TIMES, as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _INNER = ("message", "payload", "data", "msg", "event", "item", "entry", "body")
 """Keys under which a line may have its message."""
+_ABOUT = ("metadata", "meta", "context", "attributes", "properties", "payload", "data")
+"""Keys of an object in which a line may name its session."""
 _CONTENTS = ("content", "parts", "tool_calls", "text", "value")
 """Keys of what a message says, the surest first."""
 _PART_ROLES = {"call": "assistant", "answer": "tool", "reasoning": "assistant"}
@@ -43,15 +45,16 @@ def _message_of(line: Any) -> ChatMessage | None:
     """Returns the message of a line in the form of a chat API; None if it has none."""
     if not isinstance(line, dict):
         return None
+    if is_of_autogen(line):
+        return as_message(line)
     inner = next((line[key] for key in _INNER if isinstance(line.get(key), dict)), line)
     words = (holder.get(key) for key in ("role", "from", "type") for holder in (inner, line))
     role = next(
         (role for word in words if isinstance(word, str) and (role := role_named(word))), None
     )
-    word = str(inner.get("type") or line.get("type"))
-    speaker, dot, kind = word.rpartition(".")  # as in `agent.message` and `agent.custom_tool_use`
-    if role is None and kind == "message":
-        role = role_of_speaker(speaker)
+    word = str(inner.get("type") or line.get("type") or line.get("event"))
+    _, dot, kind = word.rpartition(".")  # as in `agent.message` and `agent.custom_tool_use`
+    role = role or role_of_event(word)
     is_whole = inner is line
     if dot and is_whole:
         inner = {**line, "type": kind.removeprefix("custom_")}
@@ -65,6 +68,12 @@ def _message_of(line: Any) -> ChatMessage | None:
         rest = {_RENAMED.get(key, key): inner[key] for key in inner if key not in ("type", content)}
         calls = {"tool_calls": inner["tool_calls"]} if content == "tool_calls" else {}
         return {**facts, **rest, **calls, "role": role, "content": said}
+    columns = columns_of(inner)
+    if columns is not None and columns.role is not None:
+        role = role_of_speaker(speaker_word(inner[columns.role]))
+        read_keys = (columns.role, columns.text)
+        rest = {key: inner[key] for key in inner if key not in read_keys}
+        return {**facts, **rest, "role": role, "content": inner[columns.text]} if role else None
     part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
     if part not in _PART_ROLES:
         return None
@@ -106,8 +115,8 @@ def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         begins = message is None and plain_name(str(line.get("type"))) in _HEADERS
         headed = headed or begins
         own_id, parent = id_of(line), parent_of(line)
-        if named := named_column(line, (*IDS, "id") if begins else IDS, (str, int)):
-            current = str(line[named])
+        if named := _session_id(line, begins):
+            current = named
         elif parent in group_by_id:
             current = group_by_id[parent]
         elif own_id and not headed and current in linked and _is_users(message):
@@ -119,6 +128,23 @@ def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         value = {"id": name, "lines": [member.value for member in members]}
         number = members[0].number if len(groups) > 1 else None
         yield joined_frame(members, value, number=number, name=name or None)
+
+
+def _session_id(line: dict[str, Any], begins: bool) -> str:
+    """Returns the id of the session that a line names, itself or in an object about it; empty if it names none.
+
+    Args:
+        begins: Whether the line begins a session.
+    """
+    if named := named_column(line, (*IDS, "id") if begins else IDS, (str, int)):
+        return str(line[named])
+    for key, about in line.items():
+        name = plain_name(key)
+        if isinstance(about, dict) and (name in _ABOUT or name in IDS):
+            named = named_column(about, (*IDS, "id") if name in IDS else IDS, (str, int))
+            if named:
+                return str(about[named])
+    return ""
 
 
 def _is_users(message: ChatMessage | None) -> bool:
@@ -140,7 +166,7 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         message = _message_of(line)
         if message is None:
             events.append(line)
-        elif position not in left:
+        elif position not in left and not (items and _goes_on(items[-1], message)):
             items += with_context_apart(message)
     if any(map(is_response_item, items)):
         items = response_items(items)
@@ -154,7 +180,20 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         tuple(messages),
         created_at=next(filter(None, times), None),
     )
-    return ParsedRecord(conversation, fields, unknown=tuple(events))
+    pieces = frozenset(line["content"] for line in lines if isinstance(line.get("content"), str))
+    return ParsedRecord(conversation, fields, unknown=tuple(events), pieces=pieces)
+
+
+def _goes_on(before: ChatMessage, message: ChatMessage) -> bool:
+    """Adds a message that is a piece of the one before, as a stream of the answer has it; returns whether it is one."""
+    is_piece = before.get("delta") is True and message.get("delta") is True
+    text, more = before.get("content"), message.get("content")
+    if not is_piece or before.get("role") != message.get("role"):
+        return False
+    if not isinstance(text, str) or not isinstance(more, str):
+        return False
+    before["content"] = text + more
+    return True
 
 
 MESSAGE_LINES = Reader(

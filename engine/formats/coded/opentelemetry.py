@@ -181,7 +181,9 @@ def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, A
     answered = first_filled(object_in(gen.get("output")), "messages")
     if request is not None:
         request = {"messages": request, "system": json_within(gen.get("system_instructions"))}
+    pydantic = object_in(nested.get("pydantic_ai")).get("all_messages")
     request = request or gen.get("prompt") or _as_request(llm.get("input_messages"))
+    request = request or _as_request(pydantic or nested.get("all_messages_events"))
     answered = answered or gen.get("completion") or llm.get("output_messages")
     if request is None and "prompt" in vercel:
         request = first_filled(object_in(vercel["prompt"]), "messages", "") or vercel["prompt"]

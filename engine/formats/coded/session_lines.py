@@ -1,6 +1,5 @@
-"""Logs whose lines or ticks add up to a session: chats of VS Code as changes of a state, and voice simulations of tau2.
-
-A mapping file reads the session.
+"""Logs whose records say less directly what a mapping file can read: chats of VS Code as changes of a state, voice
+simulations of tau2 as ticks, vCons whose turns name parties by number, likelihoods of answers of lm-evaluation-harness.
 """
 
 from __future__ import annotations
@@ -9,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from engine.formats.json_values import list_or_empty, object_or_empty
+from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
+from engine.formats.messages.roles import speaker_word
 from engine.formats.opening.framing import Frame, joined_frame
+from engine.formats.paths import json_within
 from engine.formats.records import Reader
 
 _STATE, _SET, _PUSH, _DELETE = range(4)
@@ -161,3 +162,84 @@ def _messages_of_ticks(ticks: list[Any]) -> list[Any]:
 def _is_same(utterances: list[Any], others: list[Any]) -> bool:
     """Returns whether chunks with these ids of utterances are of the same one, as far as they have any."""
     return not utterances or not others or any(entry in utterances for entry in others)
+
+
+def with_turns(vcon_reader: Reader) -> Reader:
+    """Returns the reader of vCons (draft-ietf-vcon-vcon-container) whose turns are put together under `turns`."""
+    return replace(vcon_reader, arrange=_arrange_vcons)
+
+
+def _arrange_vcons(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields vCons with the texts and transcripts of their dialogs as turns with speakers."""
+    for frame in frames:
+        if frame.reason is None and isinstance(frame.value, dict):
+            frame = frame._replace(value={**frame.value, "turns": list(_vcon_turns(frame.value))})
+        yield frame
+
+
+def _vcon_turns(vcon: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the turns of the dialogs of a vCon, in their order."""
+    parties = objects_in(vcon.get("parties"))
+    for position, dialog in enumerate(objects_in(vcon.get("dialog"))):
+        listed = dialog.get("parties")
+        speaker = dialog.get(
+            "originator", listed[0] if isinstance(listed, list) and listed else listed
+        )
+        if dialog.get("type") == "text":
+            time = dialog.get("start")
+            yield {"speaker": _party(parties, speaker), "text": dialog.get("body"), "time": time}
+        for analysis in objects_in(vcon.get("analysis")):
+            is_of_dialog = position == analysis.get("dialog") or analysis.get("dialog") == [
+                position
+            ]
+            if analysis.get("type") != "transcript" or not is_of_dialog:
+                continue
+            body = json_within(analysis.get("body"))
+            said = body if isinstance(body, list) else object_or_empty(body).get("utterances")
+            for turn in objects_in(said):
+                text = next(
+                    (turn[key] for key in ("message", "text", "transcript") if turn.get(key)), ""
+                )
+                yield {"speaker": _party(parties, turn.get("speaker")), "text": text}
+
+
+def _party(parties: list[dict[str, Any]], speaker: Any) -> str:
+    """Returns the role of a party, else its name; the word for it itself if it is not the number or name of one."""
+    names = [speaker_word(party) for party in parties]
+    if isinstance(speaker, int) and 0 <= speaker < len(parties):
+        return names[speaker] or str(speaker)
+    return next(
+        (name for party, name in zip(parties, names, strict=True) if speaker == party.get("name")),
+        str(speaker),
+    )
+
+
+def with_likeliest(sample_reader: Reader) -> Reader:
+    """Returns the reader of samples of lm-evaluation-harness in which the likeliest of given answers is the model's."""
+    return replace(sample_reader, arrange=_arrange_samples)
+
+
+def _arrange_samples(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields samples, of which those with likelihoods get the likeliest answer under `likeliest`."""
+    for frame in frames:
+        if frame.reason is None and (answer := _likeliest(object_or_empty(frame.value))):
+            frame = frame._replace(value={**frame.value, "likeliest": answer})
+        yield frame
+
+
+def _likeliest(sample: dict[str, Any]) -> str | None:
+    """Returns the answer of a sample with the highest log-likelihood; None if it has not several with one each.
+
+    `resps` has a pair for each answer: its log-likelihood, and whether the model would have written it.
+    """
+    given = sample.get("arguments")
+    asked = list(given.values()) if isinstance(given, dict) else list_or_empty(given)
+    try:
+        answers = [call["arg_1"] if isinstance(call, dict) else call[1] for call in asked]
+        likelihoods = [float(response[0][0]) for response in sample["resps"]]
+    except (LookupError, TypeError, ValueError):
+        return None
+    if len(answers) < 2 or len(answers) != len(likelihoods):
+        return None
+    answer = answers[likelihoods.index(max(likelihoods))]
+    return answer.strip() if isinstance(answer, str) else None

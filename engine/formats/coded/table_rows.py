@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
@@ -20,7 +21,7 @@ from engine.formats.messages.normalise import (
     read_messages,
     record_id,
 )
-from engine.formats.messages.roles import role_named, role_of_speaker
+from engine.formats.messages.roles import role_named, role_of_speaker, speaker_word
 from engine.formats.messages.times import as_time, created_at, in_order, order_keys
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.opening.text_turns import turns_of
@@ -28,18 +29,19 @@ from engine.formats.records import ParsedRecord, Reader
 
 IDS = (
     "conversation_id", "session_id", "thread_id", "chat_id", "dialogue_id", "dialog_id", "conv_id",
-    "convo_id", "ticket_id", "case_id", "call_id", "interaction_id", "room_id", "conversation", "session",
-    "ticket",
+    "convo_id", "conversation_sid", "chat_session_id", "ticket_id", "case_id", "call_id", "interaction_id", "room_id",
+    "channel_id", "topic_id", "contact_id", "conversation", "session", "thread", "chat", "ticket",
 )  # fmt: skip
 """Names of columns with the id of a conversation, the surest first."""
 _ROLES = (
     "role", "speaker", "sender", "sender_type", "sender_role", "author_type", "author_role",
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
+    "speaker_name", "speaker_label", "user", "username", "user_name",
 )  # fmt: skip
 """Names of columns that say who speaks."""
 _TEXTS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
-    "msg", "value",
+    "msg", "value", "sentence",
 )  # fmt: skip
 """Names of columns with the text of a message."""
 _ASKED = (
@@ -53,7 +55,8 @@ _ANSWERED = (
 )  # fmt: skip
 """Names of columns with an answer."""
 TIMES = (
-    "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts",
+    "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts", "date_created",
+    "sent",
 )  # fmt: skip
 """Names of columns with the time of a message."""
 
@@ -92,7 +95,7 @@ def columns_of(row: Any) -> RowColumns | None:
     if looks_like_message(row):
         role_key = "role" if "role" in row else "from"
         return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
-    role = named_column(row, _ROLES, str)
+    role = named_column({key: speaker_word(row[key]) for key in row}, _ROLES, str)
     text = named_column({key: row[key] for key in row if key not in (id_key, role)}, _TEXTS, str)
     if role and text:
         return RowColumns(id_key, role, text, None)
@@ -112,7 +115,7 @@ def messages_of_row(
         question: dict[str, Any] = {"role": "user", "content": row[columns.text]}
         answered = {"role": "assistant", "content": row[columns.answer]}
         return [*messages_of(question, number, facts=facts), *messages_of(answered, number + 1)]
-    word = row[columns.role] if columns.role else None
+    word = speaker_word(row[columns.role]) if columns.role else None
     role, name = _role(word, columns.role, speakers, number)
     message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
     return messages_of(message, number, facts=facts)
@@ -123,11 +126,11 @@ def _role(
 ) -> tuple[Role, str | None]:
     """Returns the role of a speaker, and the name if it is one: the first speaker is the user, all others are the
     assistant."""
-    if not isinstance(word, str):
+    if not word:
         raise BadRecord(f"message {number} has no role")
     known_role = role_of_speaker(word)
     if known_role is not None:
-        return known_role, None
+        return speakers.setdefault(word, known_role), None
     if column is not None and plain_name(column).endswith("role"):
         raise BadRecord(f"message {number} has role {word[:60]!r}")
     role = speakers.setdefault(word, "assistant" if "user" in speakers.values() else "user")
@@ -293,9 +296,11 @@ _EXCHANGES = (
 """Names of columns with a list of questions and answers."""
 _LISTS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
-    "conversation_history", "conversation_log", "messages_json", "turns",
+    "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
 )  # fmt: skip
-"""Names of columns with a list of messages, beside those of the chat logs."""
+"""Names of columns with a list of messages or turns."""
+_TURNS_LOOKED_AT = 20
+"""Turns of a list by which it is told."""
 
 
 class _ConversationPlace(NamedTuple):
@@ -314,42 +319,42 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
         return None
     if isinstance(record.get("shards"), list):
         return None  # a task that was cut into instructions: its answer is the right one, not what was said
-    if listed := _fullest_list(record):
-        return _ConversationPlace(messages=listed)
+    turns = {key: count for key in record if (count := _turn_count(key, record[key]))}
+    fullest = max(turns, key=lambda key: (turns[key], isinstance(record[key], list)), default="")
+    if any(isinstance(record[key], list) for key in turns):
+        if looks_like_messages(record[fullest]):
+            return _ConversationPlace(messages=fullest)
+        return _ConversationPlace(transcript=fullest)
     columns = columns_of(record)
     exchanges = next((key for name in _EXCHANGES if (key := _exchanges_column(record, name))), "")
     if columns is not None and columns.answer is not None:
         return _ConversationPlace(exchanges=exchanges, pair=columns)
     if exchanges:
         return _ConversationPlace(exchanges=exchanges)
-    for name in _TRANSCRIPTS:
-        key = named_column(record, (name,), (str, list))
-        transcript = record[key] if key else None
-        if (
-            turns_of(transcript) is not None
-            if isinstance(transcript, str)
-            else _are_turns(transcript)
-        ):
-            return _ConversationPlace(transcript=key)
-    return None
+    return _ConversationPlace(transcript=fullest) if fullest else None
 
 
-def _fullest_list(record: dict[str, Any]) -> str:
-    """Returns the column with a list of messages; of several transcripts of one talk that with most messages and tool
-    calls. Empty if there is none."""
-    listed = [
-        key
-        for key in record
-        if isinstance(record[key], list)
-        and _names_transcript(key)
-        and looks_like_messages(record[key])
+def _turn_count(key: str, value: Any) -> int:
+    """Returns the number of messages or turns in a field, a list of them or a transcript as text; 0 for any other."""
+    name = plain_name(key)
+    if isinstance(value, str) and (name in _TRANSCRIPTS or "transcript" in name):
+        divided = turns_of(value)
+        return len(divided["messages"]) if divided is not None else 0
+    # a name may go on after one of these, as `transcript_with_tool_calls`
+    if not isinstance(value, list) or not name.startswith(_LISTS):
+        return 0
+    return len(value) if looks_like_messages(value) or _are_turns(value) else 0
+
+
+def _with_answering_system(messages: list[Message]) -> list[Message]:
+    """Returns messages in which the system is the assistant if it speaks after the user, as in task dialogues."""
+    first_user = next((n for n, message in enumerate(messages) if message.role == "user"), None)
+    return [
+        replace(message, role="assistant")
+        if message.role == "system" and first_user is not None and number > first_user
+        else message
+        for number, message in enumerate(messages)
     ]
-    return max(listed, key=lambda key: len(record[key]), default="")
-
-
-def _names_transcript(key: str) -> bool:
-    """Returns whether a name is one of lists of messages, or goes on after one: `transcript_with_tool_calls`."""
-    return plain_name(key).startswith(_LISTS)
 
 
 def _exchanges_column(record: dict[str, Any], name: str) -> str:
@@ -384,13 +389,16 @@ def _messages_of_exchange(item: Any, number: int) -> list[Message]:
     return messages_of_row(item, columns, rest, number, {})
 
 
-def _are_turns(value: Any) -> bool:
-    """Returns whether a value is a list of turns, each with its speaker and content."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(turn, dict) and {"speaker", "content"} <= turn.keys() for turn in value)
-    )
+def _are_turns(value: list[Any]) -> bool:
+    """Returns whether most entries at the beginning of a list are turns, each with its speaker and text."""
+    beginning = value[:_TURNS_LOOKED_AT]
+    return 2 * sum(map(_is_turn, beginning)) > len(beginning)
+
+
+def _is_turn(turn: Any) -> bool:
+    """Returns whether a value has a speaker and a text."""
+    columns = columns_of(turn)
+    return columns is not None and columns.role is not None
 
 
 def _recognise_conversation(record: Any) -> str | None:
@@ -450,26 +458,28 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
             messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
     elif place.messages:
         used.add(place.messages)
-        poorer = {
-            key
-            for key, value in record.items()
-            if key not in used
-            and _names_transcript(key)
-            and (looks_like_messages(value) or (isinstance(value, str) and turns_of(value)))
-        }
-        left_out = frozenset((id(record), key) for key in poorer)
-        used |= poorer
         listed = read_messages(record[place.messages], record=record)
         messages += listed.messages
         fields, unknown = listed.fields, tuple(listed.unread)
     else:
         used.add(place.transcript)
         speakers: dict[str, Role] = {}
+        others: list[Any] = []
         for turn in record[place.transcript]:
             number = len(messages) + 1
-            columns = RowColumns(None, "speaker", "content", None)
-            rest = {key: turn[key] for key in turn if key not in ("speaker", "content")}
+            columns = columns_of(turn)
+            if columns is None or columns.role is None:
+                others.append(turn)
+                continue
+            rest = {key: turn[key] for key in turn if key not in (columns.text, *_KEPT_AS_ROLES)}
             messages += messages_of_row(turn, columns, rest, number, speakers)
+        if not any(message.role == "assistant" for message in messages):
+            messages = _with_answering_system(messages)
+        fields, unknown = {UNREAD: others} if others else {}, tuple(others)
+    if place.messages or place.transcript:
+        poorer = {key for key in record if key not in used and _turn_count(key, record[key])}
+        left_out = frozenset((id(record), key) for key in poorer)
+        used |= poorer
     id_key = named_column(record, ("id", *IDS), (str, int))
     used.add(id_key)
     external_id = str(record[id_key]) if id_key else fallback_id

@@ -304,6 +304,35 @@ def _openpipe_span(record: Any) -> Span | None:
     )
 
 
+def _plain_span(record: Any) -> Span | None:
+    """Returns a span of Braintrust, or of Datadog with all it says in `meta`, as a span; None if the record is none."""
+    if not isinstance(record, dict) or not record.get("span_id"):
+        return None
+    about = object_in(record.get("meta")) or record
+    trace = first_filled(record, "root_span_id", "trace_id")
+    if trace is None or "attributes" in record or not {"input", "output"} <= about.keys():
+        return None
+    parents = record.get("span_parents")
+    parent = parents[0] if isinstance(parents, list) and parents else record.get("parent_id")
+    named = object_in(record.get("span_attributes"))
+    kind = as_text(first_filled(named, "type") or first_filled(about, "kind", "span.kind"))
+    metadata = object_in(about.get("metadata"))
+    tags = dict(tag.split(":", 1) for tag in list_or_empty(record.get("tags")) if ":" in str(tag))
+    start = time_text(first_filled(record, "created", "start_ns", "start"))
+    return Span(
+        trace=as_text(trace),
+        key=as_text(record["span_id"]),
+        parent="" if parent == "undefined" else as_text(parent),
+        session=as_text(first_filled({**metadata, **tags}, *SESSION_KEYS)),
+        kind="model" if kind == "llm" else "tool" if kind == "tool" else "other",
+        name=as_text(first_filled(named, "name") or record.get("name")),
+        start=start,
+        given=about["input"],
+        answered=about["output"],
+        facts=facts_of(start, first_filled(metadata, "model", "model_name"), None),
+    )
+
+
 _SPANS_LOOKED_AT = 5
 """Most spans of an object that are looked at to recognise it."""
 
@@ -364,6 +393,7 @@ TRACES: tuple[Reader, ...] = (
     _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
     _reader("helicone", "requests of Helicone", "", _helicone_span),
     _reader("openpipe", "requests of OpenPipe", "", _openpipe_span),
+    _reader("braintrust", "spans of Braintrust, or of Datadog LLM Observability", "", _plain_span),
     _reader(
         "opentelemetry",
         "spans of OpenTelemetry (GenAI, OpenInference, OpenLLMetry)",

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
-from engine.formats.messages.branches import OTHER_BRANCHES
+from engine.formats.messages.branches import OTHER_BRANCHES, branches
 from engine.formats.messages.times import in_order
 from engine.formats.opening.framing import Envelope, Frame, joined_frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
@@ -62,6 +62,8 @@ def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
             key = match.trail[-1] if match.trail else None
             if len(paths) > 1:
                 key = f"{frame.number or 1}/{key}"
+            elif not paths[0].text.endswith("{}"):
+                key = None  # the name of a field, the same in each record
             yield Frame(
                 frame.number or frame.before + number,
                 json_text(match.value).encode(),
@@ -171,6 +173,36 @@ def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         whole = joined_frame(members, value, number=number, name=key or None)
         outer = Envelope({RECORDS: shared}, number_of_group == 0) if shared else members[0].outer
         yield whole._replace(outer=outer)
+
+
+def with_all_branches(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields each record with the current branch of the first list in it whose items are a tree; then one for each
+    other branch."""
+    for frame in frames:
+        lists = [] if frame.reason else _lists_within(frame.value, (), frame.value)
+        for trail, items, record in lists:
+            if len(all_positions := branches(items, record)) > 1:
+                for positions in all_positions:
+                    branch = [items[position] for position in positions]
+                    yield frame._replace(value=_with_entry(frame.value, trail, branch))
+                break
+        else:
+            yield frame
+
+
+def _lists_within(
+    value: Any, trail: Trail, record: Any
+) -> Iterator[tuple[Trail, list[Any], dict[str, Any] | None]]:
+    """Yields the lists of objects within a value, each with its trail and the object that has it."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        yield trail, value, record if isinstance(record, dict) else None
+    elif isinstance(value, dict) and len(trail) < _DEEPEST_LIST:
+        for key, entry in value.items():
+            yield from _lists_within(entry, (*trail, key), value)
+
+
+_DEEPEST_LIST = 3
+"""Number of keys to a list in which branches are looked for."""
 
 
 def branch_frames(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:

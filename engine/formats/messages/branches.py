@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.formats.json_values import list_or_empty, objects_in
 from engine.formats.messages.roles import role_of_speaker
 from engine.formats.paths import read_path
 
@@ -16,7 +17,9 @@ _PARENTS = (
     "parent_id", "parent",
 )  # fmt: skip
 """Keys under which an item names the one before it."""
-_PARENTS_SET = frozenset(_PARENTS)
+_CHILDREN = ("children", "childrenIds")
+"""Keys under which an item names those that follow it."""
+_LINKS = frozenset((*_PARENTS, *_CHILDREN))
 _LEAF = read_path(
     "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
     " | leafUuid | leaf_id"
@@ -39,11 +42,47 @@ def id_of(item: Any) -> str:
     return _first_word(item, _IDS)
 
 
+def _parents(items: Sequence[Any]) -> list[str]:
+    """Returns the id of the item before each; "" where none is known."""
+    parents = [parent_of(item) for item in items]
+    if any(parents):
+        return parents
+    children = {
+        str(child): id_of(item)
+        for item in objects_in(items)
+        for key in _CHILDREN
+        for child in list_or_empty(item.get(key))
+    }
+    return [children.get(id_of(item), "") for item in items]
+
+
 def _first_word(item: Any, keys: tuple[str, ...]) -> str:
     """Returns the text or the number under the first of some keys; "" without one."""
     if not isinstance(item, dict):
         return ""
     return next((str(item[key]) for key in keys if isinstance(item.get(key), str | int)), "")
+
+
+def branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> list[list[int]]:
+    """Returns the positions of the items of each branch, those of the current one first; a single one without others.
+
+    Args:
+        record: The object that has the items, and may name the current leaf.
+    """
+    left = other_branches(items, record)
+    positions = [[position for position in range(len(items)) if position not in left]]
+    parents = _parents(items) if left else []
+    position_by_id = {id_of(item): position for position, item in enumerate(items)}
+    for leaf in sorted(left):
+        if not id_of(items[leaf]) or id_of(items[leaf]) in parents:
+            continue
+        branch: dict[int, None] = {}
+        position: int | None = leaf
+        while position is not None and position not in branch:
+            branch[position] = None
+            position = position_by_id.get(parents[position]) if parents[position] else None
+        positions.append(list(branch)[::-1])
+    return positions
 
 
 def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> set[int]:
@@ -55,9 +94,9 @@ def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None
     Args:
         record: The object that has the items, and may name the current leaf.
     """
-    if all(item.__class__ is not dict or _PARENTS_SET.isdisjoint(item) for item in items):
+    if all(item.__class__ is not dict or _LINKS.isdisjoint(item) for item in items):
         return set()  # the usual case, told quickly
-    parents = [parent_of(item) for item in items]
+    parents = _parents(items)
     named = list(filter(None, parents))
     if len(set(named)) == len(named):
         return set()  # no two follow the same one

@@ -47,13 +47,15 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             message = _assistant_message(messages, "tool_calls")
             message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
             _add_facts(message, rest)
-            if isinstance(item.get("output"), str):
-                answer = {"role": "tool", "content": item["output"]}
+            if (answered := _answer_of_call(item)) is not None:
+                answer = {"role": "tool", "content": answered}
                 messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
         elif item.get("role") == "assistant":
             message = _assistant_message(messages, "content")
             message["content"] = item.get("content") or ""
+            before = {key: message.pop(key) for key in rest if key in message}
             message |= rest
+            _add_facts(message, before)
         elif message := as_message(item):  # type: ignore[assignment]
             messages.append({key: value for key, value in message.items() if key != "type"})
         else:  # such as the list of a server's tools
@@ -100,7 +102,16 @@ def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
 _ITEM_KEYS = frozenset(
     (
         *("type", "role", "content", "name", "arguments", "input", "call_id", "output"),
-        *("summary", "encrypted_content", "action", "queries"),
+        *(
+            "summary",
+            "encrypted_content",
+            "action",
+            "queries",
+            "code",
+            "outputs",
+            "results",
+            "result",
+        ),
     )
 )
 """Keys of an item that are read; the others are facts."""
@@ -127,13 +138,24 @@ def is_response_item(value: Any) -> bool:
 def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Returns the tool call of an item in the form of a chat API."""
     arguments = next(
-        (item[key] for key in ("arguments", "input", "action", "queries") if key in item), None
+        (item[key] for key in ("arguments", "input", "action", "queries", "code") if key in item),
+        None,
     )
     return {
         "name": item.get("name") or kind.removesuffix("_call"),
         "arguments": {} if arguments is None else arguments,
         "id": item.get("call_id") or item.get("id"),
     }
+
+
+def _answer_of_call(item: Mapping[str, Any]) -> Any:
+    """Returns what a tool of the server answered, which stands in the item of its call; None if it does not."""
+    if isinstance(item.get("output"), str):
+        return item["output"]
+    if isinstance(item.get("result"), str):  # the bytes of a picture
+        return [{"type": "image", "data": item["result"]}]
+    answered = item.get("outputs") or item.get("results")
+    return json_text(answered) if answered else None
 
 
 def _answer_text(output: Any) -> Any:

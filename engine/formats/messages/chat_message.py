@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.formats.json_values import json_text, list_or_empty, object_or_empty
+from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.roles import CHAT_ROLES, role_named
+from engine.formats.messages.roles import CHAT_ROLES, role_named, role_of_speaker
 from engine.formats.paths import json_within
 
 ChatMessage = dict[str, Any]
@@ -34,8 +34,8 @@ def as_message(value: Any) -> ChatMessage | None:
         return langchain
     if isinstance(value.get("_role"), str):  # Haystack
         value = {key.removeprefix("_"): entry for key, entry in value.items()}
-    if str(value.get("type")).endswith("Message") and "source" in value:  # AutoGen
-        value = {**value, "role": str(value["type"]).removesuffix("Message").lower()}
+    if "role" not in value and is_of_autogen(value):
+        value = _of_autogen(value)
     inner: Any = value.get("message")
     if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
         return as_message(inner)
@@ -61,6 +61,26 @@ def as_message(value: Any) -> ChatMessage | None:
         value = _unwrap_openinference(value)
     message: ChatMessage = value
     return message
+
+
+def is_of_autogen(value: Mapping[str, Any]) -> bool:
+    """Returns whether an object is a message or an event of AutoGen."""
+    is_known = str(value.get("type")).endswith(("Message", "Event"))
+    return is_known and isinstance(value.get("source"), str) and "content" in value
+
+
+def _of_autogen(value: Mapping[str, Any]) -> ChatMessage:
+    """Returns a message or an event of AutoGen, whose type says what it is or else whose source says who speaks."""
+    kind, source = value["type"], value["source"]
+    rest = {key: value[key] for key in value if key != "type"}
+    if kind == "ToolCallRequestEvent":
+        calls = {"tool_calls": value["content"]}
+        return {**rest, **calls, "role": "assistant", "name": source, "content": ""}
+    if kind == "ToolCallExecutionEvent":
+        answers = [{"type": "tool-result", **answer} for answer in objects_in(value["content"])]
+        return {**rest, "role": "tool", "content": answers}
+    role = role_named(kind.removesuffix("Message")) or role_of_speaker(source) or "assistant"
+    return {**rest, "role": role, "name": None if role_of_speaker(source) else source}
 
 
 def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:

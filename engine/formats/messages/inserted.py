@@ -8,7 +8,6 @@ import json
 import re
 from typing import Any
 
-from engine.formats.json_values import list_or_empty
 from engine.formats.messages.chat_message import ChatMessage
 
 _BLOCK = re.compile(
@@ -20,9 +19,10 @@ _BLOCK = re.compile(
 )
 """Matches a block that a program wrote, in a tag with one of the usual names."""
 _ASKED = re.compile(
-    r"\s*<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*", re.DOTALL
+    r"\s*(?P<before><(?!user_query)\w[^>]*>.*>\s*)?<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*",
+    re.DOTALL,
 )
-"""Matches what a user wrote, in the tag that Cursor or Antigravity puts around it."""
+"""Matches what a user wrote, in the tag that Cursor or Antigravity puts around it, perhaps after other tags."""
 
 
 def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
@@ -33,15 +33,6 @@ def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
     if message.get("role") != "user":
         return [message]
     rest, blocks = _without_blocks(message.get("content"))
-    if isinstance(rest, str) and (asked := _ASKED.fullmatch(rest)):
-        rest = asked["text"]
-    elif isinstance(rest, list):
-        rest = [
-            {**part, "text": asked["text"]}
-            if isinstance(part, dict) and (asked := _ASKED.fullmatch(str(part.get("text"))))
-            else part
-            for part in rest
-        ]
     if not blocks:
         return [{**message, "content": rest} if "content" in message else message]
     context = {"role": "system", "content": "\n".join(blocks)}
@@ -54,6 +45,8 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
     """Returns the content of a user's message without the blocks at its beginning and end that a program wrote, and
     these blocks; nothing is left of the content, None, if it is such blocks only."""
     if isinstance(content, str):
+        if asked := _ASKED.fullmatch(content):
+            return asked["text"], [asked["before"].strip()] if asked["before"] else []
         blocks: list[str] = []
         text = content
         while match := _BLOCK.match(text):
@@ -65,17 +58,19 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
             blocks.append(last[0].strip())
             text = text[: last.start()]
         return (text or None if blocks else content), blocks
+    if not isinstance(content, list):
+        return content, []
     blocks = []
     parts: list[Any] = []
-    for part in list_or_empty(content):
+    for part in content:
         said = part.get("text") if isinstance(part, dict) else None
         rest, inserted = _without_blocks(said) if isinstance(said, str) else (said, [])
         blocks += inserted
-        if not inserted:
+        if rest == said:
             parts.append(part)
         elif rest is not None:
             parts.append({**part, "text": rest})
-    return (parts or None, blocks) if blocks else (content, [])
+    return (parts or None) if blocks else parts, blocks
 
 
 _DETAILS = re.compile(

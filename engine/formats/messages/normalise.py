@@ -28,7 +28,7 @@ UNREAD = "not read"
 """Name under which the metadata of a conversation has those of its items that are no messages."""
 
 _CONTENT_KEYS = frozenset(
-    ("content", "value", "tool_calls", "function_call", "parts", "toolInvocations")
+    ("content", "value", "tool_calls", "function_call", "parts", "contentParts", "toolInvocations")
 )
 """Keys of what a message says or calls."""
 _CALL_ROLES = frozenset(("function_call", "tool_call", "tool_use", "tool_call_invocation"))
@@ -198,8 +198,9 @@ def _add_content(
     Raises:
         BadRecord: It has no content, or one that is neither text nor a list.
     """
-    if isinstance(item.get("parts"), list) and item["parts"]:
-        content = item["parts"]
+    listed = item.get("parts") or item.get("contentParts")  # the latter of Chatbox
+    if isinstance(listed, list):
+        content = listed
     elif isinstance(item.get("toolInvocations"), list):
         for entry in item["toolInvocations"]:  # Vercel AI SDK 4; the text was written after them
             parts.add({"type": "tool-invocation", "toolInvocation": entry})

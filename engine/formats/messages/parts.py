@@ -33,6 +33,7 @@ _FACTS = frozenset((
     "source", "source-url", "source-document", "tool-approval-request", "tool-approval-response",  # Vercel AI SDK
     "step-start", "step-finish", "snapshot", "patch", "agent", "compaction", "retry",  # opencode
     "toolConfirmationRequest", "systemNotification", "conversationCompacted",  # Goose
+    "token_budget", "flag",  # Claude.ai
 ))  # fmt: skip
 """Types of parts about a message that are no text of it."""
 _MEDIA = {
@@ -66,6 +67,10 @@ _UNTYPED: dict[str, PartKind] = {
     "tool_call": "call",
     "tool_call_result": "answer",
     "reasoningContent": "reasoning",
+    "executableCode": "call",
+    "executable_code": "call",
+    "codeExecutionResult": "answer",
+    "code_execution_result": "answer",
     "inlineData": "media",
     "inline_data": "media",
     "fileData": "media",
@@ -79,7 +84,7 @@ _UNTYPED: dict[str, PartKind] = {
 _CALL_NAMES = ("name", "toolName", "tool_name", "tool")
 """Keys of the name of a tool."""
 _ANSWERED_IDS = (
-    "tool_use_id", "toolUseId", "toolUseID", "toolCallId", "tool_call_id", "call_id", "callID", "id",
+    "tool_use_id", "toolUseId", "toolUseID", "toolCallId", "tool_call_id", "call_id", "callID", "tool_id", "id",
 )  # fmt: skip
 """Keys of the id of the call that an answer is for."""
 _CALL_IDS = ("callID", "id", *_ANSWERED_IDS)
@@ -107,6 +112,7 @@ _MEDIA_NAMES = (
 """Keys of the name or the place of an image, a sound or a file."""
 _WRAPPERS = {
     "toolInvocation": None,  # Vercel AI SDK 4
+    "tool_call": None,  # LibreChat
     "toolCall": "value",  # Goose
     "toolResult": "value",
     "state": None,  # opencode
@@ -219,6 +225,8 @@ class MessageParts:
             self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
         name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
+        if not name and "code" in part:  # Gemini
+            name, part = "code_execution", {"arguments": part}
         self.calls.append(ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_IDS)))
         answer = _first(part, ("output", "result", "errorText", "error"))
         if part.get("state") == _DENIED:
@@ -259,7 +267,8 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
             "unknown",
         )
     if kind == "tool_call":
-        return "call" if "name" in part or calls_in_text(_text_of_part(part) or "") else "unknown"
+        named = "name" in part or "name" in object_or_empty(part.get("tool_call"))
+        return "call" if named or calls_in_text(_text_of_part(part) or "") else "unknown"
     if kind in _ANSWERS or kind.endswith("tool_result"):
         return "answer"
     if kind in _CALLS or kind == "tool-invocation":

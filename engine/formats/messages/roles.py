@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from engine.base.conversation import Role
 
@@ -98,6 +99,30 @@ def role_of_speaker(word: str) -> Role | None:
         return role
     plain = plain_role(word)
     return CHAT_ROLES.get(plain) or _SPEAKERS.get(plain) or _SPEAKERS.get(word.strip().lower())
+
+
+_OF_SPEAKER = re.compile(
+    r"(\w+?)[_.](?:message|msg|utterance|response|reply|prompt|query|input|text|said)",
+    re.IGNORECASE,
+)
+"""Matches what a log calls an event in which someone speaks, as `user_message` or `bot.reply`."""
+
+
+def role_of_event(word: str) -> Role | None:
+    """Returns the role of the speaker of an event; None if its name does not say that someone speaks."""
+    match = _OF_SPEAKER.fullmatch(plain_role(word))
+    return role_of_speaker(match[1]) if match else None
+
+
+def speaker_word(value: Any) -> str:
+    """Returns the word for a speaker, which is a text, or an object that says whether it is a bot, its role or its
+    name; empty for anything else."""
+    if isinstance(value, dict):
+        if isinstance(value.get("bot"), bool):
+            return "bot" if value["bot"] else "user"
+        keys = ("role", "type", "name", "display_name", "username")
+        value = next((value[key] for key in keys if value.get(key)), None)
+    return value if isinstance(value, str) else ""
 
 
 def role_meant(text: str) -> Role | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from engine.base.conversation import Conversation
 
@@ -34,7 +34,10 @@ def order_keys(values: Sequence[Any]) -> list[float] | None:
     if all(_NUMBER.match(value) for value in values):
         return [float(value) for value in values]
     if not all(_ISO_MOMENT.match(value) for value in values):
-        return None
+        dates = list(filter(None, map(_written_date, values)))
+        if len(dates) < len(values):
+            return None
+        values = dates
     try:
         times = [datetime.fromisoformat(value.strip()) for value in values]
     except ValueError:
@@ -78,11 +81,28 @@ _NAMES = (
     *("datetime", "date", "time", "sentat", "sent", "receivedat"),
 )  # fmt: skip
 """Names of a time in metadata, without signs and in small letters, the surest first."""
+_SURE_NAMES = 13
+"""Number of these names that are never of something else, such as the beginning of a booking."""
 _HOLDERS = frozenset(("metadata", "meta", "info", "attributes", "properties", "headers", "header"))
 """Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
 
 _ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
 """Matches a whole text that is a date of ISO 8601."""
+_BASIC_ISO = re.compile(r"\d{8}T\d{6}")
+"""Matches the basic form of ISO 8601."""
+_TIME_OF_DAY = re.compile(
+    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?!\w))", re.IGNORECASE
+)
+"""Finds a time of day, with 12 or 24 hours."""
+_NUMBERED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
+"""Matches a date whose year comes last."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WRITTEN = re.compile(
+    rf"(?:[a-z]+,? )?(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.? )?(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?,?"
+    r"(?: (?P<day_after>\d{1,2})(?:st|nd|rd|th)?,?)?,? (?P<year>\d{4})(?!\d)",
+    re.IGNORECASE,
+)
+"""Matches a date with the English name of its month."""
 _RFC = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
 """Matches a date of RFC 2822."""
 _DIGITS = re.compile(r"\d{9,19}(\.\d+)?\Z")
@@ -91,36 +111,88 @@ _FIRST, _LAST = "1990", "2100"
 """Years in which logs are written; a number outside is none of seconds or parts of them since 1970."""
 
 
-def with_date(conversation: Conversation) -> tuple[Conversation, str]:
-    """Returns the conversation with a time as `date_of` gives it, and the field of the metadata that it was taken from,
-    as `metadata.date`; an empty name where the format has the time itself, or nothing has it."""
+class DateSource(NamedTuple):
+    """Where the time of a conversation is from.
+
+    Attributes:
+        field: The field of the metadata that it was taken from, as `metadata.date`; empty where the format has the time
+            itself, or nothing has it.
+        unread: A value that should be the time and that `date_of` does not understand; empty for none.
+    """
+
+    field: str = ""
+    unread: str = ""
+
+
+def with_date(conversation: Conversation) -> tuple[Conversation, DateSource]:
+    """Returns the conversation with a time as `date_of` gives it, None if it has none, and where that is from."""
     own_time = conversation.created_at
-    if own_time is not None:
-        return replace(conversation, created_at=date_of(own_time) or own_time), ""
+    if own_time is not None and (date := date_of(own_time)) is not None:
+        return replace(conversation, created_at=date), DateSource()
     earliest = min(_dates_in(conversation.meta, ""), default=None)
-    if earliest is None:
-        return conversation, ""
-    _, name, time = earliest
-    return replace(conversation, created_at=time), name
+    if earliest is not None:
+        _, name, time = earliest
+        return replace(conversation, created_at=time), DateSource(field=name)
+    stated = [own_time, *(value for key, value in conversation.meta.items() if _is_sure(key))]
+    unread = next((value for value in stated if isinstance(value, str) and value), "")
+    return replace(conversation, created_at=None), DateSource(unread=unread)
+
+
+def _is_sure(key: str) -> bool:
+    """Returns whether a field can only be the time at which the conversation began."""
+    return _plain_name(key) in _NAMES[:_SURE_NAMES]
+
+
+def _plain_name(key: str) -> str:
+    """Returns a name without signs and in small letters."""
+    return re.sub(r"[^a-z]", "", key.lower())
 
 
 def date_of(value: Any) -> str | None:
-    """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, or a time since 1970 in seconds,
-    milliseconds, microseconds or nanoseconds; None if it is something else, such as a date whose day and month could be
-    either."""
+    """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, a date with the name of its month or with
+    its day before the month, or a time since 1970 in seconds, milliseconds, microseconds or nanoseconds; None if it is
+    something else, such as a date whose day and month could be either."""
     value = _bare(value)
     if isinstance(value, str):
         if _ISO.match(value):
-            iso = value.replace("/", "-")
+            iso = re.sub(r" ?(?:UTC|GMT)\Z", "+00:00", value.replace("/", "-"))
             return iso if _is_date(iso[:10]) else None
         if _RFC.match(value):
             try:
                 return parsedate_to_datetime(value).isoformat()
             except (ValueError, OverflowError):  # the latter of an offset without end
                 return None
-        value = float(value) if _DIGITS.match(value) else None
+        if not _DIGITS.match(value):
+            return _written_date(value)
+        value = float(value)
     time = as_time(value) if isinstance(value, int | float) else None
     return time if time is not None and _FIRST < time < _LAST else None
+
+
+def _written_date(text: str) -> str | None:
+    """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if it cannot be told."""
+    try:
+        if _BASIC_ISO.match(text):
+            return datetime.fromisoformat(text).isoformat()
+        if match := _NUMBERED.match(text):
+            first, sign, second, year = int(match[1]), match[2], int(match[3]), int(match[4])
+            day, month = (second, first) if second > 12 else (first, second)
+            if sign != "." and day <= 12 and day != month:
+                return None
+        elif (match := _WRITTEN.match(text)) and (match["day"] or match["day_after"]):
+            day, year = int(match["day"] or match["day_after"]), int(match["year"])
+            month = _MONTHS.index(match["month"].lower()) + 1
+        else:
+            return None
+        date = datetime(year, month, day, tzinfo=UTC)
+        time = _TIME_OF_DAY.search(text, match.end())
+        if time is None:
+            return date.date().isoformat() if text[match.end() :].strip(" ,") == "" else None
+        hour = int(time[1]) % 12 + 12 * (time[4] in "pP") if time[4] else int(time[1])
+        date = date.replace(hour=hour, minute=int(time[2]), second=int(time[3] or 0))
+        return date.replace(tzinfo=None).isoformat()
+    except ValueError:
+        return None
 
 
 def _is_date(text: str) -> bool:
@@ -134,7 +206,7 @@ def _is_date(text: str) -> bool:
 def _dates_in(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, str]]:
     """Yields (rank of the name, the less the surer; path; date) of the dates with a usual name."""
     for key, value in fields.items():
-        plain = re.sub(r"[^a-z]", "", key.lower())
+        plain = _plain_name(key)
         path = f"{inside}{key}"
         if plain in _NAMES and (date := date_of(value)) is not None:
             yield _NAMES.index(plain), path, date

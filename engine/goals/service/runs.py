@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import UsageError
+from engine.base.errors import NotYet, UsageError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.questions import with_context
+from engine.goals.records import EXPLANATION
 from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
@@ -38,6 +39,7 @@ from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
 from engine.project.records import ClusteringEstimate, RunRow, StageCost
+from engine.questions.tables import questions
 
 PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
@@ -97,7 +99,15 @@ class GoalStages:
 
         Raises:
             UsageError: There is no such embedder, or the model is to decide about merges and labels nothing.
+            NotYet: Answers are to be explained that nobody has given.
         """
+        name = request.text.removeprefix(EXPLANATION)
+        if name != request.text:
+            with self.setup.project.reading() as conn:
+                if name not in questions.answered(conn):
+                    raise NotYet(
+                        f"Nobody has answered “{name}”.", f"`workbench ask PROJECT {name}` asks it."
+                    )
         selection = Selection(request.filter, limit=request.limit)
         needs_model = request.labels or request.text == "summary"
         model = (

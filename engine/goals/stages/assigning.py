@@ -18,7 +18,7 @@ from engine.completeness.tables.requests import RequestGoal, requests_of
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import shared_text
 from engine.goals.clusters.clustering import Membership, assign, membership_of
-from engine.goals.records import Clustering
+from engine.goals.records import Clustering, theme_of
 from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
 from engine.goals.tables import clusterings, texts, vectors
 from engine.goals.tables import decisions as goal_decisions
@@ -230,9 +230,9 @@ class AssignRequestsStage(ToGroupsStage):
             Cancelled: `interrupt` was called.
         """
         self._check()
-        if self._stored.text == "summary":
+        if self._stored.text == "summary" or theme_of(self._stored.text):
             raise UsageError(
-                "This clustering is of summaries, and single requests have none.",
+                "This clustering is of summaries or themes, and single requests have none.",
                 "`workbench run cluster PROJECT --text all` clusters what was said.",
             )
         missing = self._missing()

@@ -49,6 +49,7 @@ from engine.model.embedders.vectors import Vectors, blocks
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
+from engine.model.structured_replies import ask
 from engine.project import runs
 from engine.project.project import Project
 
@@ -410,7 +411,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the model's name for each cluster of a block, or why it gave none."""
         bodies = [self._body(number) for number in block]
         names = []
-        for reply in self._work.ask(self._prompt, GoalLabel, bodies, report):
+        for reply in ask(self._work.process, self._prompt, GoalLabel, bodies, report):
             name = reply.fields
             label = "" if name is None else clean_label(name.label)
             reason = "" if label else reply.failure or "the model gave no label"

@@ -3,6 +3,7 @@ an embedder computes a vector of each text. An embedder that needs fitting is fi
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
 from engine.goals.questions import GoalSummary, read_summary
+from engine.goals.records import theme_of
 from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource
@@ -31,7 +33,7 @@ from engine.model.embedders.vectors import Vectors, has_vector, same_space
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
-from engine.model.structured_replies import fenced_log
+from engine.model.structured_replies import ask, fenced_log
 from engine.project import runs
 from engine.project.project import Project
 
@@ -173,7 +175,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
             ]
         room = self._work.room(prompt)
         logs = [fenced_log(pieces, pinned, room) for pieces, pinned in items]
-        replies = self._work.ask(prompt, GoalSummary, [log for log, _ in logs], report)
+        replies = ask(self._work.process, prompt, GoalSummary, [log for log, _ in logs], report)
         return [
             _Summary(
                 *(
@@ -274,6 +276,8 @@ class EmbedStage(CpuStage):
         }
         if self._left_out:
             params["without"] = self._left_out.digest
+        if theme_of(self._source.kind):  # answers may have come since
+            params["texts"] = self._digest_of_texts()
         with self._project.reading() as conn:
             if replaced := earlier_states.count_replaced_texts(conn):
                 params["replaced"] = replaced
@@ -303,12 +307,22 @@ class EmbedStage(CpuStage):
     @cached_property
     def _left_out(self) -> SharedText:
         """The shared text that is left out: that of the stored vectors, or the project's."""
-        if self._vector_config is None and self._source.kind == "summary":
+        if self._vector_config is None and (
+            self._source.kind == "summary" or theme_of(self._source.kind)
+        ):
             return NOTHING_SHARED
         with self._project.reading() as conn:
             if self._vector_config is not None:
                 return shared_text.of_vectors(conn, self._vector_config)
             return shared_text.stored(conn)
+
+    def _digest_of_texts(self) -> str:
+        """Returns a hash of all texts of the run, 16 hex digits."""
+        digest = hashlib.sha256()
+        with self._project.reading() as conn:
+            for entry in self._source.each(conn, self.ids, NOTHING_SHARED):
+                digest.update(f"{entry.conversation_id} {entry.text}\n".encode())
+        return digest.hexdigest()[:16]
 
     def interrupt(self) -> None:
         """Abandons the batch that is being computed."""

@@ -44,7 +44,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.stages import REHEARSED_ITEMS, ModelStage, ModelWork
-from engine.model.structured_replies import StructuredReply
+from engine.model.structured_replies import StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
@@ -137,7 +137,14 @@ class PairQuestions:
                 numbered_lists(room, not_in_group=q.others, group_1=q.first, group_2=q.second)
                 for q in asked
             ]
-            return self._work.ask(self._prompt, MergeVerdict, bodies, report, verdict=True)
+            return ask(
+                self._work.process,
+                self._prompt,
+                MergeVerdict,
+                bodies,
+                report,
+                probability_of="same_goal",
+            )
 
         replies = verdicts(questions)
         unsure = [
@@ -225,9 +232,10 @@ class PairQuestions:
 
 def _yes(reply: StructuredReply[MergeVerdict]) -> float | None:
     """Returns the probability of yes, or 1 or 0 for what was said; None where the reply cannot be read."""
-    if reply.probability is not None or reply.fields is None:
-        return reply.probability
-    return float(reply.fields.same_goal)
+    if reply.fields is None:
+        return None
+    p = 1.0 if reply.probability is None else reply.probability
+    return p if reply.fields.same_goal else 1 - p
 
 
 def log_probs_reader(process: ModelClient, progress: OnProgress | None = None) -> ReadLogProbs:

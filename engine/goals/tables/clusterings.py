@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.base.errors import NotYet
-from engine.goals.records import Clustering, Support
+from engine.goals.records import Clustering, Support, theme_of
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
@@ -228,6 +228,14 @@ def shown_id(conn: sqlite3.Connection) -> int | None:
     """Returns the id of the clustering that is shown; None before any was made."""
     value: int | None = settings.get(conn, _SHOWN)
     return value
+
+
+def predecessor(conn: sqlite3.Connection, clustering_id: int, shown: int | None) -> int | None:
+    """Returns the clustering whose decisions another one takes over: the one shown where both are of goals or both of
+    the same themes, else the newest other one that is; None without one."""
+    themes = {row.id: theme_of(row.text) for row in clusterings(conn)}
+    alike = [key for key, theme in themes.items() if theme == themes[clustering_id]]
+    return shown if shown in alike else max({*alike} - {clustering_id}, default=None)
 
 
 def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Clustering:

@@ -1,27 +1,42 @@
-"""The goal text of a conversation: what the user wrote, or a summary that a model wrote."""
+"""The goal text of a conversation: what the user wrote, or a summary that a model wrote; and the texts of themes, which
+show why something went wrong."""
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from engine.base.conversation import Role
+from engine.base.conversation import SUCCEEDED, Role
 from engine.base.text import without_markup
+from engine.completeness.tables import score_sets
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import shared_text
-from engine.goals.records import GoalText, Ids
+from engine.goals.records import EXPLANATION, GoalText, Ids, theme_of
 from engine.project.idset import read_ids
 from engine.project.sql import chunks, message_ids, placeholders
+from engine.questions.question import NO, YES
+from engine.questions.tables import questions
+from engine.questions.tables.answers import CURRENT_ANSWERS, CURRENT_NOTES
 
 NOTHING_WRITTEN = "the user wrote nothing"
 """Reason why a conversation has no goal text of what was written."""
 NO_SUMMARY = "no run has summarized it"
 """Reason why a conversation has no summary."""
+NO_THEME = "nothing explains it"
+"""Reason why a conversation has no text of a theme."""
 
 _SEPARATOR = "\n"
 """What stands between the messages of a goal text."""
+
+MAX_CITED, MAX_CITED_CHARACTERS = 3, 400
+"""Most places of an answer whose sentences explain it, and most characters of each."""
+
+_SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
+"""Matches the end of a sentence."""
 
 MAX_TEXTS_IN_MEMORY = 1_000
 """Most texts that `TextSource.each` has in memory."""
@@ -95,6 +110,12 @@ def texts(
     """
     if kind == "summary":
         return _summaries(conn, ids, config_hash)
+    if theme_of(kind):
+        question = kind.removeprefix(EXPLANATION)
+        read = {"remaining": _remaining, "last-exchange": _last_exchanges}.get(kind)
+        reasons = read(conn, ids) if read else _explanations(conn, ids, question)
+        entries = ((key, reasons.get(key, "")) for key in ids)
+        return {key: GoalEntry(key, text, None if text else NO_THEME) for key, text in entries}
     return {key: _written(conn, key, kind, shared) for key in ids}
 
 
@@ -112,6 +133,92 @@ def _summaries(
             entry = GoalEntry(*row)
             entries[entry.conversation_id] = entry
     return entries
+
+
+def _explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> dict[int, str]:
+    """Returns why a question was answered so, by conversation: the note of the person who answered, else the
+    explanation of what answered last, else the sentences that it cites.
+
+    Of a yes-no question only the answers yes are explained, of `SUCCEEDED` only no: they say that something went wrong.
+    """
+    sign_of_trouble = NO if name == SUCCEEDED else YES
+    explained = sign_of_trouble if questions.get(conn, name).kind == "yes-no" else None
+    reasons: dict[int, str] = {}
+    for keys in chunks(ids):
+        among = f"conversation_id IN ({placeholders(keys)})"
+        people = dict(
+            conn.execute(
+                f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ? AND {among}",
+                (name, *keys),
+            ).fetchall()
+        )
+        notes = conn.execute(
+            f"SELECT conversation_id, note FROM ({CURRENT_NOTES}) WHERE {among}", keys
+        ).fetchall()
+        reasons |= {
+            key: note for key, note in notes if key in people and explained in (None, people[key])
+        }
+        for key, value, explanation, cites in conn.execute(
+            "SELECT m.conversation_id, m.value, m.explanation, m.cites FROM answerer AS a"
+            f" JOIN machine_answer AS m USING (config_hash) WHERE a.question = ? AND m.{among}"
+            " AND m.value IS NOT NULL ORDER BY a.rowid DESC",
+            (name, *keys),
+        ).fetchall():
+            is_in_force = people.get(key, value) == value
+            if key not in reasons and is_in_force and explained in (None, value):
+                reasons[key] = explanation or _cited(conn, key, json.loads(cites))
+    return reasons
+
+
+def _cited(conn: sqlite3.Connection, key: int, cites: Sequence[tuple[int, int, int]]) -> str:
+    """Returns the sentences in which the first cited places lie; the beginning of a message that is cited whole."""
+    start, _ = message_ids(key)
+    sentences: list[str] = []
+    for index, first, end in cites[:MAX_CITED]:
+        (text,) = conn.execute(
+            "SELECT content FROM message WHERE id = ?", (start + index,)
+        ).fetchone()
+        if end:
+            before = max((hit.end() for hit in _SENTENCE_END.finditer(text, 0, first)), default=0)
+            after = _SENTENCE_END.search(text, end)
+            text = text[before : after.end() if after else len(text)]
+        sentences.append(" ".join(text.split())[:MAX_CITED_CHARACTERS])
+    return _SEPARATOR.join(dict.fromkeys(sentences))
+
+
+def _remaining(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Returns the remaining tasks that were written for the scores in force, by conversation."""
+    tasks: dict[int, str] = {}
+    for keys in chunks(ids):
+        tasks |= conn.execute(
+            "SELECT conversation_id, text FROM remaining WHERE text <> '' AND score_config_hash = ?"
+            f" AND conversation_id IN ({placeholders(keys)})",
+            (score_sets.hash_in_force(conn), *keys),
+        ).fetchall()
+    return tasks
+
+
+def _last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Returns the last message of the user and what the assistant wrote after it, of those with a sign of trouble."""
+    exchanges: dict[int, str] = {}
+    for keys in chunks(ids):
+        troubled = conn.execute(
+            "SELECT DISTINCT conversation_id FROM sign WHERE score > 0"
+            f" AND conversation_id IN ({placeholders(keys)})",
+            keys,
+        ).fetchall()
+        for (key,) in troubled:
+            parts: list[str] = []
+            for role, content in conn.execute(
+                "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
+                " AND role IN ('user', 'assistant') AND NOT hidden ORDER BY id DESC",
+                message_ids(key),
+            ):
+                parts.insert(0, without_markup(content).strip())
+                if role == "user":
+                    break
+            exchanges[key] = _SEPARATOR.join(filter(None, parts))
+    return exchanges
 
 
 def of_part(

@@ -93,14 +93,16 @@ class DecisionLog:
 
     def add_clustering(self, **made: Any) -> int:
         """Stores a clustering (arguments of `engine.goals.tables.clusterings.add`), shows it and transfers the
-        decisions of people from the one shown before, in one transaction. Returns its id."""
+        decisions of people from the one of goals, or of the same themes, that was shown before, in one transaction.
+        Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
             """Stores and shows the clustering."""
-            shown_before = clusterings.shown_id(conn)
+            shown = clusterings.shown_id(conn)
             clustering_id = clusterings.add(conn, **made)
-            if shown_before is not None:
-                self._transfer(conn, shown_before, clustering_id)
+            before = clusterings.predecessor(conn, clustering_id, shown)
+            if before is not None:
+                self._transfer(conn, before, clustering_id)
             else:
                 self._store_groups(conn, clustering_id, self._read_state(conn, clustering_id), ())
             return clustering_id
@@ -108,16 +110,16 @@ class DecisionLog:
         return self._write(work)
 
     def return_to(self, clustering_id: int) -> None:
-        """Shows an earlier clustering and transfers the newer decisions of people from the one shown before.
+        """Shows an earlier clustering and transfers the newer decisions of people as `add_clustering` does.
 
         `engine.goals.tables.clusterings.show` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
             """Shows the earlier clustering."""
-            shown_before = clusterings.shown_id(conn)
+            before = clusterings.predecessor(conn, clustering_id, clusterings.shown_id(conn))
             clusterings.show(conn, clustering_id)
-            if shown_before is not None and shown_before != clustering_id:
-                self._transfer(conn, shown_before, clustering_id)
+            if before not in (None, clustering_id):
+                self._transfer(conn, before, clustering_id)
 
         self._write(work)
 

@@ -19,7 +19,6 @@ from engine.model.endpoints.capabilities import Capabilities, no_laid_out
 from engine.model.endpoints.client import all_of
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
-    ListedToken,
     Step,
     Written,
     read_completion,
@@ -33,7 +32,7 @@ from engine.model.log_windows import last_pieces, log_tokens
 from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
-from engine.model.reply_forms import VERDICT_WORDS
+from engine.model.reply_forms import find_value, value_words
 
 BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
 """Added to a question if the endpoint cannot be given the beginning of the answer."""
@@ -313,36 +312,59 @@ async def _reply(reader: Reader, call: Call, context: int) -> Completion:
         notes.append(left_out)
     body = chat_body(reader.can, fitting, call.opening)
     settings = sampling_fields(reader, call.sampling, call.max_tokens, call.stop, call.seed)
-    reads_verdict = call.verdict and reader.can.chat_top and not reader.can.thinks
-    if reads_verdict:
+    reads_tokens = call.probability_of and reader.can.chat_top and not reader.can.thinks
+    if reads_tokens:
         settings |= {"logprobs": True, "top_logprobs": reader.can.chat_top}
     reply = await complete(reader, "chat/completions", {**body, **settings})
     text, stopped = cut_at_stop(strip_opening(reply, call.opening) or reply, call.stop)
-    probability = verdict_probability(reply.steps) if reads_verdict else None
+    probability = value_probability(call, reply.steps) if reads_tokens else None
     return Completion(text, stopped, ", ".join(notes) or None, probability)
 
 
-def verdict_probability(steps: Sequence[Step]) -> float | None:
-    """Returns the probability of true rather than false at the first token of a reply that begins one of their words;
-    None where there is none."""
-    for step in steps:
-        if step.chosen is not None and _verdict_of(step.chosen):
-            mass = {"true": 0.0, "false": 0.0}
-            for token in step.top:
-                if value := _verdict_of(token):
-                    mass[value] += math.exp(token.log_p)
-            total = sum(mass.values())
-            return mass["true"] / total if total else None
-    return None
+def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
+    """Returns the probability of the value that a reply gives to the field of its call, rather than of the others: the
+    product over the tokens of the value, each among the listed tokens that begin some value. None where the reply gives
+    none.
+
+    Args:
+        steps: The tokens of the reply.
+    """
+    words = value_words(call.sampling.json_schema, call.probability_of)
+    texts = [(step.chosen.text if step.chosen else None) or b"" for step in steps]
+    written = b"".join(texts)
+    place = find_value(written, call.probability_of, words)
+    if place is None:
+        return None
+    probability, at = 1.0, 0
+    for step, text in zip(steps, texts, strict=True):
+        before, at = at, at + len(text)
+        if at <= place.start:
+            continue
+        own = other = 0.0
+        for token in step.top:
+            path = written[:before] + (token.text or b"")
+            if len(path) > place.start and path.startswith(written[: place.start]):
+                values = _values_begun(path[place.start :], words)
+                own += math.exp(token.log_p) * (place.value in values)
+                other += math.exp(token.log_p) * bool(values and place.value not in values)
+        if not own:
+            return None
+        probability *= own / (own + other)
+        if len(_values_begun(written[place.start : at], words)) <= 1:
+            break
+    return probability
 
 
-def _verdict_of(token: ListedToken) -> str | None:
-    """Returns the value, true or false, whose word a token begins; None for another token."""
-    begun = (token.text or b"").decode("utf-8", "ignore").strip().casefold()
-    values = (
-        value for value, words in VERDICT_WORDS.items() for word in words if word.startswith(begun)
-    )
-    return next(values, None) if begun else None
+def _values_begun(text: bytes, words: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns the values of which a text is a beginning, or which it begins with."""
+    begun = text.decode("utf-8", "ignore").casefold()
+    folded = ((value, word.casefold()) for value, several in words.items() for word in several)
+    return [
+        value
+        for value, word in folded
+        if word.startswith(begun)
+        or (begun.startswith(word) and not begun[len(word) : len(word) + 1].isalnum())
+    ]
 
 
 async def _drop_oldest(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.batched_replies import generate
@@ -20,10 +22,10 @@ from engine.model.interface import Tokenizer
 from engine.model.log_windows import GAP, MIN_LOG_TOKENS, clip
 from engine.model.process.log_probs import PrefixQuestion, continuation_log_probs
 from engine.model.prompt_files import started
-from engine.model.reply_forms import VERDICT_WORDS
+from engine.model.reply_forms import find_value, value_words
 
 MAX_LOG_ODDS = 700.0
-"""Log-odds against true, in nats, above which the probability is taken as at this value; `math.exp` overflows at
+"""Log-odds against a value, in nats, above which the probability is taken as at this value; `math.exp` overflows at
 710."""
 
 _EDGE = "\x0b"
@@ -125,16 +127,17 @@ def chat_replies(
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
-    # Where a call reads its verdict: the tokens before it, and the texts of true and of false there.
-    places = {
-        index: place
+    # The first continuation is the value that the reply gives, the others are those that it could have given.
+    values = {
+        index: question
         for index, (call, task) in enumerate(zip(calls, tasks, strict=True))
-        if call.verdict and (place := _verdict_place(model, task.prompt, replies[index]))
+        if call.probability_of
+        and (question := _value_question(model, call, task.prompt, replies[index]))
     }
-    log_probs = continuation_log_probs(model, list(places.values())) if places else []
+    log_probs = continuation_log_probs(model, list(values.values())) if values else []
     probabilities = {
-        index: 1 / (1 + math.exp(min(MAX_LOG_ODDS, false - true)))
-        for index, (true, false) in zip(places, log_probs, strict=True)
+        index: 1 / sum(math.exp(min(MAX_LOG_ODDS, other - given)) for other in (given, *others))
+        for index, (given, *others) in zip(values, log_probs, strict=True)
     }
     return [
         Completion(reply.text, reply.stopped, note, probabilities.get(index))
@@ -142,22 +145,26 @@ def chat_replies(
     ]
 
 
-def _verdict_place(
-    tokenizer: Tokenizer, prompt: Sequence[int], reply: Reply
+def _value_question(
+    tokenizer: Tokenizer, call: Call, prompt: Sequence[int], reply: Reply
 ) -> PrefixQuestion | None:
-    """Returns the question for true and false where the reply begins the first of these words; None if it has none.
+    """Returns the question for the values of the field of a call where the reply gives one; None if it gives none.
 
     Args:
         prompt: The tokens before the reply.
     """
-    for index, token in enumerate(reply.tokens):
-        text = tokenizer.token_bytes(token).decode("utf-8", "ignore")
-        word = text.strip()
-        if word and any(value.startswith(word) for value in VERDICT_WORDS):
-            space = text[: len(text) - len(text.lstrip())]
-            answers = [tokenizer.tokenize(space + value) for value in VERDICT_WORDS]
-            return PrefixQuestion([*prompt, *reply.tokens[:index]], answers)
-    return None
+    words = value_words(call.sampling.json_schema, call.probability_of)
+    texts = [tokenizer.token_bytes(token) for token in reply.tokens]
+    place = find_value(b"".join(texts), call.probability_of, words)
+    if place is None:
+        return None
+    ends = list(accumulate(map(len, texts)))
+    index = bisect_right(ends, place.start)
+    # The value may begin within a token.
+    begun = texts[index][: place.start - ends[index] + len(texts[index])].decode("utf-8", "ignore")
+    values = [place.value, *(value for value in words if value != place.value)]
+    answers = [tokenizer.tokenize(begun + value + place.after) for value in values]
+    return PrefixQuestion([*prompt, *reply.tokens[:index]], answers)
 
 
 def fit_into_context(

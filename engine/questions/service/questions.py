@@ -50,6 +50,8 @@ class GivenAnswer:
         conversation, source: Id and source of the conversation.
         by: Name of the person, empty without one; else of what answered.
         cites: Indices of the messages that show it.
+        p: Probability of the answer, where it is known.
+        note: How a machine reached it, or why there is none.
     """
 
     conversation: str
@@ -58,6 +60,8 @@ class GivenAnswer:
     by: str
     explanation: str = ""
     cites: tuple[int, ...] = ()
+    p: float | None = None
+    note: str = ""
 
 
 class QuestionService:
@@ -76,6 +80,11 @@ class QuestionService:
         with self._project.reading() as conn, snapshot(conn):
             rows = [_summary(conn, name) for name in questions.names(conn)]
         return sorted(rows, key=lambda row: not row.answers)
+
+    def answered(self) -> list[str]:
+        """Returns the names of the questions that people or machines answered."""
+        with self._project.reading() as conn:
+            return questions.answered(conn)
 
     def summary(self, name: str) -> QuestionSummary:
         """Returns a question with who answered it."""
@@ -214,6 +223,8 @@ class QuestionService:
                         answerer.name,
                         answer.explanation,
                         tuple(cite[0] for cite in answer.cites),
+                        answer.p,
+                        answer.note,
                     )
                     for answerer, answer in machines.get(key, ())
                 ]

@@ -45,6 +45,7 @@ from engine.questions.tables.answers import (
     CURRENT_VERDICTS,
 )
 from engine.questions.tables.example_probes import PREDICTIONS, VALUES_IN_FORCE
+from engine.questions.tables.machine_answers import IN_FORCE
 from engine.questions.tables.second_answers import (
     DISAGREEMENTS,
     NAMED_OPINIONS,
@@ -60,7 +61,8 @@ PEOPLE = f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question
 
 MACHINES = (
     "SELECT m.conversation_id AS conversation_id, m.value AS value FROM answerer AS a"
-    " JOIN machine_answer AS m USING (config_hash) WHERE m.value IS NOT NULL AND a.question = ?"
+    f" JOIN machine_answer AS m USING (config_hash) WHERE m.value IS NOT NULL AND {IN_FORCE}"
+    " AND a.question = ?"
 )
 """(conversation_id, value) of the answers of a pattern, a model or a file to a question."""
 

@@ -1,4 +1,6 @@
-"""The answers of patterns, models and files. They are keyed by the configuration that gave them, like every result."""
+"""The answers of patterns, models and files. They are keyed by the configuration that gave them, like every result;
+those in force are of the newest configuration of each name.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,15 @@ from engine.project.idset import read_ids
 from engine.project.sql import to_json
 from engine.questions.records import Answerer, MachineAnswer
 
+IN_FORCE = "a.rowid IN (SELECT max(rowid) FROM answerer GROUP BY question, kind, name)"
+"""Whether an answerer `a` is the newest one of its name."""
+
 
 def register(conn: sqlite3.Connection, answerer: Answerer) -> None:
-    """Stores who answers; does nothing where that is known."""
+    """Stores who answers, as the newest."""
     conn.execute(
         "INSERT INTO answerer (config_hash, question, kind, name) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT DO NOTHING",
+        " ON CONFLICT DO UPDATE SET rowid = (SELECT max(rowid) + 1 FROM answerer)",
         astuple(answerer),
     )
 
@@ -27,7 +32,7 @@ def put(
 ) -> None:
     """Stores answers in place of those on the same conversations."""
     conn.executemany(
-        "INSERT OR REPLACE INTO machine_answer VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO machine_answer VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (
                 config_hash,
@@ -37,6 +42,7 @@ def put(
                 answer.p,
                 answer.explanation,
                 to_json(answer.cites) if answer.cites else "[]",
+                answer.note,
             )
             for answer in answers
         ),
@@ -52,6 +58,13 @@ def answered(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     )
 
 
+def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes what a configuration said of conversations without an answer."""
+    conn.execute(
+        "DELETE FROM machine_answer WHERE config_hash = ? AND value IS NULL", (config_hash,)
+    )
+
+
 def drop(conn: sqlite3.Connection, config_hash: str) -> None:
     """Deletes the answers of a configuration."""
     for table in ("machine_answer", "answerer"):
@@ -61,17 +74,20 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
 def of_question(
     conn: sqlite3.Connection, question: str, conversation_id: int | None = None
 ) -> dict[int, list[tuple[Answerer, MachineAnswer]]]:
-    """Returns what answered a question how, by conversation or on a single one, the newest first."""
+    """Returns what answered a question how, by conversation or on a single one, the newest first; answers without a
+    value have a note."""
     single = "" if conversation_id is None else " AND m.conversation_id = ?"
     rows = conn.execute(
         "SELECT a.config_hash, a.question, a.kind, a.name, m.conversation_id, m.value, m.p,"
-        " m.explanation, m.cites FROM answerer AS a JOIN machine_answer AS m USING (config_hash)"
-        f" WHERE a.question = ? AND m.value IS NOT NULL{single} ORDER BY a.rowid DESC",
+        " m.explanation, m.cites, m.note FROM answerer AS a JOIN machine_answer AS m USING (config_hash)"
+        f" WHERE a.question = ? AND {IN_FORCE} AND (m.value IS NOT NULL OR m.note <> ''){single}"
+        " ORDER BY a.rowid DESC",
         (question,) if conversation_id is None else (question, conversation_id),
     )
     result: dict[int, list[tuple[Answerer, MachineAnswer]]] = {}
-    for *answerer, key, value, p, explanation, cites in rows:
-        answer = MachineAnswer(key, value, p, explanation, tuple(map(tuple, json.loads(cites))))
+    for *answerer, key, value, p, explanation, cites, note in rows:
+        places = tuple(map(tuple, json.loads(cites)))
+        answer = MachineAnswer(key, value, p, explanation, places, note)
         result.setdefault(key, []).append((Answerer(*answerer), answer))
     return result
 
@@ -80,8 +96,8 @@ def answerers(conn: sqlite3.Connection, question: str) -> list[tuple[Answerer, d
     """Returns what answered a question, the newest first, each with the numbers of conversations by answer."""
     result = []
     for row in conn.execute(
-        "SELECT config_hash, question, kind, name FROM answerer WHERE question = ?"
-        " ORDER BY rowid DESC",
+        "SELECT a.config_hash, a.question, a.kind, a.name FROM answerer AS a WHERE a.question = ?"
+        f" AND {IN_FORCE} ORDER BY a.rowid DESC",
         (question,),
     ).fetchall():
         counts = conn.execute(
@@ -107,14 +123,10 @@ def of_conversation(
     conn: sqlite3.Connection, conversation_id: int
 ) -> list[tuple[Answerer, MachineAnswer]]:
     """Returns what answered which question how on a conversation, by question, the newest first."""
+    questions = conn.execute("SELECT DISTINCT question FROM answerer ORDER BY question").fetchall()
     return [
         row
-        for question in _questions(conn)
+        for (question,) in questions
         for row in of_question(conn, question, conversation_id).get(conversation_id, ())
+        if row[1].value is not None
     ]
-
-
-def _questions(conn: sqlite3.Connection) -> list[str]:
-    """Returns the questions that a machine has answered, in alphabetical order."""
-    rows = conn.execute("SELECT DISTINCT question FROM answerer ORDER BY question")
-    return [name for (name,) in rows]

@@ -16,6 +16,14 @@ def names(conn: sqlite3.Connection) -> list[str]:
     return sorted({*built_in(), *(name for (name,) in rows)})
 
 
+def answered(conn: sqlite3.Connection) -> list[str]:
+    """Returns the names of the questions that people or machines answered, in alphabetical order."""
+    rows = conn.execute(
+        "SELECT DISTINCT question FROM answer WHERE question <> '' UNION SELECT question FROM answerer"
+    )
+    return sorted(name for (name,) in rows)
+
+
 def get(conn: sqlite3.Connection, name: str) -> Question:
     """Returns the question of one of `names`: the project's own, else that of the program, else a tag."""
     if (text := definition(conn, name)) is not None:

@@ -29,8 +29,8 @@ from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
 from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns
 from engine.formats.opening import json_records as values
-from engine.formats.opening import parquet as parquet_module
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
+from engine.formats.opening.parquet import parquet_rows
 from engine.formats.opening.tables import column_names
 from engine.formats.records import Parsed, Rejected
 from engine.project.project import Project
@@ -43,7 +43,7 @@ SMALL = Bounds(unpacked=4 * MIB)
 @pytest.fixture(autouse=True)
 def small_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record is at most 1 MiB."""
-    for module in (databases, framing, llm_logs, parquet_module, tables, text_turns, values):
+    for module in (databases, framing, llm_logs, tables, text_turns, values):
         monkeypatch.setattr(module, "MAX_RECORD", MIB)
 
 
@@ -119,62 +119,6 @@ class TestRecords:
         assert ids == ["c0", "c1", "c3", "c4"]
         assert reasons == ["record is larger than 1 MiB"]
 
-    def test_a_parquet_list_that_repeats(self, tmp_path: Path) -> None:
-        """A list that names one text many times is measured before the text is copied; the rows beside it are read."""
-        bombs.parquet_list(tmp_path / "a.parquet", MIB, 5_000)
-        ids, reasons = read(tmp_path / "a.parquet")
-        assert len(ids) == 2
-        assert reasons == ["record is larger than 1 MiB"]
-
-    @pytest.mark.parametrize("kind", ["string", "string_view", "json", "opaque"])
-    def test_a_parquet_text_of_many_rows(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-    ) -> None:
-        """Rows that repeat one text of their dictionary are measured whatever its type, and only few are in memory."""
-        text = pyarrow.array(['"' + "a" * 500_000 + '"'] * 40)
-        types = {"json": pyarrow.json_(), "opaque": pyarrow.opaque(pyarrow.string(), "t", "v")}
-        if kind in types:
-            text = pyarrow.ExtensionArray.from_storage(types[kind], text)
-        elif kind == "string_view":
-            text = text.cast(pyarrow.string_view())
-        path = tmp_path / "a.parquet"
-        parquet.write_table(
-            pyarrow.table({"t": text}), path, compression="zstd", dictionary_pagesize_limit=2 * MIB
-        )
-        memory = []
-        sizes_of = parquet_module._row_sizes
-
-        def noted(batch: Any) -> list[int]:
-            sizes = sizes_of(batch)
-            assert min(sizes) > 500_000
-            memory.append(batch.nbytes)
-            return sizes
-
-        monkeypatch.setattr(parquet_module, "_row_sizes", noted)
-        count = counting(Bounds(unpacked=64 * MIB))
-        frames = list(parquet_module.parquet_rows(str(path), count))
-        assert [len(frame.value["t"]) for frame in frames] == [500_002] * 40
-        assert 0 < max(memory) < 1.5 * MIB
-
-    def test_the_footer_of_parquet_is_read_once(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Each group of rows is read with the footer that the file was opened with, which has a part for each group."""
-        table = pyarrow.table({"a": list(range(20))})
-        parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
-        footers = []
-        open_file = parquet.ParquetFile
-
-        def noted(path: str, metadata: Any = None, **options: Any) -> Any:
-            footers.append(metadata)
-            return open_file(path, metadata=metadata, **options)
-
-        monkeypatch.setattr(parquet, "ParquetFile", noted)
-        count = counting(Bounds(unpacked=64 * MIB))
-        frames = list(parquet_module.parquet_rows(str(tmp_path / "a.parquet"), count))
-        assert [frame.value for frame in frames] == table.to_pylist()
-        assert footers.count(None) == 1
-
     def test_honest_parquet_is_read_whole(self, tmp_path: Path) -> None:
         """Rows of every kind of value and of encoding are read as they were written, though the limits are small."""
         rows = [
@@ -211,7 +155,7 @@ class TestRecords:
         ):
             parquet.write_table(table, tmp_path / "a.parquet", **options)
             counted = Bounds(unpacked=64 * MIB)
-            frames = parquet_module.parquet_rows(str(tmp_path / "a.parquet"), counting(counted))
+            frames = parquet_rows(str(tmp_path / "a.parquet"), counting(counted))
             assert [frame.value for frame in frames] == rows, options
 
     def test_a_large_value_of_a_database(self, tmp_path: Path) -> None:

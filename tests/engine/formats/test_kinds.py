@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
 import pytest
 
+from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import date_of
-from engine.formats.records import Parsed
+from engine.formats.records import Account, Parsed, Unread
 from tests.engine.formats.reading import one, parsed, read
 
 Said = list[tuple[str, str]]
@@ -77,6 +79,16 @@ def test_a_reader_that_reads_much_more_is_taken() -> None:
         [{"from": "human", "value": "Water the roses"}, {"from": "gpt", "value": "Watered."}],
         [["events", {"type": "user.message", "content": "Water the roses"}],
          ["events", {"type": "agent.message", "content": "Watered."}]],
+        [{"source": role, "type": "TextMessage", "content": text} for role, text in ROSES],
+        [{"event": "user_message", "payload": {"text": "Water the roses"}, "context": {"session_id": "s"}},
+         {"event": "bot_message", "payload": {"text": "Watered."}, "context": {"session_id": "s"}}],
+        [{"type": "message", "role": "user", "content": "Water the roses"},
+         {"type": "message", "role": "assistant", "content": "Wat", "delta": True},
+         {"type": "message", "role": "assistant", "content": "ered.", "delta": True}],
+        [{"channel_id": "7", "author": {"name": name, "bot": name == "Ann"}, "content": text}
+         for name, (_, text) in zip(("Bob", "Ann"), ROSES, strict=True)],
+        [{"conversation_sid": "7", "author": name, "body": text, "index": 1 - n}
+         for n, (name, (_, text)) in enumerate(zip(("Ann", "+1555"), ROSES[::-1], strict=True))][::-1],
     ],
 )  # fmt: skip
 def test_lines_that_are_one_message_each_are_one_conversation(records: list[Any]) -> None:
@@ -87,12 +99,13 @@ def test_lines_that_are_one_message_each_are_one_conversation(records: list[Any]
 def test_lines_are_conversations_by_session_or_by_their_first_message() -> None:
     """Lines that name sessions are a conversation for each; so are lines that lead to different first messages."""
     of_sessions = [{"session": n, "event": item} for n in (1, 2) for item in MESSAGES]
+    about = [{"metadata": {"thread_id": n}, "data": item} for n in (1, 2) for item in MESSAGES]
     linked = [
         {**item, "id": f"{n}{position}", "parentId": f"{n}{position - 1}" if position else None}
         for n in (1, 2)
         for position, item in enumerate(MESSAGES)
     ]
-    for records in (of_sessions, linked):
+    for records in (of_sessions, about, linked):
         assert [said(record) for record in parsed(lines(*records))] == [ROSES, ROSES]
 
 
@@ -175,6 +188,15 @@ def test_the_current_branch_is_the_conversation(record: Any, answer: str) -> Non
     parsed_record = one(json.dumps(record).encode())
     assert said(parsed_record) == [("user", "Water the roses"), ("assistant", answer)]
     assert len(parsed_record.conversation.meta["other branches"]) == 1
+
+
+def test_all_branches_of_any_tree_are_conversations() -> None:
+    """With all branches, the current one comes first, and nothing is kept aside, whatever has the messages."""
+    for record in ({"messages": BRANCHES}, {"chat": {"history": BRANCHES}}):
+        (found,) = open_inputs(["-"], all_branches=True, stdin=io.BytesIO(lines(record)))
+        records = [entry for entry in found.records() if isinstance(entry, Parsed)]
+        assert [said(entry)[1][1] for entry in records] == ["Watered.", "No, too cold."]
+        assert all("other branches" not in entry.conversation.meta for entry in records)
 
 
 def test_rows_follow_the_current_branch() -> None:
@@ -262,11 +284,32 @@ def test_nulls_of_a_table_are_no_arguments() -> None:
         "/Date(1767261600000)/",
         "Thu, 01 Jan 2026 10:00:00 +0000",
         1767261600000000000,
+        "20260101T100000+0000",
     ],
 )
 def test_dates_of_every_form(value: Any) -> None:
     """A time of MongoDB, Firestore, .NET, RFC 2822 or since 1970 is the same time."""
     assert date_of(value) == "2026-01-01T10:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["January 1, 2026 10:00 AM", "1st Jan 2026, 10:00", "Thursday, 1 January 2026 10:00:00", "01.01.2026 10:00",
+     "1/1/2026 10:00 am"],
+)  # fmt: skip
+def test_dates_as_people_write_them(value: str) -> None:
+    """A date with the name of its month, and one whose day and month are certain, is a date."""
+    assert date_of(value) == "2026-01-01T10:00:00"
+
+
+def test_a_time_that_is_no_date_is_counted() -> None:
+    """A time that cannot be read is none; the account counts it by its shape, with an example."""
+    account = Account()
+    for value in ("03/04/2026 10:00", "05/06/2026 11:00"):
+        record = one(lines({"created_at": value, "messages": MESSAGES}))
+        assert record.conversation.created_at is None
+        account.include(record.account)
+    assert account.undated == {"00/00/0000 00:00": Unread(2, 32, "03/04/2026 10:00")}
 
 
 def test_server_sent_events_are_an_answer() -> None:
@@ -279,6 +322,39 @@ def test_server_sent_events_are_an_answer() -> None:
     }
     data = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in (begin, delta))
     assert said(one(f"{data}data: [DONE]\n".encode())) == [("assistant", "Watered.")]
+
+
+TURNS = [
+    {"speaker": "Caller", "utterance": "Water the roses"},
+    {"speaker": "system", "utterance": "Watered."},
+]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"turns": TURNS},
+        {"messages": [message("user", "Hi")], "turns": TURNS},
+        {"transcript": "User: Water the roses", "sentences": [
+            {"speaker_name": "Bob", "text": "Water the roses"}, {"speaker_name": "Ann", "text": "Watered."}]},
+        {"messages": [message("system", "Hi")], "chat_log": "User: Water the roses\nAssistant: Watered."},
+    ],
+)  # fmt: skip
+def test_turns_of_a_record_are_its_conversation(record: Any) -> None:
+    """A list of turns is a conversation under the usual names; of several lists and texts the fullest is read."""
+    assert said(one(lines(record))) == ROSES
+
+
+def test_the_likeliest_of_given_answers_is_the_models() -> None:
+    """A sample of lm-evaluation-harness with log-likelihoods has the answer that got the highest one."""
+    sample = {
+        "doc_id": 1,
+        "doc": {},
+        "target": 0,
+        "arguments": [["Water the roses", " No."], ["Water the roses", " Watered."]],
+        "resps": [[[-3.5, False]], [["-0.5", "True"]]],
+    }
+    assert said(one(lines(sample))) == ROSES
 
 
 def test_a_conversation_that_sinks_into_metadata_is_a_warning() -> None:
@@ -297,7 +373,11 @@ def test_records_of_one_object_each_are_unwrapped() -> None:
     dumped = [
         {"_id": str(n), "_source": {"session_id": str(n), "messages": MESSAGES}} for n in (1, 2)
     ]
-    assert [said(record) for record in parsed(lines(*dumped))] == [ROSES, ROSES]
+    for data in (
+        lines(*dumped),
+        json.dumps({"took": 3, "hits": {"total": 2, "hits": dumped}}).encode(),
+    ):
+        assert [said(record) for record in parsed(data)] == [ROSES, ROSES]
 
 
 SESSION = {"sessionId": "s", "cwd": "/w", "version": "2.1.0"}

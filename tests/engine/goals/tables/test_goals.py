@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.base.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message, Verdict
 from engine.completeness.records import StateCounts
 from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables import clusterings, measurements, second_goals, vectors
@@ -19,9 +19,11 @@ from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
 from engine.goals.tables.clusterings import Assignment, LabelEntry
 from engine.goals.tables.decisions import AnswerEntry
-from engine.goals.tables.texts import NO_SUMMARY, NOTHING_WRITTEN, GoalEntry
+from engine.goals.tables.texts import NO_SUMMARY, NO_THEME, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
+from engine.questions.records import Act, Answerer, MachineAnswer
+from engine.questions.tables import answers, machine_answers
 from engine.trees.options import TreeOptions
 from tests.engine.goals.clustered import (
     VECTORS,
@@ -114,6 +116,54 @@ class TestTexts:
             2: GoalEntry(2, "", NO_SUMMARY),
             3: GoalEntry(3, "No.", "it refuses"),
         }
+
+    def test_why_a_question_was_answered_so(self, project: Project) -> None:
+        """An explanation is the note of the person who answered, else what a machine said, else the sentences that it
+        cites; it is of answers yes, of `succeeded` of answers no, and of none that a person corrected."""
+        refusal = "Hm. I can't cancel it. Sorry!"
+        fill(
+            project, [talk(name, f"{name}, please.", refusal, "Why?", "Rules.") for name in "abcde"]
+        )
+
+        def work(conn: sqlite3.Connection) -> None:
+            run_id = run_of(conn)
+            machine_answers.register(conn, Answerer("p", "refused", "pattern", "pattern"))
+            given = [
+                (1, "yes", ""),
+                (2, "yes", "It said so."),
+                (3, "no", "It did not."),
+                (4, "yes", ""),
+            ]
+            cites = ((1, 6, 11), (3, 0, 0))
+            found = [MachineAnswer(key, value, None, text, cites) for key, value, text in given]
+            machine_answers.put(conn, "p", run_id, found)
+            answers.give_all(conn, [Act(4, "refused", "no"), Act(5, "refused", "yes")])
+            answers.give(conn, 5, Verdict.NO, "too late")
+            answers.give(conn, 1, Verdict.YES, "fine")
+
+        project.write(work)
+        with project.reading() as conn:
+            explained = goals.texts(conn, [1, 2, 3, 4, 5], "explanation:refused")
+            assert {key: entry.text for key, entry in explained.items() if not entry.reason} == {
+                1: "I can't cancel it.\nRules.", 2: "It said so.", 5: "too late",
+            }  # fmt: skip
+            failed = goals.texts(conn, [1, 5], "explanation:succeeded")
+            assert (failed[5].text, failed[1].reason) == ("too late", NO_THEME)
+
+    def test_how_conversations_with_trouble_end(self, project: Project) -> None:
+        """The last exchange begins with the last message of the user; without a sign of trouble there is none, nor are
+        there remaining tasks that no run wrote."""
+        fill(
+            project,
+            [talk("a", "Pay.", "Done."), talk("b", "Pay.", "No.", "Pay now.", "I am unable to.")],
+        )
+        project.write(
+            lambda conn: conn.execute("INSERT INTO sign VALUES (2, 'refused', 1, '[3]', '', 1.0)")
+        )
+        with project.reading() as conn:
+            last = goals.texts(conn, [1, 2], "last-exchange")
+            assert (last[1].reason, last[2].text) == (NO_THEME, "Pay now.\nI am unable to.")
+            assert goals.texts(conn, [1], "remaining")[1].reason == NO_THEME
 
     def test_an_empty_goal_needs_a_reason(self, project: Project) -> None:
         """An empty text without a reason is refused."""

@@ -9,6 +9,7 @@ import sys
 from array import array
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ import pytest
 from engine.base.errors import ProjectReadOnly, UsageError
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import GoalDecision
-from engine.goals.tables import clusterings
+from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import LabelEntry
 from engine.goals.views.decision_log import DecisionLog
 from engine.project.project import Project
-from tests.engine.goals.clustered import clustering, conversations_with_vectors
+from tests.engine.goals.clustered import VECTORS, clustering, conversations_with_vectors
 from tests.engine.project.support import REPOSITORY, check_whole
 
 LABELS = [0, 0, 0, 1, 1, 2, 2, 3, None]
@@ -196,6 +197,22 @@ class TestClusteringAgain:
         assert decision_log.unplaced(third) == []
         # the earlier clustering is as it was
         assert list(DecisionLog(project).state(1).current) == ["c3", "d1", "d2", "d2.1"]
+
+    def test_themes_have_decisions_of_their_own(self, project: Project) -> None:
+        """Themes take over no decision on goals, and goals that are clustered while themes are shown take over those
+        on the goals before."""
+        decision_log = DecisionLog(project)
+        decision_log.decide(1, plans(MERGE))
+        config = replace(VECTORS, config_hash="themes", text="explanation:refused")
+        project.write(lambda conn: vectors.register(conn, config))
+        themes = {**made(LABELS, 1, "themes"), "vector_config": "themes"}
+        second = decision_log.add_clustering(**themes)
+        assert decision_log.history(second) == []
+        decision_log.decide(second, plans(GoalDecision("apart", ("c0", "c1"))))
+        third = decision_log.add_clustering(**made(LABELS, 1, "third"))
+        assert [row.kind for row in decision_log.history(third)] == ["merge"]
+        fourth = decision_log.add_clustering(**{**themes, "config_hash": "fourth"})
+        assert [row.kind for row in decision_log.history(fourth)] == ["apart"]
 
     def test_going_back(self, project: Project) -> None:
         """A clustering that is made again gets the decisions made since, once, and none of its own; one that is only

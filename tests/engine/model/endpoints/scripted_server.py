@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -88,6 +88,9 @@ def fields_for(content: str) -> dict[str, Any]:
     if '"goal"' in asked:
         return {"goal": f"The user wants to book a {goal}."}
     done = "thank you" in content.casefold()
+    if '"cites"' in asked:
+        said = "It is said." if done else "It is not said."
+        return {"explanation": said, "cites": [3] * done, "value": "yes" if done else "no"}
     if '"finished"' in asked:
         outcome = "done" if done else "open"
         missing = "" if done else f"The {goal} is not booked."
@@ -104,10 +107,13 @@ class ScriptedServer:
 
     Attributes:
         bodies: The requests for replies.
+        script: Returns the text of the reply to a question, in place of the rules; None takes them.
     """
 
-    def __init__(self, kind: ServerKind) -> None:
-        self.kind = kind
+    def __init__(
+        self, kind: ServerKind, script: Callable[[dict[str, Any]], str | None] = lambda body: None
+    ) -> None:
+        self.kind, self.script = kind, script
         self.bodies: list[dict[str, Any]] = []
         scripted = self
 
@@ -147,6 +153,8 @@ class ScriptedServer:
             )
         elif fields and not schema:
             text = kind.dress.replace("{}", text)
+        if '"cites"' in content:
+            text = self.script(body) or text
         return 200, self._completion(body, text, called=kind.follows == "tool" and bool(schema))
 
     def _completion(self, body: dict[str, Any], text: str, *, called: bool) -> dict[str, Any]:
@@ -179,7 +187,9 @@ def _in_words(value: Any) -> str:
 def _listed(token: str) -> dict[str, Any]:
     """A token with its probability, .8, and the other verdict with .2 where it is one."""
     entry = {"token": token, "logprob": log(0.8)}
-    turned = {" true": " false", " false": " true"}.get(token, " other")
+    turned = {" true": " false", " false": " true", ' "yes"': ' "no"', ' "no"': ' "yes"'}.get(
+        token.removesuffix("}"), " other"
+    )
     return {**entry, "top_logprobs": [entry, {"token": turned, "logprob": log(0.2)}]}
 
 
@@ -214,8 +224,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted(kind: ServerKind) -> Iterator[ScriptedServer]:
+def scripted(
+    kind: ServerKind, script: Callable[[dict[str, Any]], str | None] = lambda body: None
+) -> Iterator[ScriptedServer]:
     """A server that runs until the block ends."""
-    server = ScriptedServer(kind)
+    server = ScriptedServer(kind, script)
     with on_thread(server.http):
         yield server

@@ -67,9 +67,9 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
-    """Each kind of server summarizes, labels, answers on pairs with reasons for and against, judges and names what is
-    left, whatever form it follows, lists, refuses or dresses a reply in; a probability is given where tokens are
-    listed, else it is told that the verdict was said."""
+    """Each kind of server summarizes, labels, answers on pairs with reasons for and against, judges, names what is left
+    and answers a question, whatever form it follows, lists, refuses or dresses a reply in; a probability is given where
+    tokens are listed, else it is told that the verdict was said."""
     with scripted(KINDS[kind]) as server:
         added = workbench("models", "add", server.url, "--name", "one")
         assert added.returncode == 0, added.stderr.decode()
@@ -79,6 +79,7 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
         ):
             done = workbench("run", *words)
             assert done.returncode == 0, done.stderr.decode()
+        assert workbench("ask", project, "Did they say thanks?", "--model", "one").returncode == 0
     assert b"Wrote the remaining tasks of 9 conversations" in done.stderr
     lists_tokens = KINDS[kind].top > 0
     with OpenProject(project) as workspace, workspace.project.reading() as conn:
@@ -97,6 +98,11 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
             assert answer.spoken is not lists_tokens
             assert answer.yes == pytest.approx(0.2 if lists_tokens else 0)
             assert answer.yes_reversed == pytest.approx(0.2 if lists_tokens else 0)
+    rows = data(workbench("answers", project, "did-they-say-thanks", "--json"))["answers"]
+    assert [(row["value"], row["cites"]) for row in rows] == (
+        [("yes", [2]), ("no", []), ("no", []), ("no", [])] * 3
+    )
+    assert [row["p"] for row in rows] == ([pytest.approx(0.8)] if lists_tokens else [None]) * COUNT
     out = project.with_suffix(".jsonl")
     assert workbench("export", project, "scores", "--out", out).returncode == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
